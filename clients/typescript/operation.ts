@@ -5,10 +5,10 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** The paths that have this method. */
 export type PathOf<M extends Method> = {
-  [P in keyof paths]: paths[P][Lowercase<M>] extends object ? P : never;
+  [P in keyof paths]: Lowercase<M> extends keyof paths[P] ? P : never;
 }[keyof paths];
 
-export type OperationOf<M extends Method, P extends PathOf<M>> = paths[P][Lowercase<M>];
+export type OperationOf<M extends Method, P extends PathOf<M>> = paths[P][Lowercase<M> & keyof paths[P]];
 
 type SuccessStatus = 200 | 201 | 202 | 204;
 type JsonOf<R> = R extends { content: { 'application/json': infer Body } } ? Body : undefined;

@@ -3,612 +3,291 @@ export interface paths {
     "/v2/settle": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Start a settlement
          * @description Local-sandbox simulation. The answer comes when the record is committed. Afterwards poll the settlement or subscribe to its events.
          */
         post: operations["createSettlement"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/settle/{settlement_id}": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** Read a settlement */
         get: operations["getSettlement"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/settle/{settlement_id}/cancel": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** Cancel a settlement that is not yet funded */
         post: operations["cancelSettlement"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/settlements": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /**
          * List the organization's settlements, newest first
          * @description Every filter that is given must match.
          */
         get: operations["listSettlements"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/caribbean/settlements": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /**
          * List the organization's settlements, newest first
          * @description Every filter that is given must match.
          */
         get: operations["listCaribbeanSettlements"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/caribbean/settle": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Start a settlement (legacy)
          * @description Legacy route. A simulation in the local sandbox, funded internally without an input fee. Without an `Idempotency-Key` the service draws one.
          */
         post: operations["createCaribbeanSettlement"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/caribbean/settlements/{settlement_id}": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** Read a settlement */
         get: operations["getCaribbeanSettlement"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/webhooks/cardproc": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Receive a card processor's event
          * @description Authenticated by `Cardproc-Signature`. The evidence is committed before the answer.
          */
         post: operations["receiveCardprocEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/webhooks/bankledger": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Receive a bank ledger's event
          * @description Authenticated by `X-Signature`. `reconciled` and `partially_reconciled` add the amount of this event, `returned` reports that the bank took this amount back; 0 or none means the whole payment. The evidence is committed before the answer.
          */
         post: operations["receiveBankledgerEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/webhooks/idverify": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Receive an identity provider's event
          * @description Authenticated by `X-Payload-Digest`. The decision is committed before the answer. Only the first decision counts: later ones are stored and change nothing.
          */
         post: operations["receiveIdverifyEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/banklink/link-token": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Start linking a bank account
          * @description Simulated. The answer also contains the public token that a linking widget would return. It can be exchanged once, within 30 minutes.
          */
         post: operations["createLinkToken"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/banklink/exchange": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Exchange a public token for an access token
          * @description A `sandbox_public_token` can be exchanged once. Any other `public-sandbox-…` token names a test account: with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits, with every other one the account pays.
          */
         post: operations["exchangePublicToken"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/banklink/link-token": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Start linking a bank account
          * @description Simulated. The answer also contains the public token that a linking widget would return. It can be exchanged once, within 30 minutes.
          */
         post: operations["createConsumerLinkToken"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/banklink/exchange": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Exchange a public token for an access token
          * @description A `sandbox_public_token` can be exchanged once. Any other `public-sandbox-…` token names a test account: with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits, with every other one the account pays.
          */
         post: operations["exchangeConsumerPublicToken"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/test-helpers/settlements/{settlement_id}/events": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Have a settlement's provider send an event
          * @description The simulator sends the signed event to the inbound webhook, once for each accepted request. Payout events stand for the answer of the payout rail.
          */
         post: operations["sendSandboxEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/test-helpers/settlements/{settlement_id}/advance": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Move a settlement's own clock forward
          * @description By default to the end of the current wait. Other settlements are not affected.
          */
         post: operations["advanceSettlement"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/test-helpers/scenarios": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /**
          * List every sandbox input with the statuses that it leads to
          * @description The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run ops -- resolve`.
          */
         get: operations["listScenarios"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/estimate": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** Estimate a settlement, for display only */
         post: operations["estimateSettlement"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/caribbean/estimate": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** Estimate an off-ramp, for display only */
         post: operations["estimateOfframp"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/payment-methods": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** List how a settlement can be funded */
         get: operations["listPaymentMethods"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/fees/estimate": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** Estimate the fees of a settlement */
         post: operations["estimateFees"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/caribbean/corridors": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** List the modeled corridors */
         get: operations["listCorridors"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/caribbean/certificate/{cert_id}": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /**
          * Download an evidence certificate
          * @description JSON, unless `Accept` prefers another form. The signature covers the JSON. `application/jose+json` has both in one file. `text/html` and `application/pdf` also show the payee's name and the reference, which are not certified.
          */
         get: operations["getCertificate"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/transfers/{transfer_id}/certificate": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /**
          * Download a transfer's evidence certificate
          * @description As for partners. 404 until the transfer is settled.
          */
         get: operations["getTransferCertificate"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/caribbean/certificate/{cert_id}/verify": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** Verify an evidence certificate */
         get: operations["verifyCertificate"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/.well-known/jwks.json": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** The public keys that verify certificates */
         get: operations["getCertificateKeys"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/orgs": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** Create an organization and its first API key */
         post: operations["createOrganization"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/orgs/{org_id}": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** Read the organization */
         get: operations["getOrganization"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/orgs/{org_id}/keys": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** List the API keys */
         get: operations["listApiKeys"];
-        put?: never;
         /**
          * Create an API key
          * @description An organization has at most 100 active keys. All of them share its rate limit.
          */
         post: operations["createApiKey"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/orgs/keys/{key_id}/rotate": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Replace an API key
          * @description Any active key may rotate itself. Rotating another key needs scope `full`. The new key has the same name, scope, expiry and allowed addresses. The event `api_key.rotated` tells the organization.
          */
         post: operations["rotateApiKey"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/orgs/keys/{key_id}": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
-        post?: never;
         /**
          * Revoke an API key
          * @description The key stays invalid for ever. Revoking it again changes nothing.
          */
         delete: operations["revokeApiKey"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/recipients": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** List the recipients */
         get: operations["listRecipients"];
-        put?: never;
         /** Register a recipient */
         post: operations["createRecipient"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/recipients/{recipient_id}": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** Read a recipient */
         get: operations["getRecipient"];
@@ -617,1010 +296,461 @@ export interface paths {
          * @description Only the fields that are present change. A new name makes a verified recipient `unverified`.
          */
         put: operations["updateRecipient"];
-        post?: never;
         /**
          * Deactivate a recipient
          * @description The record is kept for audit and for its settlements. Deactivating an inactive recipient changes nothing.
          */
         delete: operations["deactivateRecipient"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/kyc/verify": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Open a verification that is decided manually
          * @description A manual mock for the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. A recipient has at most one open verification of each type. It expires after 30 days.
          */
         post: operations["startVerification"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/kyc/{verification_id}/complete": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Decide a verification manually
          * @description Local sandbox only. Repeating the decision gives the same answer; another decision is a conflict.
          */
         post: operations["completeVerification"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/kyc/{verification_id}": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** Read a verification */
         get: operations["getVerification"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/kyc/status/{recipient_id}": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** Read a recipient's verifications */
         get: operations["getVerificationStatus"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/kyc/idverify/applicant": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Have the identity provider verify a recipient
          * @description Opens a verification, or continues the open one, and answers with a short-lived token for the provider's widget. It is safe to repeat. The provider's confirmed name and document country are neither fetched nor reconciled.
          */
         post: operations["createIdverifyApplicant"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/wallets": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** List the wallets */
         get: operations["listWallets"];
-        put?: never;
         /**
          * Create a simulated multisig wallet
          * @description Without an `Idempotency-Key` every request creates a new wallet. Wallets with the same definition have the same address.
          */
         post: operations["createWallet"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/wallets/{wallet_id}": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** Read a wallet */
         get: operations["getWallet"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/auth/request-otp": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Ask for a one-time code
          * @description The answer is alike for known and unknown contacts. A contact gets at most 5 codes an hour.
          */
         post: operations["requestOtp"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/auth/verify-otp": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Open a session with a one-time code
          * @description A code is valid for 5 minutes, 5 tries and one use. Every invalid code gets the same answer.
          */
         post: operations["verifyOtp"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/auth/logout": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** End the session */
         post: operations["logout"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/me": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** Read the signed-in consumer */
         get: operations["getConsumer"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/recipients": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** List the recipients */
         get: operations["listConsumerRecipients"];
-        put?: never;
         /** Register a recipient */
         post: operations["createConsumerRecipient"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/recipients/{recipient_id}/verify": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Have a recipient verified
          * @description Opens a verification, or continues the open one. In the local sandbox the recipient's name decides it. A transfer of 1 000.00 or more waits for it.
          */
         post: operations["verifyConsumerRecipient"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/quote": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** Quote a transfer, for display only */
         post: operations["createQuote"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/transfers": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** List the transfers */
         get: operations["listTransfers"];
-        put?: never;
         /**
          * Send money
          * @description Local-sandbox simulation. Rate and fees are those of acceptance, even with a quote.
          */
         post: operations["createTransfer"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/transfers/{transfer_id}": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** Read a transfer */
         get: operations["getTransfer"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/consumer/transfers/{transfer_id}/cancel": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** Cancel a transfer that is not yet funded */
         post: operations["cancelTransfer"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/capabilities": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /**
          * Read the capability catalog
          * @description The public entries without a key, all entries with one. No capability is live.
          */
         get: operations["getCapabilities"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v2/launch-gates": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /**
          * Read the launch gates
          * @description Real value can move only when all gates are open. In the local sandbox a gate without evidence does not stop a simulation. Elsewhere one closed gate forbids every value operation.
          */
         get: operations["getLaunchGates"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/webhooks": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** List the subscriptions */
         get: operations["listWebhooks"];
-        put?: never;
         /** Subscribe to events */
         post: operations["createWebhook"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/webhooks/{webhook_id}": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** Read a subscription */
         get: operations["getWebhook"];
-        put?: never;
-        post?: never;
         /**
          * Delete a subscription
          * @description Pending deliveries are canceled. The subscription, its deliveries and its secrets can no longer be read.
          */
         delete: operations["deleteWebhook"];
-        options?: never;
-        head?: never;
         /**
          * Change, disable or enable a subscription
          * @description The rules of creation apply. The next attempt of a pending delivery uses the new URL.
          */
         patch: operations["updateWebhook"];
-        trace?: never;
     };
     "/v1/webhooks/{webhook_id}/rotate-secret": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Replace a subscription's secret
          * @description Both secrets sign for 24 hours. At most two are active: rotating again within this time ends the oldest.
          */
         post: operations["rotateWebhookSecret"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/webhooks/{webhook_id}/test": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Send a webhook.ping
          * @description Only to this subscription, with any event types, and even if it is disabled. So an endpoint can be tested before it is enabled.
          */
         post: operations["sendWebhookPing"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/webhooks/{webhook_id}/deliveries": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** List a subscription's deliveries */
         get: operations["listWebhookDeliveries"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Deliver an event again
          * @description The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its next attempt now.
          */
         post: operations["redeliverWebhook"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/webhooks/{webhook_id}/replay": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
          * Deliver again what a subscription missed
          * @description Sends the oldest 10000 deliveries that match, oldest first. When `deliveries` is 10000, send another request once they have been sent.
          */
         post: operations["replayWebhook"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/events": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /**
          * List the events
          * @description Every event of the organization, whether a subscription wanted it or not. Each one has the bytes of its deliveries.
          */
         get: operations["listEvents"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/v1/events/{event_id}": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** Read an event */
         get: operations["getEvent"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/health/live": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** The process runs */
         get: operations["getLiveness"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/health/ready": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** The service can take requests */
         get: operations["getReadiness"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "/openapi.json": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         /** This document */
         get: operations["getOpenApiDocument"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
 }
 export interface webhooks {
     "settlement.accepted": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** A settlement was accepted. */
         post: operations["onSettlementAcceptedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.compliance_hold": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** A settlement waits for the verification of its recipient. */
         post: operations["onSettlementComplianceHoldEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.awaiting_funds": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** A settlement waits for its money. */
         post: operations["onSettlementAwaitingFundsEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.funded": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** The money of a settlement has come in. */
         post: operations["onSettlementFundedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.paying_out": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** The payout of a settlement was sent. */
         post: operations["onSettlementPayingOutEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.needs_review": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** The outcome of a payout is unknown. An operator finds out. */
         post: operations["onSettlementNeedsReviewEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.settled": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** The recipient was paid. */
         post: operations["onSettlementSettledEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.rejected": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** A settlement was refused for reasons of compliance. */
         post: operations["onSettlementRejectedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.expired": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** A settlement waited too long. */
         post: operations["onSettlementExpiredEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.failed": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** A settlement failed. */
         post: operations["onSettlementFailedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.canceled": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** A settlement was canceled. */
         post: operations["onSettlementCanceledEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.exception": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** Evidence needs attention. */
         post: operations["onSettlementExceptionEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.funds_received": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** Money has come in; `amount_received` has grown. */
         post: operations["onSettlementFundsReceivedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "settlement.refunded": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** Money that was due back was given back; `amount_refunded` has grown. */
         post: operations["onSettlementRefundedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "certificate.issued": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** The evidence certificate of a settlement was issued. */
         post: operations["onCertificateIssuedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "verification.pending": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** A verification was opened. */
         post: operations["onVerificationPendingEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "verification.verified": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** A recipient was verified. */
         post: operations["onVerificationVerifiedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "verification.rejected": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** A verification was rejected. */
         post: operations["onVerificationRejectedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "verification.expired": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** A verification was not decided in time. */
         post: operations["onVerificationExpiredEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "recipient.deactivated": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** A recipient was deactivated. */
         post: operations["onRecipientDeactivatedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "api_key.created": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** An API key was created. */
         post: operations["onApiKeyCreatedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "api_key.rotated": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** An API key was replaced. */
         post: operations["onApiKeyRotatedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "api_key.revoked": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** An API key was revoked. */
         post: operations["onApiKeyRevokedEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
     "webhook.ping": {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
-        get?: never;
-        put?: never;
         /** You asked for a test of the subscription. */
         post: operations["onWebhookPingEvent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
     };
 }
 export interface components {
@@ -5007,7 +4137,6 @@ export interface components {
             headers: {
                 [name: string]: unknown;
             };
-            content?: never;
         };
         /** @description `idempotency_key_reused`: This key belongs to another command permanently. Use a new key for a new command. */
         IdempotencyKeyReused: {
@@ -5322,8 +4451,6 @@ export interface operations {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
                 "Idempotency-Key": string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -5364,7 +4491,6 @@ export interface operations {
                 /** @description The settlement. */
                 settlement_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -5388,7 +4514,6 @@ export interface operations {
                     "Preference-Applied": components["headers"]["Preference-Applied"];
                     [name: string]: unknown;
                 };
-                content?: never;
             };
             401: components["responses"]["KeyRefused"];
             404: components["responses"]["NotFound"];
@@ -5399,12 +4524,10 @@ export interface operations {
     cancelSettlement: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The settlement. */
                 settlement_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -5455,9 +4578,6 @@ export interface operations {
                     [key: string]: string;
                 };
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -5505,9 +4625,6 @@ export interface operations {
                     [key: string]: string;
                 };
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -5534,8 +4651,6 @@ export interface operations {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -5574,7 +4689,6 @@ export interface operations {
                 /** @description The settlement. */
                 settlement_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -5596,7 +4710,6 @@ export interface operations {
                     "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
-                content?: never;
             };
             401: components["responses"]["KeyRefused"];
             404: components["responses"]["NotFound"];
@@ -5611,8 +4724,6 @@ export interface operations {
                 /** @description `t=<unix>,v1=<hex HMAC-SHA256 of "<t>.<body>">`; several `v1` are allowed. The time may differ by 300 seconds. */
                 "Cardproc-Signature": string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -5643,8 +4754,6 @@ export interface operations {
                 /** @description The hex HMAC-SHA256 of the body. */
                 "X-Signature": string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -5676,8 +4785,6 @@ export interface operations {
                 /** @description How the digest is made. */
                 "X-Payload-Digest-Alg": string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -5703,9 +4810,6 @@ export interface operations {
     createLinkToken: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: {
             content: {
@@ -5732,9 +4836,6 @@ export interface operations {
     exchangePublicToken: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -5761,9 +4862,6 @@ export interface operations {
     createConsumerLinkToken: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: {
             content: {
@@ -5789,9 +4887,6 @@ export interface operations {
     exchangeConsumerPublicToken: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -5817,12 +4912,10 @@ export interface operations {
     sendSandboxEvent: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The settlement. */
                 settlement_id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -5851,12 +4944,10 @@ export interface operations {
     advanceSettlement: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The settlement. */
                 settlement_id: string;
             };
-            cookie?: never;
         };
         requestBody?: {
             content: {
@@ -5885,9 +4976,6 @@ export interface operations {
     listScenarios: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -5908,9 +4996,6 @@ export interface operations {
     estimateSettlement: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -5936,9 +5021,6 @@ export interface operations {
     estimateOfframp: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -5965,9 +5047,6 @@ export interface operations {
     listPaymentMethods: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -5987,9 +5066,6 @@ export interface operations {
     estimateFees: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6016,9 +5092,6 @@ export interface operations {
     listCorridors: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6046,7 +5119,6 @@ export interface operations {
                 /** @description The id of the certificate. */
                 cert_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6075,7 +5147,6 @@ export interface operations {
                     ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
-                content?: never;
             };
             401: components["responses"]["KeyRefused"];
             404: components["responses"]["NotFound"];
@@ -6094,7 +5165,6 @@ export interface operations {
                 /** @description The transfer. */
                 transfer_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6123,7 +5193,6 @@ export interface operations {
                     ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
-                content?: never;
             };
             401: components["responses"]["SessionRefused"];
             404: components["responses"]["NotFound"];
@@ -6137,12 +5206,10 @@ export interface operations {
                 /** @description The settlement that the certificate is claimed to belong to. */
                 settlement_id: string;
             };
-            header?: never;
             path: {
                 /** @description The id of the certificate. */
                 cert_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6164,9 +5231,6 @@ export interface operations {
     getCertificateKeys: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6185,9 +5249,6 @@ export interface operations {
     createOrganization: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6211,12 +5272,10 @@ export interface operations {
     getOrganization: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The organization of your key. */
                 org_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6245,12 +5304,10 @@ export interface operations {
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
             };
-            header?: never;
             path: {
                 /** @description The organization of your key. */
                 org_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6283,7 +5340,6 @@ export interface operations {
                 /** @description The organization of your key. */
                 org_id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6312,12 +5368,10 @@ export interface operations {
     rotateApiKey: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The key. */
                 key_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6341,12 +5395,10 @@ export interface operations {
     revokeApiKey: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The key. */
                 key_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6383,9 +5435,6 @@ export interface operations {
                 /** @description Only recipients who are paid in this country. */
                 country?: string;
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6412,8 +5461,6 @@ export interface operations {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6441,12 +5488,10 @@ export interface operations {
     getRecipient: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The recipient. */
                 recipient_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6468,12 +5513,10 @@ export interface operations {
     updateRecipient: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The recipient. */
                 recipient_id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6501,12 +5544,10 @@ export interface operations {
     deactivateRecipient: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The recipient. */
                 recipient_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6533,8 +5574,6 @@ export interface operations {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6565,12 +5604,10 @@ export interface operations {
     completeVerification: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The verification. */
                 verification_id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6599,12 +5636,10 @@ export interface operations {
     getVerification: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The verification. */
                 verification_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6626,12 +5661,10 @@ export interface operations {
     getVerificationStatus: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The recipient. */
                 recipient_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6657,8 +5690,6 @@ export interface operations {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6695,9 +5726,6 @@ export interface operations {
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6724,8 +5752,6 @@ export interface operations {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6755,12 +5781,10 @@ export interface operations {
     getWallet: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The wallet. */
                 wallet_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6782,9 +5806,6 @@ export interface operations {
     requestOtp: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6809,9 +5830,6 @@ export interface operations {
     verifyOtp: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6836,9 +5854,6 @@ export interface operations {
     logout: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6847,7 +5862,6 @@ export interface operations {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
             };
             401: components["responses"]["SessionRefused"];
             422: components["responses"]["Invalid"];
@@ -6857,9 +5871,6 @@ export interface operations {
     getConsumer: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6883,9 +5894,6 @@ export interface operations {
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6908,9 +5916,6 @@ export interface operations {
     createConsumerRecipient: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6935,12 +5940,10 @@ export interface operations {
     verifyConsumerRecipient: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The recipient. */
                 recipient_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -6964,9 +5967,6 @@ export interface operations {
     createQuote: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -6995,9 +5995,6 @@ export interface operations {
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7024,8 +6021,6 @@ export interface operations {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
                 "Idempotency-Key": string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7065,7 +6060,6 @@ export interface operations {
                 /** @description The transfer. */
                 transfer_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7089,7 +6083,6 @@ export interface operations {
                     "Preference-Applied": components["headers"]["Preference-Applied"];
                     [name: string]: unknown;
                 };
-                content?: never;
             };
             401: components["responses"]["SessionRefused"];
             404: components["responses"]["NotFound"];
@@ -7100,12 +6093,10 @@ export interface operations {
     cancelTransfer: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The transfer. */
                 transfer_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7134,8 +6125,6 @@ export interface operations {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
                 "If-None-Match"?: string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7156,7 +6145,6 @@ export interface operations {
                     ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
-                content?: never;
             };
             401: components["responses"]["KeyRefused"];
             422: components["responses"]["Invalid"];
@@ -7166,9 +6154,6 @@ export interface operations {
     getLaunchGates: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7195,9 +6180,6 @@ export interface operations {
                 /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7224,8 +6206,6 @@ export interface operations {
                 /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7253,12 +6233,10 @@ export interface operations {
     getWebhook: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The subscription. */
                 webhook_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7280,12 +6258,10 @@ export interface operations {
     deleteWebhook: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The subscription. */
                 webhook_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7294,7 +6270,6 @@ export interface operations {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
             };
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["ScopeInsufficient"];
@@ -7306,12 +6281,10 @@ export interface operations {
     updateWebhook: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The subscription. */
                 webhook_id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7338,12 +6311,10 @@ export interface operations {
     rotateWebhookSecret: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The subscription. */
                 webhook_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7366,12 +6337,10 @@ export interface operations {
     sendWebhookPing: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The subscription. */
                 webhook_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7403,12 +6372,10 @@ export interface operations {
                 /** @description Only deliveries with this outcome. */
                 status?: components["schemas"]["DeliveryStatus"];
             };
-            header?: never;
             path: {
                 /** @description The subscription. */
                 webhook_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7442,7 +6409,6 @@ export interface operations {
                 /** @description The delivery. */
                 delivery_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7475,7 +6441,6 @@ export interface operations {
                 /** @description The subscription. */
                 webhook_id: string;
             };
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7519,9 +6484,6 @@ export interface operations {
                 /** @description Only objects that were created before then (RFC 3339). */
                 created_to?: string;
             };
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7544,12 +6506,10 @@ export interface operations {
     getEvent: {
         parameters: {
             query?: never;
-            header?: never;
             path: {
                 /** @description The event. */
                 event_id: string;
             };
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7571,9 +6531,6 @@ export interface operations {
     getLiveness: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7592,9 +6549,6 @@ export interface operations {
     getReadiness: {
         parameters: {
             query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7627,8 +6581,6 @@ export interface operations {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
                 "If-None-Match"?: string;
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody?: never;
         responses: {
@@ -7648,7 +6600,6 @@ export interface operations {
                     ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
-                content?: never;
             };
             422: components["responses"]["Invalid"];
             default: components["responses"]["ReadFault"];
@@ -7665,8 +6616,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7688,8 +6637,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7711,8 +6658,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7734,8 +6679,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7757,8 +6700,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7780,8 +6721,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7803,8 +6742,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7826,8 +6763,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7849,8 +6784,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7872,8 +6805,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7895,8 +6826,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7918,8 +6847,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7941,8 +6868,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7964,8 +6889,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -7987,8 +6910,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -8010,8 +6931,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -8033,8 +6952,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -8056,8 +6973,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -8079,8 +6994,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -8102,8 +7015,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -8125,8 +7036,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -8148,8 +7057,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -8171,8 +7078,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
@@ -8194,8 +7099,6 @@ export interface operations {
                 /** @description Standard Webhooks: `v1,<base64 HMAC-SHA256 of "<webhook-id>.<webhook-timestamp>.<body>">`, one for each secret, separated by spaces. */
                 "webhook-signature": components["parameters"]["WebhookSignature"];
             };
-            path?: never;
-            cookie?: never;
         };
         requestBody: {
             content: {
