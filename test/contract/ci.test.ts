@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
+import { build, stop } from 'esbuild';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
@@ -46,6 +46,8 @@ beforeAll(async () => {
     banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     outfile,
   });
+  // Otherwise its process runs as long as this one.
+  await stop();
   parser = await import(pathToFileURL(outfile).href);
 });
 
