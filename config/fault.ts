@@ -60,8 +60,8 @@ const SECRET_VALUES: Readonly<Record<string, (given: string) => readonly string[
 };
 
 /**
- * One value has one use: who learns a provider's secret must not be able to sign for another provider, and a key that
- * signs must not also encrypt. One line for each value that is used twice, without the value.
+ * One value has one use: a person who learns a provider's secret must not be able to sign for another provider, and a
+ * key that signs must not also encrypt. One line for each value that is used twice, without the value.
  */
 export function sharingFaults(given: Readonly<Record<string, string | undefined>>): string[] {
   const users = new Map<string, string[]>();
@@ -98,7 +98,7 @@ const idverifyFaults = (given: Given): string[] =>
     ? ['IDVERIFY_BASE_URL must be an https URL']
     : [];
 
-/** A page that came without encryption may have been changed on its way, and reads the consumer's session. */
+/** A page that was loaded without encryption may have been altered, and it can read the consumer's session. */
 const originFaults = (given: Given): string[] =>
   /(^|,)\s*http:/i.test(String(given['CONSUMER_ALLOWED_ORIGINS'])) && given['RUNTIME_ENVIRONMENT'] !== 'local-sandbox'
     ? ['CONSUMER_ALLOWED_ORIGINS must name https origins']

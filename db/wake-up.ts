@@ -1,7 +1,10 @@
 /** Ends the wait of a loop when something happens. */
 export type WakeUp = {
   wake(): void;
-  /** Resolves at the next `wake`, or after so many milliseconds. A `wake` since the last wait counts: it is not missed. */
+  /**
+   * Resolves at the next `wake`, or after the given milliseconds. A `wake` since the last wait counts: it is not
+   * missed.
+   */
   wait(timeoutMs: number): Promise<void>;
 };
 

@@ -18,7 +18,7 @@ export type ReviewRequest = Resolution & {
 const CONFIRM_WITHIN_MS = 24 * 60 * 60_000;
 
 /**
- * The request that is valid after an operator has asked for an outcome. Outside of the local sandbox a second operator
+ * The request that is valid after an operator has requested an outcome. Outside of the local sandbox a second operator
  * must ask for the same one; another outcome replaces a request that is not agreed. What is agreed stays.
  */
 export function requestAfter(

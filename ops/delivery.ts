@@ -31,7 +31,7 @@ export const deliveryCommands: readonly OpsCommand[] = [
       webhookId: optional('--webhook <id>', 'to this subscription', text),
       orgId: organization,
       olderThan,
-      limit: withDefault('--limit <count>', 'at most so many', wholeNumber(1, 1_000), '200'),
+      limit: withDefault('--limit <count>', 'at most this many', wholeNumber(1, 1_000), '200'),
       ...AUDIT_PARAMETERS,
     },
     check: ({ webhookId, orgId }) =>

@@ -56,7 +56,7 @@ export const olderThan = optional('--older-than <span>', 'nothing newer than thi
 export const organization = optional('--org <id>', 'of this organization only', text);
 const COMMON = {
   olderThan,
-  limit: withDefault('--limit <count>', 'at most so many', wholeNumber(1, 1_000), '50'),
+  limit: withDefault('--limit <count>', 'at most this many', wholeNumber(1, 1_000), '50'),
 };
 
 type Common = { readonly olderThan: number | undefined; readonly limit: number };

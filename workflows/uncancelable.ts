@@ -1,6 +1,6 @@
 /**
  * A cancellation of the run, which Temporal UI offers, would end a workflow in the middle, and its work would never be
- * done. An uncancelable workflow goes on to its end, and the request changes nothing.
+ * done. An uncancelable workflow continues to its end, and the request changes nothing.
  */
 import { CancellationScope } from '@temporalio/workflow';
 

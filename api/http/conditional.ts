@@ -20,7 +20,7 @@ export function sharedJson(value: unknown): TaggedJson {
   return { body: Buffer.from(body), etag };
 }
 
-/** Sends the answer, or 304 to a caller that reads it and has it. */
+/** Sends the answer, or 304 to a read by a caller that already has it. */
 export function sendTagged(request: FastifyRequest, reply: FastifyReply, { body, etag }: TaggedJson): FastifyReply {
   reply.header('ETag', etag);
   if (request.method === 'GET' && namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();

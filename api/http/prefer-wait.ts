@@ -16,7 +16,7 @@ const POLL_INTERVAL_MS = 2_000;
 /** Waiting reads in one process, in all and of one organization. A read beyond them is answered at once. */
 export const WAITERS = { max: 256, perOrganization: 16 } as const;
 
-/** The wait that a Prefer header asks for, at most the maximum; undefined without a valid wait. */
+/** The wait that a Prefer header requests, at most the maximum; undefined without a valid wait. */
 function preferredWaitMs(prefer: string | string[] | undefined): number | undefined {
   const seconds = /(?:^|[,\s])wait=([0-9]{1,4})(?:$|[,;\s])/.exec([prefer ?? ''].flat().join(','))?.[1];
   return seconds === undefined ? undefined : Math.min(Number(seconds), WAIT_SECONDS_MAX) * 1_000;

@@ -31,7 +31,7 @@ import { paymentTokenBinding } from '../queries/settlement.ts';
 import { settlementEvent } from '../queries/settlement-change.ts';
 import { type CommandDeps, commit, commitStatement } from './commit.ts';
 
-/** A settlement as a route asks for it. */
+/** A settlement as a route requests it. */
 export type SettlementRequest = KeyedRequest & {
   readonly requestId: string;
   readonly origin: Origin;

@@ -8,7 +8,7 @@ import type { RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { Database, Tx } from '../client.ts';
 import type { Sealer } from '../seal.ts';
 
-/** What commands use. Each command asks for the part that it needs, by `Pick`. */
+/** What commands use. Each command declares the part that it needs, by `Pick`. */
 export type CommandDeps = {
   readonly db: Database;
   readonly sealer: Sealer;

@@ -51,7 +51,7 @@ const SWEPT: Readonly<Record<SweptKind, { list: List; workflowIdOf: (objectId: s
 
 type Search = { readonly after: string; readonly recent: OpenFilter['recent'] & object; readonly lostMax: number };
 
-/** Open objects without a run. `afterId`: where the next search goes on; empty when this one has reached the end. */
+/** Open objects without a run. `afterId`: where the next search continues; empty when this one has reached the end. */
 type Found = { readonly lost: readonly OpenObject[]; readonly afterId: string };
 
 type SearchDeps = { readonly db: Queryable; readonly runs: Runs };
@@ -120,8 +120,8 @@ async function searchLost(
 }
 
 /**
- * An object without a run may have ended since it was listed, or its run may be about to start. So what has no run is
- * listed again, without what the outbox has a row for, and its run is looked for again.
+ * An object without a run may have ended since it was listed, or its run may be about to start. So the objects without
+ * a run are listed again, without those that have an outbox row, and Temporal is asked again.
  */
 async function lostAmong(
   deps: SearchDeps,

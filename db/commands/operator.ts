@@ -1,4 +1,4 @@
-/** Adding and revoking operators. The first one of a database is added by whoever holds its credentials. */
+/** Adding and revoking operators. The first one is added with the credentials of the database alone. */
 import { DomainError } from '../../domain/error.ts';
 import { newId } from '../id.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';

@@ -39,7 +39,7 @@ export type EventClaim =
       readonly evidence: ClaimedEvidence;
       readonly methods: readonly PaymentMethod[];
     }
-  /** About a verification: the provider has begun to look, or has decided. */
+  /** About a verification: the provider has begun the review, or has decided. */
   | {
       readonly about: 'verification';
       readonly verificationId: string;

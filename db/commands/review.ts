@@ -15,7 +15,7 @@ import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { writeDecision } from './settlement.ts';
 
 /**
- * Records that an operator asks for an outcome, with an audit entry.
+ * Records that an operator requests an outcome, with an audit entry.
  *
  * @returns the request that is now valid; it may be carried out once `agreedAt` is set
  * @throws DomainError `not_found`; `state_conflict` when the settlement is not in review

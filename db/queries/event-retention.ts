@@ -12,7 +12,7 @@ const deleteExpiredStatement = statement<[days: number, rowsMax: number], { read
 );
 
 /**
- * Deletes the oldest events that are older than so many days. An event with a pending delivery stays.
+ * Deletes the oldest of the events that are older than `retentionDays`. An event with a pending delivery stays.
  *
  * @returns how many were deleted, at most `EVENT_RETENTION.deletedMax`
  */

@@ -57,7 +57,7 @@ export async function listGateEvidence(
   return [...found.values()];
 }
 
-/** Which gates are asked for: those of the process's runtime; `corridor` undefined means all corridors. */
+/** Which gates are judged: those of the process's runtime; `corridor` undefined means all corridors. */
 type GateQuestion = {
   readonly runtime: RuntimeEnvironment;
   readonly corridor: CorridorId | undefined;

@@ -141,7 +141,8 @@ function rowsOf(
 const rangeColumn = (column: PgColumn): SQL => sql`${sql.identifier('range')}.${sql.identifier(column.name)}`;
 
 /**
- * The wanted ranges, as `range`. The index is asked for the first combination of values, then for the next, and so on.
+ * The wanted ranges, as `range`. The index is searched for the first combination of values, then for the next, and so
+ * on.
  */
 function rangesOf({ table, where, ranges }: Required<Pick<Source, 'table' | 'ranges'>> & Pick<Source, 'where'>): SQL {
   const columns = sql.join(

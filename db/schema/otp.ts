@@ -2,7 +2,7 @@ import { index, integer, pgTable, text } from 'drizzle-orm/pg-core';
 import type { Channel } from '../../domain/otp.ts';
 import { bytes, moment } from './column.ts';
 
-/** The one-time codes that were requested. A row is deleted when it neither proves nor limits anything any more. */
+/** The one-time codes that were requested. A row is deleted once it no longer proves or limits anything. */
 export const otpChallenges = pgTable(
   'otp_challenges',
   {

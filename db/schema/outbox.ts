@@ -15,7 +15,7 @@ export const outbox = pgTable(
     /** The trace that the change belongs to, as W3C Trace Context writes it; null where tracing is off. */
     traceparent: text('traceparent'),
     attempts: integer('attempts').notNull().default(0),
-    /** A dispatcher has it. What is committed from now on needs a row of its own. */
+    /** A dispatcher has claimed it. A later commit needs a row of its own. */
     claimed: boolean('claimed').notNull().default(false),
     /** On the database's clock: the time of a retry is not a business decision. */
     dueAt: timestamp('due_at', { withTimezone: true }).notNull().defaultNow(),
@@ -25,7 +25,7 @@ export const outbox = pgTable(
   (table) => [
     index('outbox_first').on(table.outboxId).where(sql`${table.kind} <> 'webhook_subscription'`),
     index('outbox_deliveries').on(table.outboxId).where(sql`${table.kind} = 'webhook_subscription'`),
-    // However many events are committed, one row asks for their delivery.
+    // One row wakes the delivery of any number of events.
     uniqueIndex('outbox_subscription')
       .on(table.objectId)
       .where(sql`${table.kind} = 'webhook_subscription' AND NOT ${table.claimed}`),

@@ -43,7 +43,7 @@ const PAYOUT_STATUSES: readonly SettlementStatus[] = ['paying_out', 'needs_revie
 const DISPUTABLE_METHODS: readonly PaymentMethod[] = ['card'];
 
 /**
- * The event that a test helper asks for. Without an amount, it sends what is missing.
+ * The event that a test helper requests. Without an amount, it sends what is missing.
  *
  * @throws ValidationError on `event` or `amount`; DomainError `state_conflict` when no payout waits for an answer
  */

@@ -47,7 +47,7 @@ const DECIDERS: { readonly [Type in HappeningType]: Decider<Type> } = {
  *
  * @param now on the settlement's own clock. For what the run does it is the workflow's time, and waits are judged by
  *   it. For everything else it only dates the change.
- * @param at dates the change, where that is later: a step can begin long after the workflow asked for it
+ * @param at dates the change, where that is later: a step can begin long after the workflow scheduled it
  * @returns a change, which may be empty, or a refusal
  */
 export const decide = <Type extends HappeningType>(

@@ -5,7 +5,7 @@ import type { NewEvidence } from './evidence.ts';
 export type Happening =
   /** A provider says something about the settlement's money. */
   | { readonly type: 'evidence'; readonly evidence: NewEvidence }
-  /** The run looks at what is to be done: when it starts, after a signal, and when a wait is over. */
+  /** The run does what is due: when it starts, after a signal, and when a wait is over. */
   | { readonly type: 'review' }
   /** `by` is in the reason of the transition. `signals` is false where the run itself carries out the cancellation. */
   | { readonly type: 'cancel'; readonly by: 'partner' | 'operator'; readonly signals: boolean }

@@ -75,7 +75,7 @@ const test = withApi().extend('world', async ({ api, onTestFinished }) => {
     /** One round of the workflow. */
     round: (webhookId: string = webhook.webhook_id): Promise<RoundResult> =>
       deliverDue({ webhookId, orgId: owner.orgId, nowMs: world.nowMs }),
-    /** Whether commits ring nobody. */
+    /** Whether commits wake nothing. */
     isRunning: async (): Promise<boolean> =>
       (await rowsOf('SELECT running FROM webhook_runs WHERE webhook_id = $1', webhook.webhook_id))[0]?.running,
   };

@@ -1,4 +1,4 @@
-/** One line for each request (contract §1): who asked, from which network, and what became of it. */
+/** One line for each request (contract §1): who sent it, from which network, and its result. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';

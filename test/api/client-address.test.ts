@@ -1,6 +1,6 @@
 /**
- * Whom the limits count (contract §2, §16): the client behind trusted proxies, and nobody that a caller makes up. The
- * first tests attack as a stranger does: with headers, with many addresses, with keys that do not exist.
+ * Whom the limits count (contract §2, §16): the client behind trusted proxies, and never an invented one. The first
+ * tests attack as a stranger does: with headers, with many addresses, with keys that do not exist.
  */
 import { randomUUID } from 'node:crypto';
 import { describe, expect } from 'vitest';

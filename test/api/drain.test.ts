@@ -10,7 +10,7 @@ const LINGER_MS = 5_000;
 const SHORT_LINGER_MS = 200;
 
 /**
- * A service for each test. Its readiness asks for Temporal's health, which answers when the test calls `letGo`: such a
+ * A service for each test. Its readiness reads Temporal's health, which answers when the test calls `letGo`: such a
  * request stays open.
  */
 const test = withApi().extend('service', async ({ newApi, onTestFinished }) => {

@@ -1,4 +1,4 @@
-/** Reads that wait (contract §6): woken by the change itself, and limited so that nobody takes all the room. */
+/** Reads that wait (contract §6): woken by the change itself, and limited so that no organization uses all of them. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import { WAITERS } from '../../api/http/prefer-wait.ts';

@@ -12,7 +12,7 @@ import {
 import { cursorText } from '../../domain/page.ts';
 import { bare, type DescribedOperation, type Schema, sampleOf } from './document.ts';
 
-/** Where a value stands in a request: `['body', 'signers', 0, 'label']`, `['query', 'limit']`. */
+/** The place of a value in a request: `['body', 'signers', 0, 'label']`, `['query', 'limit']`. */
 export type Place = readonly [part: string, ...(readonly (string | number)[])];
 
 export type Field = { readonly place: Place; readonly bounds: readonly Bound[] };
@@ -228,7 +228,7 @@ function textCases(place: Place, schema: Schema): Case[] {
   ];
 }
 
-/** The form of a text. What is in no word of the document, such as NFC, is tested for every text in torture.test.ts. */
+/** The form of a text. What the document cannot express, such as NFC, is tested for every text in torture.test.ts. */
 function formCases(place: Place, schema: Schema): Case[] {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern, format } = schema;
   if (pattern !== undefined && UNKNOWN_IDS.includes(pattern)) return [];
@@ -257,7 +257,7 @@ function formCases(place: Place, schema: Schema): Case[] {
 const MOMENT = '2026-01-21T08:00:00.000Z';
 const CURSOR = cursorText({ at: new Date(MOMENT), id: 'x' });
 
-/** Groups of bounds that one request can test together: no value of a group stands within another one. */
+/** Groups of bounds that one request can test together: no value of a group is inside another one. */
 export function roundsOf(bounds: readonly Bound[]): Bound[][] {
   const rounds: Bound[][] = [];
   for (const bound of bounds) {

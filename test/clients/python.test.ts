@@ -21,7 +21,7 @@ const SOURCE = path.join(PACKAGE, 'src');
 const EXAMPLES = path.join(repositoryRoot, 'examples', 'python');
 const DIRECTORY = path.join(localDirectory, 'python');
 
-/** After so many settlements of both clients the API is killed. */
+/** The number of settlements of both clients after which the API is killed. */
 const KILLED_AFTER = [6, 15];
 const SETTLEMENTS = 12;
 const EVENTS = 60;

@@ -479,7 +479,7 @@ describe('a link', () => {
 describe('a client made from the document', () => {
   const schemas = Object.entries(document.components.schemas);
 
-  /** Every object below this value with the place where it stands. */
+  /** Every object below this value with its place. */
   function placesIn(value: unknown, place: string): { place: string; value: Record<string, unknown> }[] {
     if (typeof value !== 'object' || value === null) return [];
     const below = Object.entries(value).flatMap(([name, child]) => placesIn(child, `${place}.${name}`));

@@ -1,4 +1,4 @@
-/** Events and their deliveries are kept for 90 days at least, whoever asks to delete them, and then go in steps. */
+/** Events and their deliveries are kept for 90 days at least, against every role, and are then deleted in steps. */
 import { describe, expect } from 'vitest';
 import { sweepActivities } from '../../activities/sweep.ts';
 import { newId } from '../../db/id.ts';
@@ -28,7 +28,7 @@ function createWorld(api: TestApi, caller: Caller, webhookId: string) {
     (await pool.query(`SELECT ${id} AS id FROM ${table} WHERE org_id = $1`, [caller.orgId])).rows.map((row) => row.id);
   return {
     caller,
-    /** An event of so many days ago, with a delivery and its one attempt. @returns its id */
+    /** An event of that age in days, with a delivery and its one attempt. @returns its id */
     add: async (daysAgo: number, status = 'succeeded'): Promise<string> => {
       const id = newId();
       const inserted = [id, caller.orgId, webhookId, daysAgo, status];

@@ -77,7 +77,7 @@ describe('the list of privileges', () => {
   test('is exactly what the role was granted, also by a second migration', async ({ database }) => {
     const { owner } = database;
     const role = new URL(database.databaseUrl).username;
-    // What somebody granted by hand does not stay.
+    // A privilege that was granted by hand is taken back.
     await owner.query(
       `GRANT ALL ON ALL TABLES IN SCHEMA public TO ${role}; GRANT UPDATE (amount_minor) ON postings TO ${role}`,
     );

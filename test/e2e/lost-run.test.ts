@@ -1,6 +1,5 @@
 /**
- * Open settlements and verifications whose run is not there any more: what starts it again. Real PostgreSQL and a real
- * Temporal server.
+ * Open settlements and verifications whose run is lost: what restarts it. Real PostgreSQL and a real Temporal server.
  */
 import { describe, expect, vi } from 'vitest';
 import { SWEEP_ID, settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';

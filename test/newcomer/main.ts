@@ -1,7 +1,6 @@
 /**
- * `npm run newcomer`: what somebody sees who has only Node, Python and git. Clones the committed state of this
- * repository, with an empty home and without this machine's programs, and goes by the README's own lines to a settled
- * settlement.
+ * `npm run newcomer`: what a person with only Node, Python and git sees. Clones the committed state of this repository,
+ * with an empty home and without this machine's programs, and goes by the README's own lines to a settled settlement.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

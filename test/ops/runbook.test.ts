@@ -34,7 +34,7 @@ const VALUES: Readonly<Record<string, string>> = {
   '<date>': '2099-01-31',
 };
 
-/** As somebody would type it: a value for each placeholder, one of several words. */
+/** As a person would type it: a value for each placeholder, one of several words. */
 const argsOf = (command: string): string[] =>
   command
     .replaceAll(/<[^>]+>/g, (name) => VALUES[name] ?? 'value')

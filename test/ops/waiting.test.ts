@@ -1,4 +1,4 @@
-/** `waiting` and `stuck`: what operators see of a service that stands still. */
+/** `waiting` and `stuck`: what operators see of a service that makes no progress. */
 import { Client, Connection } from '@temporalio/client';
 import { expect } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';

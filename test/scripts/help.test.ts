@@ -25,7 +25,10 @@ const { scripts }: { scripts: Record<string, string> } = JSON.parse(
 
 const Ended = z.array(z.object({ exitCode: z.number(), stdout: z.string(), stderr: z.string() }));
 
-/** All of them in one process, without a stack and without configuration. It ends by itself: none of them goes on. */
+/**
+ * All of them in one process, without a stack and without configuration. It ends by itself, because no command keeps
+ * running.
+ */
 const test = base.extend('ended', FILE, async () => {
   const commandLines = [
     ...PROGRAMS.map((name) => [name, '--help'] as const),

@@ -1,17 +1,16 @@
 /**
- * What the tests of one file share. It is opened when the first test asks for it and closed after the last test:
+ * What the tests of one file share. It is opened when the first test needs it and closed after the last test:
  *
- *   const test = withApi({ scope: 'read' });
- *   test('200 for an own recipient', async ({ api, partner }) => { … });
+ * const test = withApi({ scope: 'read' }); test('200 for an own recipient', async ({ api, partner }) => { … });
  *
  * A file calls one of these functions once, at its top level, and extends the result where it needs more:
  *
- *   const test = withApi().extend('recipientId', FILE, ({ api, partner }) => createRecipient({ api }, partner));
+ * const test = withApi().extend('recipientId', FILE, ({ api, partner }) => createRecipient({ api }, partner));
  *
  * Rules of vitest: it opens the fixtures once for each `test` object, so a file uses only the last one it made. It
  * reads which fixtures a function needs from its parameter, which must be a destructuring pattern. `test.each` passes
- * no fixtures; `test.for` passes them as the second argument. `test.beforeAll` and `test.beforeEach` pass them too.
- * The name `caller` is taken by the function that holds the context.
+ * no fixtures; `test.for` passes them as the second argument. `test.beforeAll` and `test.beforeEach` pass them too. The
+ * name `caller` is taken by the function that holds the context.
  */
 import { afterEach, test as base, beforeAll } from 'vitest';
 import { connect } from '../../db/client.ts';

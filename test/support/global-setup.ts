@@ -1,7 +1,7 @@
 /**
  * What all test files share: a throwaway PostgreSQL with a migrated template database, a Temporal development server,
  * the program of the time-skipping server and the workflow bundle. This process owns them. It starts each one when the
- * first file asks for it, so a run of pure tests starts nothing.
+ * first file needs it, so a run of pure tests starts nothing.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -14,7 +14,7 @@ import { openRunFolder } from './run-folder.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The URL under which `test/support` asks for a resource: `GET <url>/<name>`. */
+    /** The URL under which `test/support` requests a resource: `GET <url>/<name>`. */
     resources: string;
   }
 }

@@ -125,7 +125,7 @@ export async function openSettlement(
   return settlementId;
 }
 
-/** Moves a locked settlement, and nothing else. It is dated by `at`, which may lie before its acceptance. */
+/** Moves a locked settlement, and nothing else. It is dated by `at`, which may be before its acceptance. */
 export const moveSettlement = (
   tx: Tx,
   settlement: Settlement,

@@ -47,7 +47,7 @@ export function withJumpingClock() {
     });
 }
 
-/** Waits until a workflow has set so many timers: then the clock may jump. */
+/** Waits until a workflow has set this many timers: then the clock may jump. */
 export async function untilTimers({ client }: TimeSkipping, workflowId: string, count = 1): Promise<void> {
   await vi.waitUntil(async () => {
     const history = await client.workflow

@@ -17,7 +17,9 @@ export const OBJECT_KINDS = [
 ] as const;
 export type ObjectKind = (typeof OBJECT_KINDS)[number];
 
-/** What has this id; undefined for an unknown id. A caller can choose a request id, so it is looked for last. */
+/**
+ * What has this id; undefined for an unknown id. A caller can choose a request id, so it is the last to be searched.
+ */
 export async function findObjectKind(db: Queryable, id: string): Promise<ObjectKind | undefined> {
   const { rows } = await db.execute<{ kind: ObjectKind }>(sql`
     SELECT 'settlement' AS kind FROM settlements WHERE settlement_id = ${id}
