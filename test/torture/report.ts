@@ -7,7 +7,9 @@ const EXAMPLES_MAX = 3;
 
 export function reportLines(report: RunReport): string[] {
   const { seed, scenarios, ends, faults, deliveries, violations, shrunk } = report;
-  const shownFaults = Object.entries(faults).map(([name, { planned, fired }]) => `${name} ${fired} of ${planned}`);
+  const shownFaults = Object.entries(faults).map(
+    ([name, { planned, fired }]) => `${name} ${fired}${planned === 0 ? '' : ` of ${planned}`}`,
+  );
   const lines = [
     `seed ${seed}: ${scenarios} scenarios (${showCounts(ends)}), ${deliveries} deliveries`,
     `faults that happened: ${shownFaults.join(', ') || 'none were planned'}`,
