@@ -9,7 +9,7 @@ import { resolveAgreedReview } from '../db/commands/review.ts';
 import { cancelSettlementOnRequest, writeDecision } from '../db/commands/settlement.ts';
 import { openPayee } from '../db/payee.ts';
 import { listForbiddingGates } from '../db/queries/gate.ts';
-import { lockStep, readSurroundings } from '../db/queries/settlement-facts.ts';
+import { lockForDecision, readSurroundings } from '../db/queries/settlement-facts.ts';
 import type { Transaction } from '../domain/crash-point.ts';
 import { isScreeningHit } from '../domain/sandbox/input.ts';
 import { decide } from '../domain/settlement/decide.ts';
@@ -102,7 +102,7 @@ async function step(
   happening: HappeningOf<'review' | 'begin_payout' | 'rail_answered'>,
 ): Promise<Stepped> {
   return await commit(deps, name, async (tx) => {
-    const { settlement, paymentTokenSealed } = await lockStep(tx, input.orgId, input.settlementId);
+    const { settlement, paymentTokenSealed } = await lockForDecision(tx, input.orgId, input.settlementId);
     const now = settlementTime(settlement, attemptTime(input.nowMs));
     if (isTerminal(settlement.status) && happening.type !== 'rail_answered')
       return { settlement, now, isCallAllowed: false };

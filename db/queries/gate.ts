@@ -108,7 +108,7 @@ export function forbiddenBy(
 }
 
 /**
- * The gates that forbid a settlement's next step that moves value; empty when the step may be taken.
+ * The gates that forbid a settlement's next step that moves value; empty if they allow it.
  *
  * @param evidence of the settlement's environment and corridor
  * @param at `now` is real time. A settlement's own clock may be ahead, and a repeated step carries the time of its
@@ -124,18 +124,18 @@ export const listForbiddingGates = (
     : forbiddingGates(allClosed('other_environment'), at.runtime);
 
 /**
- * The advisory lock of a corridor's gates. A step shares it, so that the gates stay as they are until its transaction
- * ends; a change of the gates takes it alone.
+ * The advisory lock of a corridor's gates. A decision shares it, so that the gates stay as they are until its
+ * transaction ends; a change of the gates takes it alone.
  */
 export const gateLockSql = (environment: string, corridor: string): string =>
   `hashtextextended('launch_gate ' || ${environment} || ' ' || ${corridor}, 0)`;
 
-/** Waits for the steps that share a corridor's gates, and keeps others from reading them until the transaction ends. */
+/** Waits for the decisions that share a corridor's gates, and blocks later ones until the transaction ends. */
 export async function lockGates(tx: Tx, environment: string, corridor: string): Promise<void> {
-  await waitForGatesStatement(tx, environment, corridor);
+  await lockGatesStatement(tx, environment, corridor);
 }
 
-const waitForGatesStatement = statement<[environment: string, corridor: string], unknown>(
+const lockGatesStatement = statement<[environment: string, corridor: string], unknown>(
   'lock_gates',
   `SELECT pg_advisory_xact_lock(${gateLockSql('$1', '$2')})`,
 );

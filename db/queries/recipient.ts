@@ -95,20 +95,22 @@ export function toPayable(sealer: Sealer, row: RecipientRow): PayableRecipient {
   return { recipient: toRecipient(row), accountNumber };
 }
 
-/** The advisory lock of a recipient. The steps of its settlements share it; a change of the recipient takes it alone. */
+/**
+ * The advisory lock of a recipient. Decisions about its settlements share it; a change of the recipient takes it alone.
+ */
 export const recipientLockSql = (recipientId: string): string => `hashtextextended('recipient ' || ${recipientId}, 0)`;
 
-const waitForStepsStatement = statement<[recipientId: string], unknown>(
+const lockRecipientStatement = statement<[recipientId: string], unknown>(
   'lock_recipient',
   `SELECT pg_advisory_xact_lock(${recipientLockSql('$1::text')})`,
 );
 
 /**
- * As `getRecipient`; locks the row until the transaction ends, and waits for the steps that were decided by it. Steps
- * wait in turn, so that many settlements of one recipient do not keep it from being changed.
+ * As `getRecipient`; locks the row until the transaction ends, and waits for the decisions that share it. Later
+ * decisions wait in turn, so that many settlements of one recipient do not keep it from being changed.
  */
 export async function lockRecipient(tx: Tx, orgId: string, recipientId: string): Promise<Recipient> {
-  await waitForStepsStatement(tx, recipientId);
+  await lockRecipientStatement(tx, recipientId);
   const [row] = await tx.select().from(recipients).where(owned(orgId, recipientId)).for('no key update');
   if (!row) throw new DomainError('not_found');
   return toRecipient(row);

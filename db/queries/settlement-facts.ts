@@ -19,7 +19,7 @@ import { type RecipientRow, recipientLockSql, toRecipient } from './recipient.ts
 import { type SettlementRow, toSettlement } from './settlement.ts';
 import { decisionAboutNameSql } from './verification.ts';
 
-export type LockedStep = {
+export type LockedSettlement = {
   readonly settlement: Settlement;
   /** The payer's card or account token, sealed; null where the payment method has none. */
   readonly paymentTokenSealed: string | null;
@@ -38,7 +38,7 @@ const SETTLEMENT = aliasedColumns<SettlementRow>(columnsOf(settlements), 's');
 const RECIPIENT = aliasedColumns<RecipientRow>(columnsOf(recipients), 'r');
 
 const lockStatement = statement<[orgId: string, settlementId: string], Record<string, unknown>>(
-  'lock_step',
+  'lock_for_decision',
   `WITH locked AS MATERIALIZED (
     SELECT ${SETTLEMENT.names} FROM settlements s WHERE org_id = $1 AND settlement_id = $2 FOR UPDATE
   )
@@ -48,11 +48,11 @@ const lockStatement = statement<[orgId: string, settlementId: string], Record<st
 
 /**
  * Locks a settlement's row until the transaction ends, and keeps the gates of its corridor and its recipient as they
- * are: a revocation, a deactivation and a verification's decision wait for it; other steps do not.
+ * are: a revocation, a deactivation and a verification's decision wait for it; other settlements' decisions do not.
  *
  * @throws DomainError `not_found`, for another organization's settlement as well
  */
-export async function lockStep(tx: Tx, orgId: string, settlementId: string): Promise<LockedStep> {
+export async function lockForDecision(tx: Tx, orgId: string, settlementId: string): Promise<LockedSettlement> {
   const [row] = await lockStatement(tx, orgId, settlementId);
   if (!row) throw new DomainError('not_found');
   const stored = SETTLEMENT.rowOf(row);
@@ -84,7 +84,7 @@ const surroundingsStatement = statement<
   FROM recipients r WHERE org_id = $1 AND recipient_id = $2`,
 );
 
-/** Reads the facts for a locked settlement's next step. */
+/** Reads the facts for a decision about a locked settlement. */
 export async function readSurroundings(tx: Tx, settlement: Settlement, payeeName: string): Promise<Surroundings> {
   const { orgId, recipientId, environment, corridor, settlementId } = settlement;
   const [row] = await surroundingsStatement(tx, orgId, recipientId, environment, corridor, settlementId, payeeName);
