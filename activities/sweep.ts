@@ -1,6 +1,7 @@
 /** The activity of a sweep for lost runs. */
 import { restartLostRuns } from '../db/commands/lost-run.ts';
 import { deleteExpiredEvents } from '../db/queries/event-retention.ts';
+import { deleteExpiredSecrets } from '../db/queries/webhook.ts';
 import type { SweptKind } from '../domain/outbox.ts';
 import type { ActivityDeps } from './deps.ts';
 
@@ -11,8 +12,8 @@ export function sweepActivities(deps: ActivityDeps) {
   return {
     /**
      * Restarts the workflow of each open settlement, of each open verification and of each subscription with a due
-     * delivery, if it has none. Then deletes events that were kept for long enough, a bounded number of them. May be
-     * repeated.
+     * delivery, if it has none. Then deletes events that were kept for long enough, and secrets of subscriptions that
+     * no longer sign, a bounded number of each. May be repeated.
      */
     restartLostRuns: async ({ nowMs }: { readonly nowMs: number }): Promise<SweepResult> => {
       const restarted = await restartLostRuns(deps, new Date(nowMs));
@@ -20,6 +21,7 @@ export function sweepActivities(deps: ActivityDeps) {
         deps.log.warn(restarted, 'open objects had no workflow; it was restarted');
       const deleted = await deleteExpiredEvents(deps.db, deps.eventRetentionDays);
       if (deleted > 0) deps.log.info({ deleted }, 'events were kept for long enough; they are deleted');
+      await deleteExpiredSecrets(deps.db, new Date(nowMs));
       return restarted;
     },
   };

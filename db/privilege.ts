@@ -96,6 +96,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   wallets: PERMANENT,
   webhookAttempts: KEPT,
   webhookDeliveries: { ...PERMANENT, update: { allBut: ['deliveryId', 'orgId', 'webhookId', 'eventId', 'createdAt'] } },
+  webhookEarlierSecrets: PASSING,
   webhookRuns: KEPT,
   webhooks: { ...PERMANENT, update: { allBut: ['webhookId', 'orgId', 'createdAt'] } },
 };

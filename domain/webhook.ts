@@ -101,8 +101,10 @@ export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 export const RETRY_JITTER = 0.1;
 const RETRY_AFTER_FACTOR_MAX = 2;
 
-/** For this long after a rotation, each request is signed with both secrets. */
+/** For this long after its own rotation, an earlier secret signs each request too. */
 export const ROTATION_OVERLAP_MS = 24 * HOUR_MS;
+/** How many earlier secrets sign at once. */
+export const EARLIER_SECRETS_MAX = 5;
 /** A subscription that fails for this long, without a success, is disabled. */
 const FAILING_WINDOW_MS = 5 * 24 * HOUR_MS;
 

@@ -12,6 +12,7 @@ import {
 import { getWebhook, listWebhooks } from '../../db/queries/webhook.ts';
 import { ValidationError } from '../../domain/error.ts';
 import { deliveryResource, webhookResource } from '../../domain/resource/webhook.ts';
+import { EARLIER_SECRETS_MAX } from '../../domain/webhook.ts';
 import { admitsAddress, isLoopbackHost, targetFault, targetHost } from '../../domain/webhook-target.ts';
 import type { ApiDeps } from '../deps.ts';
 import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
@@ -159,13 +160,14 @@ const subscriptionActionRoutes =
     app.post(
       '/v1/webhooks/:webhook_id/rotate-secret',
       {
-        config: { access: MANAGE },
+        config: { access: { ...MANAGE, refusals: ['state_conflict'] } },
         schema: {
           tags: TAGS,
           operationId: 'rotateWebhookSecret',
           summary: "Replace a subscription's secret",
           description:
-            'Both secrets sign for 24 hours. At most two are active: rotating again within this time ends the oldest.',
+            'Each earlier secret signs for 24 hours from its own rotation, at most ' +
+            `${EARLIER_SECRETS_MAX} of them at once.`,
           params: WebhookPath,
           response: { 200: WebhookRotatedResponse },
         },

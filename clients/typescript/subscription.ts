@@ -22,7 +22,7 @@ export const subscriptionGroups = (send: Send, request: Request) => ({
     delete: async (webhookId: string, options: CallOptions = {}): Promise<void> => {
       await request('DELETE', '/v1/webhooks/{webhook_id}', { path: at(webhookId), ...options });
     },
-    /** Both secrets sign for 24 hours. It is not repeated by itself: each call makes another secret. */
+    /** Each earlier secret signs for 24 hours from its own rotation. It is not repeated by itself: each call makes another secret. */
     rotateSecret: async (webhookId: string, options: CallOptions = {}) =>
       (await request('POST', '/v1/webhooks/{webhook_id}/rotate-secret', { path: at(webhookId), ...options })).data,
     /** Sends the event `webhook.ping`. */

@@ -5,13 +5,20 @@
 import { randomBytes } from 'node:crypto';
 import { DomainError } from '../../domain/error.ts';
 import { webhookResource } from '../../domain/resource/webhook.ts';
-import { type Delivery, ROTATION_OVERLAP_MS, SUBSCRIPTIONS_MAX, type Webhook } from '../../domain/webhook.ts';
+import {
+  type Delivery,
+  EARLIER_SECRETS_MAX,
+  ROTATION_OVERLAP_MS,
+  SUBSCRIPTIONS_MAX,
+  type Webhook,
+} from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { recordEvent } from '../queries/event.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
 import { lockOrganization } from '../queries/organization.ts';
 import {
+  countEarlierSecrets,
   countWebhooks,
   insertWebhook,
   lockWebhook,
@@ -97,10 +104,10 @@ export async function deleteWebhook(deps: Deps, orgId: string, webhookId: string
 }
 
 /**
- * Gives a subscription a new secret. The previous one also signs for a day; an older one no longer signs.
+ * Gives a subscription a new secret. Each earlier one signs for a day from its own rotation.
  *
  * @returns the secret, and until when the previous one signs
- * @throws DomainError `not_found`
+ * @throws DomainError `not_found`; `state_conflict` while as many earlier secrets sign as may
  */
 export async function rotateWebhookSecret(
   deps: SealingDeps,
@@ -109,14 +116,22 @@ export async function rotateWebhookSecret(
 ): Promise<{ readonly webhook: Webhook; readonly secret: Buffer; readonly previousSecretExpiresAt: Date }> {
   const secret = randomBytes(SECRET_BYTES);
   const at = deps.now();
-  const previousSecretExpiresAt = new Date(at.getTime() + ROTATION_OVERLAP_MS);
+  const expiresAt = new Date(at.getTime() + ROTATION_OVERLAP_MS);
   return await commit(deps, 'webhook.rotate_secret', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
+    if ((await countEarlierSecrets(tx, webhook, at)) >= EARLIER_SECRETS_MAX) throw secretLimitReached();
     const sealed = deps.sealer.seal(secret, webhookSecretBinding(webhookId));
-    const rotated = await replaceWebhookSecret(tx, webhook, sealed, { at, previousSecretExpiresAt });
-    return { webhook: rotated, secret, previousSecretExpiresAt };
+    const rotated = await replaceWebhookSecret(tx, webhook, sealed, { at, secretId: newId(), expiresAt });
+    return { webhook: rotated, secret, previousSecretExpiresAt: expiresAt };
   });
 }
+
+const secretLimitReached = (): DomainError =>
+  new DomainError(
+    'state_conflict',
+    { current_state: 'secret_limit_reached' },
+    `${EARLIER_SECRETS_MAX} earlier secrets of this subscription still sign. Each ends 24 hours after its rotation.`,
+  );
 
 /**
  * Sends a `webhook.ping` to this subscription alone, even while it is disabled.

@@ -341,8 +341,6 @@ CREATE TABLE webhooks (
   failing_since timestamptz(3),
   endings integer NOT NULL DEFAULT 0,
   secret_sealed text,
-  previous_secret_sealed text,
-  previous_secret_expires_at timestamptz(3),
   event_sequence integer NOT NULL DEFAULT 0,
   event_at timestamptz(3),
   created_at timestamptz(3) NOT NULL,
@@ -350,6 +348,17 @@ CREATE TABLE webhooks (
   deleted_at timestamptz(3),
   CONSTRAINT webhooks_org_id_organizations_org_id_fk
     FOREIGN KEY (org_id) REFERENCES organizations (org_id)
+);
+
+-- The secrets before the current one.
+CREATE TABLE webhook_earlier_secrets (
+  webhook_id text NOT NULL,
+  secret_id text NOT NULL,
+  secret_sealed text NOT NULL,
+  expires_at timestamptz(3) NOT NULL,
+  CONSTRAINT webhook_earlier_secrets_webhook_id_secret_id_pk PRIMARY KEY (webhook_id, secret_id),
+  CONSTRAINT webhook_earlier_secrets_webhook_id_webhooks_webhook_id_fk
+    FOREIGN KEY (webhook_id) REFERENCES webhooks (webhook_id)
 );
 
 -- The handshake between the run that delivers and the transactions that write deliveries.

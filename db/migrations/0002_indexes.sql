@@ -45,6 +45,7 @@ CREATE INDEX events_created ON events (created_at);
 CREATE INDEX events_org_created ON events (org_id, created_at, event_id);
 CREATE INDEX events_org_type ON events (org_id, type, created_at, event_id);
 CREATE INDEX webhooks_org ON webhooks (org_id, created_at) WHERE deleted_at IS NULL;
+CREATE INDEX webhook_earlier_secrets_expiry ON webhook_earlier_secrets (expires_at);
 CREATE UNIQUE INDEX webhook_deliveries_once ON webhook_deliveries (event_id, webhook_id);
 CREATE INDEX webhook_deliveries_webhook ON webhook_deliveries (webhook_id, created_at, delivery_id);
 CREATE INDEX webhook_deliveries_status ON webhook_deliveries (status, created_at);

@@ -13,7 +13,7 @@ import { idempotencySecrets } from '../schema/idempotency-key.ts';
 import { otpChallenges } from '../schema/otp.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
-import { webhooks } from '../schema/webhook.ts';
+import { webhookEarlierSecrets, webhooks } from '../schema/webhook.ts';
 import { providerEventBinding } from './evidence.ts';
 import { secretAnswerBinding } from './idempotency-secret.ts';
 import { accountNumberBinding } from './recipient.ts';
@@ -53,8 +53,8 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   },
   { column: webhooks.secretSealed, key: [webhooks.webhookId], bindingOf: (key) => webhookSecretBinding(first(key)) },
   {
-    column: webhooks.previousSecretSealed,
-    key: [webhooks.webhookId],
+    column: webhookEarlierSecrets.secretSealed,
+    key: [webhookEarlierSecrets.webhookId, webhookEarlierSecrets.secretId],
     bindingOf: (key) => webhookSecretBinding(first(key)),
   },
   {

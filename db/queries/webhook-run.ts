@@ -103,8 +103,7 @@ type ClaimRow = {
   url: string;
   status: WebhookStatus;
   failing_since: string | null;
-  secret_sealed: string | null;
-  previous_secret_sealed: string | null;
+  secrets_sealed: readonly string[];
   has_ended: boolean;
   delivery_id: string | null;
   event_id: string;
@@ -142,8 +141,11 @@ const claim = statement<[webhookId: string, run: number, now: string, limit: num
     ON CONFLICT (delivery_id, number) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
     RETURNING delivery_id, number
   )
-  SELECT w.url, w.status, w.failing_since, w.secret_sealed,
-    CASE WHEN w.previous_secret_expires_at > $3::timestamptz THEN w.previous_secret_sealed END AS previous_secret_sealed,
+  SELECT w.url, w.status, w.failing_since,
+    array_remove(ARRAY[w.secret_sealed], NULL) || ARRAY(
+      SELECT s.secret_sealed FROM webhook_earlier_secrets s
+      WHERE s.webhook_id = $1 AND s.expires_at > $3::timestamptz ORDER BY s.expires_at DESC, s.secret_id DESC
+    ) AS secrets_sealed,
     EXISTS (
       SELECT 1 FROM webhook_deliveries WHERE webhook_id = $1 AND status = 'pending' AND endings < w.endings
     ) AS has_ended,
@@ -160,7 +162,7 @@ const claim = statement<[webhookId: string, run: number, now: string, limit: num
  * Claims up to `limit` deliveries that are due, those that are due for longest first, and records that their attempts
  * begin. An attempt that an earlier run left pending is begun again, under its number.
  *
- * @param now decides what is due, and whether the previous secret still signs
+ * @param now decides what is due, and which earlier secrets still sign
  */
 export async function claimDue(
   db: Queryable,
@@ -175,7 +177,7 @@ export async function claimDue(
       url: first.url,
       status: first.status,
       failingSince: first.failing_since === null ? null : new Date(first.failing_since),
-      secretsSealed: [first.secret_sealed, first.previous_secret_sealed].filter((sealed) => sealed !== null),
+      secretsSealed: first.secrets_sealed,
       hasEnded: first.has_ended,
     },
     claimed: rows.flatMap((row) =>

@@ -2,13 +2,13 @@
  * Subscriptions. Every change of one, or of its deliveries, runs under its row's lock. Secrets are stored sealed, and
  * only the signer opens them. A deleted subscription has no secrets, and only the sender still finds it.
  */
-import { and, count, eq, isNull, sql } from 'drizzle-orm';
+import { and, count, eq, gt, inArray, isNull, lte, sql } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import type { DisabledReason, Webhook } from '../../domain/webhook.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
-import { webhooks } from '../schema/webhook.ts';
+import { webhookEarlierSecrets, webhooks } from '../schema/webhook.ts';
 import { type List, readPage } from './page.ts';
 
 type WebhookRow = typeof webhooks.$inferSelect;
@@ -149,27 +149,54 @@ export async function setFailingSince(tx: Tx, webhook: Webhook, failingSince: Da
   await tx.update(webhooks).set({ failingSince }).where(owned(webhook.orgId, webhook.webhookId));
 }
 
-/** Gives a locked subscription a new secret; the current one becomes the previous one. */
+/** How many earlier secrets of a subscription still sign at this time. */
+export async function countEarlierSecrets(db: Queryable, { webhookId }: Webhook, at: Date): Promise<number> {
+  const [found] = await db
+    .select({ count: count() })
+    .from(webhookEarlierSecrets)
+    .where(and(eq(webhookEarlierSecrets.webhookId, webhookId), gt(webhookEarlierSecrets.expiresAt, at)));
+  return found?.count ?? 0;
+}
+
+/** Gives a locked subscription a new secret; the current one becomes an earlier one, which signs until it expires. */
 export async function replaceWebhookSecret(
   tx: Tx,
   webhook: Webhook,
   secretSealed: string,
-  { at, previousSecretExpiresAt }: { readonly at: Date; readonly previousSecretExpiresAt: Date },
+  { at, secretId, expiresAt }: { readonly at: Date; readonly secretId: string; readonly expiresAt: Date },
 ): Promise<Webhook> {
+  const current = owned(webhook.orgId, webhook.webhookId);
+  await tx.execute(sql`
+    INSERT INTO ${webhookEarlierSecrets} (webhook_id, secret_id, secret_sealed, expires_at)
+    SELECT webhook_id, ${secretId}, secret_sealed, ${expiresAt.toISOString()}::timestamptz
+    FROM ${webhooks} WHERE ${current}`);
   const updatedAt = notBefore(at, webhook.updatedAt);
-  await tx
-    .update(webhooks)
-    .set({ secretSealed, previousSecretSealed: webhooks.secretSealed, previousSecretExpiresAt, updatedAt })
-    .where(owned(webhook.orgId, webhook.webhookId));
+  await tx.update(webhooks).set({ secretSealed, updatedAt }).where(current);
   return { ...webhook, updatedAt };
+}
+
+/** How many expired secrets one sweep deletes. */
+const SECRETS_DELETED_MAX = 2_000;
+
+/** Deletes earlier secrets that no longer sign, a bounded number of them. @returns how many */
+export async function deleteExpiredSecrets(db: Queryable, at: Date): Promise<number> {
+  const { secretId, expiresAt } = webhookEarlierSecrets;
+  const expired = db
+    .select({ secretId })
+    .from(webhookEarlierSecrets)
+    .where(lte(expiresAt, at))
+    .limit(SECRETS_DELETED_MAX)
+    .for('update', { skipLocked: true });
+  const { rowCount } = await db.delete(webhookEarlierSecrets).where(inArray(secretId, expired));
+  return rowCount ?? 0;
 }
 
 /** Marks a locked subscription as deleted, which ends its pending deliveries, and erases its secrets. */
 export async function setWebhookDeleted(tx: Tx, webhook: Webhook, at: Date): Promise<void> {
-  const noSecrets = { secretSealed: null, previousSecretSealed: null, previousSecretExpiresAt: null };
   const deletedAt = notBefore(at, webhook.updatedAt);
   await tx
     .update(webhooks)
-    .set({ deletedAt, updatedAt: deletedAt, endings: ONE_MORE_ENDING, ...noSecrets })
+    .set({ deletedAt, updatedAt: deletedAt, endings: ONE_MORE_ENDING, secretSealed: null })
     .where(owned(webhook.orgId, webhook.webhookId));
+  await tx.delete(webhookEarlierSecrets).where(eq(webhookEarlierSecrets.webhookId, webhook.webhookId));
 }

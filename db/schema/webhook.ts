@@ -41,15 +41,29 @@ export const webhooks = pgTable(
     /** How often its pending deliveries were ended: each time when it was disabled or deleted. */
     endings: integer('endings').notNull().default(0),
     secretSealed: text('secret_sealed'),
-    /** The secret before the latest rotation: it also signs until it expires. */
-    previousSecretSealed: text('previous_secret_sealed'),
-    previousSecretExpiresAt: moment('previous_secret_expires_at'),
     ...eventCounter(),
     createdAt: moment('created_at').notNull(),
     updatedAt: moment('updated_at').notNull(),
     deletedAt: moment('deleted_at'),
   },
   (table) => [index('webhooks_org').on(table.orgId, table.createdAt).where(sql`${table.deletedAt} IS NULL`)],
+);
+
+/** The secrets before the current one. Each also signs until it expires. They are erased with their subscription. */
+export const webhookEarlierSecrets = pgTable(
+  'webhook_earlier_secrets',
+  {
+    webhookId: text('webhook_id')
+      .notNull()
+      .references(() => webhooks.webhookId),
+    secretId: text('secret_id').notNull(),
+    secretSealed: text('secret_sealed').notNull(),
+    expiresAt: moment('expires_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.webhookId, table.secretId] }),
+    index('webhook_earlier_secrets_expiry').on(table.expiresAt),
+  ],
 );
 
 /**

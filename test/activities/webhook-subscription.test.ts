@@ -7,6 +7,7 @@ import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { isSignedBy, signWebhook } from '../../activities/webhook-signature.ts';
 import { type RoundResult, webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
 import { recordEvent } from '../../db/queries/event.ts';
+import { deleteExpiredSecrets } from '../../db/queries/webhook.ts';
 import { RETRY_JITTER } from '../../domain/webhook.ts';
 import { activityDeps } from '../support/activity.ts';
 import { withApi } from '../support/fixture.ts';
@@ -14,7 +15,8 @@ import { type Json, jsonOf } from '../support/partner.ts';
 import { recordStatements } from '../support/statement-count.ts';
 import { ping, readDelivery, subscribe } from '../support/webhook.ts';
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 type Sent = { readonly url: string; readonly body: Buffer; readonly headers: Readonly<Record<string, string>> };
 type Answer = () => Promise<Partial<GuardedAnswer>>;
@@ -366,20 +368,40 @@ describe('the signatures of a delivery', () => {
     expect(isSignedBy(Buffer.alloc(24), signature, content)).toBe(false);
   });
 
-  test('use both secrets for 24 hours after a rotation, then only the new one', async ({ world }) => {
-    const rotated = jsonOf(await world.call('POST', `/v1/webhooks/${world.webhook.webhook_id}/rotate-secret`));
-    const at = Date.parse(rotated.updated_at);
-    world.nowMs = at + DAY_MS - 60_000;
-    await world.ping();
-    await world.round();
-    world.nowMs = at + DAY_MS;
-    await world.ping();
-    await world.round();
-    const [during, after] = world.sent;
-    const verify = (secret: string, request: Sent | undefined) =>
-      new StandardWebhook(secret).verify(request?.body.toString() ?? '', { ...request?.headers });
-    expect(verify(world.webhook.secret, during)).toEqual(verify(rotated.secret, during));
-    expect(verify(rotated.secret, after)).toMatchObject({ type: 'webhook.ping' });
-    expect(() => verify(world.webhook.secret, after)).toThrow();
+  test('use each earlier secret for 24 hours after its own rotation, the newest secret first', async ({
+    api,
+    world,
+  }) => {
+    const rotate = async (): Promise<string> =>
+      jsonOf(await world.call('POST', `/v1/webhooks/${world.webhook.webhook_id}/rotate-secret`)).secret;
+    const secrets: string[] = [world.webhook.secret];
+    for (let n = 0; n < 3; n += 1) secrets.unshift(await rotate());
+    const at = Date.now();
+    // The secrets end an hour after each other, the oldest first.
+    await world.rowsOf(
+      `UPDATE webhook_earlier_secrets s SET expires_at = $2::timestamptz + place * interval '1 hour' FROM (
+        SELECT secret_id, row_number() OVER (ORDER BY secret_id) AS place FROM webhook_earlier_secrets WHERE webhook_id = $1
+      ) placed WHERE placed.secret_id = s.secret_id`,
+      world.webhook.webhook_id,
+      new Date(at).toISOString(),
+    );
+    for (const hours of [0.5, 1, 2, 3]) {
+      world.nowMs = at + hours * HOUR_MS;
+      await world.ping();
+      await world.round();
+    }
+    const verify = (secret: string, { body, headers }: Sent, signature: string) =>
+      new StandardWebhook(secret).verify(body.toString(), { ...headers, 'webhook-signature': signature });
+    for (const [place, request] of world.sent.entries()) {
+      const signatures = request.headers['webhook-signature']?.split(' ') ?? [];
+      expect(signatures).toHaveLength(4 - place);
+      for (const [nth, signature] of signatures.entries())
+        expect(verify(secrets[nth] ?? '', request, signature)).toMatchObject({ type: 'webhook.ping' });
+    }
+    const expire = () => deleteExpiredSecrets(api.connection.db, new Date(at + 2 * HOUR_MS));
+    expect([await expire(), await expire()]).toEqual([2, 0]);
+    expect(
+      await world.rowsOf('SELECT 1 FROM webhook_earlier_secrets WHERE webhook_id = $1', world.webhook.webhook_id),
+    ).toHaveLength(1);
   });
 });

@@ -5,7 +5,7 @@ import type { Caller, TestApi } from '../support/api.ts';
 import { dumpTables, raceBehind } from '../support/database.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
-import { faultsOf } from '../support/refusal.ts';
+import { expectRefused, faultsOf } from '../support/refusal.ts';
 
 const names: Record<string, readonly string[]> = {
   'hooks.partner.example': ['93.184.216.34', '2606:4700::1111'],
@@ -174,13 +174,41 @@ describe('deletion of a subscription', () => {
 });
 
 describe("rotation of a subscription's secret", () => {
-  test('200 with a new secret; two sealed secrets are stored, never a third', async ({ api, partner }) => {
+  const earlierSecrets = async (api: TestApi, webhookId: string): Promise<number> =>
+    (await api.connection.pool.query('SELECT FROM webhook_earlier_secrets WHERE webhook_id = $1', [webhookId]))
+      .rowCount ?? 0;
+
+  test('409 while five earlier secrets sign, and nothing is written', async ({ api, partner }) => {
+    const { webhook_id } = await create(api, partner);
+    const rotate = () => api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`);
+    for (let n = 0; n < 5; n += 1) expect((await rotate()).statusCode).toBe(200);
+    await expectRefused(api, rotate, 409, { code: 'state_conflict', current_state: 'secret_limit_reached' });
+    await api.connection.pool.query(
+      `UPDATE webhook_earlier_secrets SET expires_at = now() - interval '1 minute' WHERE secret_id =
+        (SELECT min(secret_id) FROM webhook_earlier_secrets WHERE webhook_id = $1)`,
+      [webhook_id],
+    );
+    expect((await rotate()).statusCode).toBe(200);
+    await expectRefused(api, rotate, 409, { code: 'state_conflict' });
+  });
+
+  test('200 with a new secret, and until when the earlier one signs', async ({ api, partner }) => {
     const { webhook_id, secret } = await create(api, partner);
     const rotate = () => api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`).then(jsonOf);
     const first = await rotate();
     const second = await rotate();
     expect(new Set([secret, first.secret, second.secret]).size).toBe(3);
     expect(Date.parse(second.previous_secret_expires_at) - Date.parse(second.updated_at)).toBe(24 * 3_600_000);
+    expect(await earlierSecrets(api, webhook_id)).toBe(2);
+    const stored = await dumpTables(api.connection.pool);
+    for (const shown of [secret, first.secret, second.secret]) expect(stored).not.toContain(shown.slice(6));
+  });
+
+  test('no secret is left after a deletion', async ({ api, partner }) => {
+    const { webhook_id } = await create(api, partner);
+    await api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`);
+    await api.call(partner, 'DELETE', `/v1/webhooks/${webhook_id}`);
+    expect(await earlierSecrets(api, webhook_id)).toBe(0);
   });
 });
 

@@ -503,7 +503,7 @@ export interface paths {
         };
         /**
          * Replace a subscription's secret
-         * @description Both secrets sign for 24 hours. At most two are active: rotating again within this time ends the oldest.
+         * @description Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once.
          */
         post: operations["rotateWebhookSecret"];
     };
@@ -6330,6 +6330,7 @@ export interface operations {
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["ScopeInsufficient"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["StateConflict"];
             422: components["responses"]["Invalid"];
             default: components["responses"]["CommandFault"];
         };

@@ -1797,7 +1797,7 @@ class Webhooks(Resource):
     def rotate_secret(self, webhook_id: str) -> models.WebhookRotatedResponse:
         """Replace a subscription's secret.
 
-        Both secrets sign for 24 hours. At most two are active: rotating again within this time ends the oldest.
+        Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once.
         """
         call: Call[models.WebhookRotatedResponse] = Call(
             "POST",
@@ -1943,7 +1943,7 @@ class AsyncWebhooks(AsyncResource):
     async def rotate_secret(self, webhook_id: str) -> models.WebhookRotatedResponse:
         """Replace a subscription's secret.
 
-        Both secrets sign for 24 hours. At most two are active: rotating again within this time ends the oldest.
+        Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once.
         """
         call: Call[models.WebhookRotatedResponse] = Call(
             "POST",
