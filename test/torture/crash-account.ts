@@ -13,12 +13,12 @@ const requireOne = async (world: World, tenant: Tenant, path: string): Promise<v
   if (length !== 1) throw new Error(`${path} has ${length} entries`);
 };
 
-export const createsRecipient: Pass = async (world) => {
+export const createOneRecipient: Pass = async (world) => {
   const tenant = await createTenant(world.deps.http);
   await createRecipient(world.deps.http, tenant, 'Marcia Brown');
   await requireOne(world, tenant, '/v1/recipients');
 };
-export const changesRecipient: Pass = async (world) => {
+export const changeRecipient: Pass = async (world) => {
   const { deps, tenant } = world;
   const path = `/v1/recipients/${await createRecipient(deps.http, tenant, 'Marcia Brown')}`;
   requireStatus(await send(world, tenant, 'PUT', path, { name: 'Marcia Green' }), 200);
@@ -26,7 +26,7 @@ export const changesRecipient: Pass = async (world) => {
   if (body.name !== 'Marcia Green') throw new Error(`the recipient is ${body.name}`);
 };
 
-export const deactivatesRecipient: Pass = async (world) => {
+export const deactivateRecipient: Pass = async (world) => {
   const { deps, tenant } = world;
   const path = `/v1/recipients/${await createRecipient(deps.http, tenant, 'Marcia Brown')}`;
   requireStatus(await send(world, tenant, 'DELETE', path), 200);
@@ -35,31 +35,31 @@ export const deactivatesRecipient: Pass = async (world) => {
 };
 
 /** Each ping has a subscription of its own: the run of another one may have to wait for a worker that has died. */
-const pings = async (world: World): Promise<Subscriber> => {
+const pingNewSubscriber = async (world: World): Promise<Subscriber> => {
   const subscriber = await world.subscribe();
   const path = `/v1/webhooks/${subscriber.webhookId}/test`;
   const { event_id: eventId } = requireStatus(await send(world, subscriber.tenant, 'POST', path, {}), 202).body;
   await until(world, `delivery of ${eventId}`, async () => subscriber.events.get(eventId));
   return subscriber;
 };
-export const isPinged: Pass = async (world) => void (await pings(world));
+export const ping: Pass = async (world) => void (await pingNewSubscriber(world));
 
 /** A failed delivery is pending. Asking for it again signals its workflow. */
-export const redelivers: Pass = async (world) => {
+export const redeliver: Pass = async (world) => {
   const { tenant } = world;
   const path = `/v1/webhooks/${tenant.webhookId}`;
   const { delivery_id: id } = requireStatus(await send(world, tenant, 'POST', `${path}/test`, {}), 200, 202).body;
   requireStatus(await send(world, tenant, 'POST', `${path}/deliveries/${id}/redeliver`, {}), 202);
 };
 
-export const replays: Pass = async (world) => {
-  const { tenant, webhookId } = await pings(world);
+export const replay: Pass = async (world) => {
+  const { tenant, webhookId } = await pingNewSubscriber(world);
   const body = { since: new Date(Date.now() - REPLAYED_MS).toISOString(), statuses: ['succeeded'] };
   requireStatus(await send(world, tenant, 'POST', `/v1/webhooks/${webhookId}/replay`, body), 202);
 };
 
 /** Changes a subscription of a tenant of its own: an organization has at most twenty. */
-const changesWebhook =
+const withWebhook =
   (change: (world: World, tenant: Tenant, path: string) => Promise<void>): Pass =>
   async (world) => {
     const tenant = await createTenant(world.deps.http);
@@ -69,7 +69,7 @@ const changesWebhook =
   };
 
 /** The deliveries of a subscription end with it. */
-export const endsDeliveries = changesWebhook(async (world, tenant, path) => {
+export const endDeliveries = withWebhook(async (world, tenant, path) => {
   requireStatus(await send(world, tenant, 'POST', `${path}/test`, {}), 200, 202);
   requireStatus(await send(world, tenant, 'DELETE', path), 204, 404);
   const webhookId = path.split('/').at(-1);
@@ -79,25 +79,25 @@ export const endsDeliveries = changesWebhook(async (world, tenant, path) => {
   });
 });
 
-export const createsWebhook = changesWebhook(async (world, tenant, path) => {
+export const createWebhook = withWebhook(async (world, tenant, path) => {
   requireStatus(await send(world, tenant, 'GET', path), 200);
   await requireOne(world, tenant, '/v1/webhooks');
 });
-export const disablesWebhook = changesWebhook(async (world, tenant, path) => {
+export const disableWebhook = withWebhook(async (world, tenant, path) => {
   requireStatus(await send(world, tenant, 'PATCH', path, { status: 'disabled' }), 200);
   const { body } = await send(world, tenant, 'GET', path);
   if (body.status !== 'disabled') throw new Error(`the subscription is ${body.status}`);
 });
-export const deletesWebhook = changesWebhook(async (world, tenant, path) => {
+export const deleteWebhook = withWebhook(async (world, tenant, path) => {
   // The answer was lost: the subscription may be gone already.
   requireStatus(await send(world, tenant, 'DELETE', path), 204, 404);
   requireStatus(await send(world, tenant, 'GET', path), 404);
 });
-export const rotatesSecret = changesWebhook(async (world, tenant, path) => {
+export const rotateSecret = withWebhook(async (world, tenant, path) => {
   requireStatus(await send(world, tenant, 'POST', `${path}/rotate-secret`, {}), 200);
 });
 
-const changesKey =
+const withKey =
   (change: (world: World, tenant: Tenant, keyId: string) => Promise<void>): Pass =>
   async (world) => {
     const tenant = await createTenant(world.deps.http);
@@ -111,23 +111,23 @@ const statusOfKey = async (world: World, tenant: Tenant, keyId: string): Promise
   return body.find((key: Json) => key.key_id === keyId)?.status;
 };
 
-export const createsKey = changesKey(async (world, tenant, keyId) => {
+export const createKey = withKey(async (world, tenant, keyId) => {
   const { length } = (await send(world, tenant, 'GET', `/v1/orgs/${tenant.orgId}/keys`)).body;
   // The organization's first key, and this one.
   if (length !== 2) throw new Error(`the organization has ${length} keys`);
   if ((await statusOfKey(world, tenant, keyId)) !== 'active') throw new Error('the key is not active');
 });
-export const rotatesKey = changesKey(async (world, tenant, keyId) => {
+export const rotateKey = withKey(async (world, tenant, keyId) => {
   // The answer was lost: the key may be rotated already, and then it is refused.
   requireStatus(await send(world, tenant, 'POST', `/v1/orgs/keys/${keyId}/rotate`, {}), 200, 409);
   if ((await statusOfKey(world, tenant, keyId)) !== 'rotated') throw new Error('the key is not rotated');
 });
-export const revokesKey = changesKey(async (world, tenant, keyId) => {
+export const revokeKey = withKey(async (world, tenant, keyId) => {
   requireStatus(await send(world, tenant, 'DELETE', `/v1/orgs/keys/${keyId}`), 200);
   if ((await statusOfKey(world, tenant, keyId)) !== 'revoked') throw new Error('the key is not revoked');
 });
 
-export const createsWallet: Pass = async (world) => {
+export const createWallet: Pass = async (world) => {
   const signers = [{ address: '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed' }];
   const tenant = await createTenant(world.deps.http);
   const body = { name: 'Treasury', signers, threshold: 1 };
@@ -135,7 +135,7 @@ export const createsWallet: Pass = async (world) => {
   await requireOne(world, tenant, '/v1/wallets');
 };
 
-export const createsOrganization: Pass = async (world) => {
+export const createOrganization: Pass = async (world) => {
   const tenant = await createTenant(world.deps.http);
   requireStatus(await send(world, tenant, 'GET', `/v1/orgs/${tenant.orgId}`), 200);
 };
@@ -147,13 +147,13 @@ async function requestCode({ deps: { http } }: World, email: string): Promise<Js
 
 const someEmail = () => `${crypto.randomUUID()}@example.com`;
 
-export const mailsCode: Pass = async (world) => {
+export const mailCode: Pass = async (world) => {
   const email = someEmail();
   await requestCode(world, email);
   await until(world, `the mail to ${email}`, async () => world.mail.messages.find(({ to }) => to.includes(email)));
 };
 
-export const signsIn: Pass = async (world) => {
+export const signIn: Pass = async (world) => {
   const email = someEmail();
   await until(world, 'the sign-in', async () => {
     const { challenge_id, sandbox_code: code } = await requestCode(world, email);

@@ -8,7 +8,7 @@ import type { Scenario } from './scenario.ts';
 import { authorize, createRecipient, decide } from './tenant.ts';
 
 /** The simplest scenario: a card that pays, and a payout that is confirmed. */
-const SETTLES: Scenario = {
+const SIMPLEST: Scenario = {
   payment: 'card',
   cardToken: 'tok_visa',
   achToken: 'public-sandbox-checking',
@@ -22,16 +22,16 @@ const SETTLES: Scenario = {
   refund: 'nothing',
 };
 
-export const plays =
+export const play =
   (change: Partial<Scenario> = {}): Pass =>
   async ({ deps, tenant }) => {
-    const { violations } = await playScenario(deps, tenant, 0, { ...SETTLES, ...change });
+    const { violations } = await playScenario(deps, tenant, 0, { ...SIMPLEST, ...change });
     const [first] = violations;
     if (first) throw new Error(`${first.rule}: ${first.detail}`);
   };
 
-export const isCanceled = plays({ payment: 'wire', acts: [{ pauseMs: 200, kind: 'cancel' }] });
-export const isPaidByWire = plays({
+export const cancel = play({ payment: 'wire', acts: [{ pauseMs: 200, kind: 'cancel' }] });
+export const payByWire = play({
   payment: 'wire',
   acts: [{ pauseMs: 200, kind: 'collected', size: 'full', currency: 'own', copies: 2 }],
 });
@@ -48,53 +48,53 @@ async function settle(world: World, recipientId: string, amount: string, path: s
 const settleInternally = (world: World, recipientId: string, amount: string) =>
   settle(world, recipientId, amount, '/v1/caribbean/settle', {});
 
-const reaches = (world: World, settlementId: string, status: string): Promise<true> =>
+const awaitStatus = (world: World, settlementId: string, status: string): Promise<true> =>
   until(world, `${settlementId} ${status}`, async () => {
     const { body } = await send(world, world.tenant, 'GET', `/v2/settle/${settlementId}`);
     return body.status === status ? true : undefined;
   });
 
 /** Nobody pays until its wait is over. */
-export const expires: Pass = async (world) => {
+export const expire: Pass = async (world) => {
   const settlementId = await createWaiting(world);
-  await reaches(world, settlementId, 'awaiting_funds');
+  await awaitStatus(world, settlementId, 'awaiting_funds');
   // Its clock may be moved a second time after a crash: then it has expired already.
   const path = `/v2/test-helpers/settlements/${settlementId}/advance`;
   requireStatus(await send(world, world.tenant, 'POST', path, {}), 202, 409);
-  await reaches(world, settlementId, 'expired');
+  await awaitStatus(world, settlementId, 'expired');
 };
 
-export const settles: Pass = async (world) => {
+export const settleByCard: Pass = async (world) => {
   const more = { payment_method: 'card', card_token: 'tok_visa' };
   const settlementId = await settle(world, world.recipientId, '250.00', '/v2/settle', more);
-  await reaches(world, settlementId, 'settled');
+  await awaitStatus(world, settlementId, 'settled');
 };
 
 /** It is held until its recipient is verified. */
-const isHeld: Pass = async (world) => {
+const verifyWhileHeld: Pass = async (world) => {
   const { deps, tenant } = world;
   const recipientId = await createRecipient(deps.http, tenant, 'Marcia Brown');
   const settlementId = await settleInternally(world, recipientId, '1000.00');
-  await reaches(world, settlementId, 'compliance_hold');
+  await awaitStatus(world, settlementId, 'compliance_hold');
   if (!(await decide(deps.http, tenant, recipientId, 'verified'))) throw new Error('the decision was refused');
-  await reaches(world, settlementId, 'settled');
+  await awaitStatus(world, settlementId, 'settled');
 };
 
 /** Each wait ends: for a decision, for the money, and for the rail. */
-export const waitsEnd: Pass = async (world) => {
-  await Promise.all([isHeld(world), expires(world), createInReview(world)]);
+export const endWaits: Pass = async (world) => {
+  await Promise.all([verifyWhileHeld(world), expire(world), createInReview(world)]);
 };
 
 /** Its payout has no answer until the test helper sends one. */
-export const isAnswered: Pass = async (world) => {
+export const answerPayout: Pass = async (world) => {
   const { deps, tenant } = world;
   const recipientId = await createRecipient(deps.http, tenant, 'PAYOUT PENDING Brown');
   const settlementId = await settleInternally(world, recipientId, '250.00');
-  await reaches(world, settlementId, 'paying_out');
+  await awaitStatus(world, settlementId, 'paying_out');
   const path = `/v2/test-helpers/settlements/${settlementId}/events`;
   // Sent again after a crash, it is one more event about the same payout: only the first one counts.
   requireStatus(await send(world, tenant, 'POST', path, { event: 'payout_confirmed' }), 202, 409);
-  await reaches(world, settlementId, 'settled');
+  await awaitStatus(world, settlementId, 'settled');
 };
 
 /** A payout without an answer until its wait is over. */
@@ -102,23 +102,23 @@ export const createInReview = async (world: World): Promise<string> => {
   const { deps, tenant } = world;
   const recipientId = await createRecipient(deps.http, tenant, 'PAYOUT PENDING Brown');
   const settlementId = await settleInternally(world, recipientId, '250.00');
-  await reaches(world, settlementId, 'paying_out');
+  await awaitStatus(world, settlementId, 'paying_out');
   const path = `/v2/test-helpers/settlements/${settlementId}/advance`;
   requireStatus(await send(world, tenant, 'POST', path, {}), 202, 409);
-  await reaches(world, settlementId, 'needs_review');
+  await awaitStatus(world, settlementId, 'needs_review');
   return settlementId;
 };
 
 /** An operator decides. */
-export const isReviewed: Pass = async (world) => {
+export const reviewPayout: Pass = async (world) => {
   const settlementId = await createInReview(world);
   await until(world, `the decision about ${settlementId}`, async () =>
     (await resolveReview(world.deps, settlementId, 'paid')) ? true : undefined,
   );
-  await reaches(world, settlementId, 'settled');
+  await awaitStatus(world, settlementId, 'settled');
 };
 
-export const isVerified: Pass = async (world) => {
+export const verify: Pass = async (world) => {
   const { deps, tenant } = world;
   const recipientId = await createRecipient(deps.http, tenant, 'Marcia Brown');
   if (!(await decide(deps.http, tenant, recipientId, 'verified'))) throw new Error('the decision was refused');
@@ -126,7 +126,7 @@ export const isVerified: Pass = async (world) => {
 };
 
 /** The recipient's name makes the simulated provider approve. */
-export const isVerifiedByProvider: Pass = async (world) => {
+export const verifyByProvider: Pass = async (world) => {
   const { deps, tenant } = world;
   const recipientId = await createRecipient(deps.http, tenant, 'KYC APPROVE Brown');
   const body = { recipient_id: recipientId, org_id: tenant.orgId };
@@ -151,19 +151,19 @@ export const createOverpaid = async (world: World): Promise<string> => {
   const settlementId = await createWaiting(world);
   const event = { id: `evt_${settlementId}`, settlementId, what: 'collected', currency: 'USD' } as const;
   requireStatus(await sendProviderEvent(world.deps.http, 'wire', { ...event, amountMinor: 30_000 }), 200);
-  await reaches(world, settlementId, 'settled');
+  await awaitStatus(world, settlementId, 'settled');
   return settlementId;
 };
 
 /** Somebody pressed "Request Cancellation" in Temporal UI. */
-export const isCanceledInTemporal: Pass = async (world) => {
+export const cancelInTemporal: Pass = async (world) => {
   const settlementId = await createWaiting(world);
-  await reaches(world, settlementId, 'awaiting_funds');
+  await awaitStatus(world, settlementId, 'awaiting_funds');
   await world.deps.temporal.workflow.getHandle(settlementWorkflowId(settlementId)).cancel();
-  await reaches(world, settlementId, 'canceled');
+  await awaitStatus(world, settlementId, 'canceled');
 };
 
 /** A sweep begins now, even if one is under way. It commits even when it finds nothing. */
-export const sweeps: Pass = async ({ deps }) => {
+export const sweep: Pass = async ({ deps }) => {
   await deps.temporal.schedule.getHandle(SWEEP_ID).trigger('ALLOW_ALL');
 };

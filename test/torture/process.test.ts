@@ -5,7 +5,7 @@ import type { CrashPoint } from '../../domain/crash-point.ts';
 import { FILE } from '../support/fixture.ts';
 import { PARTS } from '../support/process-stack.ts';
 import { checkAtRest } from './check.ts';
-import { settles } from './crash-settlement.ts';
+import { settleByCard } from './crash-settlement.ts';
 import { failuresOf, walk, walkAll } from './crash-walk.ts';
 import type { World } from './crash-world.ts';
 import { openProcessWorld } from './process-world.ts';
@@ -70,7 +70,7 @@ test.for(PARTS)(
     };
     const settleLater = async (index: number) => {
       await delay(index * PACE_MS);
-      await settles(world);
+      await settleByCard(world);
     };
     await Promise.all([kill(), ...Array.from({ length: SETTLEMENTS }, (_, index) => settleLater(index))]);
   },
