@@ -7,7 +7,7 @@ import { isEmpty } from '../../domain/settlement/change.ts';
 import { isTerminal, type SettlementStatus } from '../../domain/settlement/state.ts';
 import { firstFault, SITUATION_CHECKS } from './invariant.ts';
 import { droppedFault, refusalFault, repeatFault, reviewFault, STEP_CHECKS, signalFault } from './invariant-of-step.ts';
-import type { Played } from './move.ts';
+import type { Move, Played } from './move.ts';
 import { type Asked, type Decide, decide, type Fixture } from './shell.ts';
 import { keyOf, type Situation } from './situation.ts';
 import { start } from './start.ts';
@@ -34,15 +34,21 @@ type Node = {
   readonly move: number;
   readonly depth: number;
   readonly status: SettlementStatus;
+  readonly balances: Situation['balances'];
   situation: Situation | undefined;
   /** Those who lead here without anybody's help. */
   readonly ownParents: number[];
 };
 
+type IndexedMove = { readonly index: number; readonly move: Move };
+
 type Walk = {
   readonly universe: Universe;
   readonly fixture: Fixture;
   readonly clockMin: number;
+  /** The moves of the run itself and of time, and the others. */
+  readonly own: readonly IndexedMove[];
+  readonly outside: readonly IndexedMove[];
   readonly nodes: Node[];
   readonly seen: Map<string, number>;
   readonly rows: Set<string>;
@@ -51,8 +57,11 @@ type Walk = {
 
 export function explore(universe: Universe, decider: Decide = decide): Exploration {
   const startedAt = performance.now();
+  const moves = universe.moves.map((move, index) => ({ index, move }));
   const walk: Walk = {
     universe,
+    own: moves.filter(({ move }) => move.isOwn),
+    outside: moves.filter(({ move }) => !move.isOwn),
     fixture: fixtureOf(universe, decider),
     clockMin: Math.min(0, ...universe.clocks.map(({ aheadMs }) => aheadMs)),
     nodes: [],
@@ -91,24 +100,28 @@ function walkLayers(walk: Walk): Fault | undefined {
 function playAll(walk: Walk, at: number, { isOwn }: { readonly isOwn: boolean }): Fault | undefined {
   const node = walk.nodes[at];
   if (!node?.situation) return undefined;
-  for (const [index, move] of walk.universe.moves.entries()) {
-    if ((move.isOwn ?? false) !== isOwn || !move.isPossible(node.situation)) continue;
+  for (const { index, move } of isOwn ? walk.own : walk.outside) {
+    if (!move.isPossible(node.situation)) continue;
     walk.edges += 1;
-    const played = playSafely(walk, node.situation, index);
+    const played = playSafely(walk, node.situation, move);
     if ('rule' in played) return { rule: played.rule, moves: [...movesTo(walk, at), index] };
-    const known = walk.nodes.length;
-    const to = enter(walk, played.situation, { parent: at, move: index, depth: node.depth + (isOwn ? 0 : 1) });
-    if (isOwn) walk.nodes[to]?.ownParents.push(at);
-    const rule = faultOf(walk, played, to === known);
+    const { situation } = played;
+    const before = walk.nodes.length;
+    const to =
+      situation === node.situation
+        ? at
+        : enter(walk, situation, { parent: at, move: index, depth: node.depth + (isOwn ? 0 : 1) });
+    if (isOwn && to !== at) walk.nodes[to]?.ownParents.push(at);
+    const rule = faultOf(walk, played, { isNew: to === before, to });
     if (rule !== undefined) return { rule, moves: [...movesTo(walk, at), index] };
   }
   return undefined;
 }
 
 /** The decider throws when it contradicts itself. */
-function playSafely(walk: Walk, situation: Situation, index: number): Played | { readonly rule: string } {
+function playSafely({ fixture }: Walk, situation: Situation, move: Move): Played | { readonly rule: string } {
   try {
-    return walk.universe.moves[index]?.play(situation, walk.fixture) ?? { situation };
+    return move.play(situation, fixture);
   } catch (error) {
     return { rule: `the decider throws: ${String(error)}` };
   }
@@ -121,16 +134,26 @@ function enter(walk: Walk, situation: Situation, from: Pick<Node, 'parent' | 'mo
   const known = seen.get(key);
   if (known !== undefined) return known;
   seen.set(key, nodes.length);
-  nodes.push({ ...from, situation, status: situation.settlement.status, ownParents: [] });
+  const { settlement, balances } = situation;
+  nodes.push({ ...from, situation, balances, status: settlement.status, ownParents: [] });
   return nodes.length - 1;
 }
 
-/** Balances are not part of the key, so they are checked however a situation is reached. */
-function faultOf({ fixture, rows }: Walk, { situation, asked }: Played, isNew: boolean): string | undefined {
+type Reached = { readonly isNew: boolean; readonly to: number };
+
+/** Each situation is checked once. Balances are not part of its key, so they are compared however it is reached. */
+function faultOf({ fixture, rows, nodes }: Walk, { situation, asked }: Played, { isNew, to }: Reached) {
   const fault = asked && askedFault(fixture, rows, asked, isNew);
   if (fault !== undefined) return fault;
-  const isSame = !isNew && (!asked || asked.after === asked.before);
-  return isSame ? undefined : firstFault(SITUATION_CHECKS, situation);
+  const isChecked = !isNew && hasBalances(situation.balances, nodes[to]?.balances);
+  return isChecked ? undefined : firstFault(SITUATION_CHECKS, situation);
+}
+
+function hasBalances(balances: Situation['balances'], known: Situation['balances'] | undefined): boolean {
+  if (balances === known) return true;
+  if (balances.size !== known?.size) return false;
+  for (const [account, balance] of balances) if (known.get(account) !== balance) return false;
+  return true;
 }
 
 function askedFault(fixture: Fixture, rows: Set<string>, asked: Asked, isNew: boolean): string | undefined {

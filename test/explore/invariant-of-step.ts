@@ -6,7 +6,7 @@ import { FAILURES } from '../../domain/settlement/failure.ts';
 import { fundingOutcome } from '../../domain/settlement/funding.ts';
 import { canMove, isTerminal, VERIFICATION_THRESHOLD_MINOR, waitWindowMs } from '../../domain/settlement/state.ts';
 import { placesOf } from './bank.ts';
-import { type Check, inWords, shownMoney, surplusOf } from './invariant.ts';
+import { type Check, inWords, SHOWN, surplusOf } from './invariant.ts';
 import { knowsAnswer } from './payout.ts';
 import { type Asked, ask, type Fixture, writtenDates } from './shell.ts';
 import type { Situation } from './situation.ts';
@@ -30,15 +30,16 @@ function transitionsAreAllowed({ change }: Step): string | undefined {
 }
 
 function postingsBalance({ before, change }: Step): string | undefined {
-  const sums = new Map<string, bigint>();
-  const lines = new Set<string>();
-  for (const { step, line, currency, amountMinor } of change.postings) {
+  const { postings } = change;
+  for (const { step, line, currency } of postings) {
     if (before.steps.includes(step)) return `the posting step ${step} was used before`;
-    if (lines.has(`${step} ${line}`)) return `the posting ${step} ${line} is written twice`;
-    lines.add(`${step} ${line}`);
-    sums.set(`${step} in ${currency}`, (sums.get(`${step} in ${currency}`) ?? 0n) + amountMinor);
+    const ofStep = postings.filter((posting) => posting.step === step);
+    if (ofStep.filter((posting) => posting.line === line).length > 1)
+      return `the posting ${step} ${line} is written twice`;
+    let sum = 0n;
+    for (const posting of ofStep) if (posting.currency === currency) sum += posting.amountMinor;
+    if (sum !== 0n) return `the postings of ${step} in ${currency} sum to ${inWords(sum)}`;
   }
-  for (const [step, sum] of sums) if (sum !== 0n) return `the postings of ${step} sum to ${inWords(sum)}`;
   return undefined;
 }
 
@@ -57,17 +58,18 @@ function eventsAreInOrder({ change }: Step): string | undefined {
 
 /** The last event shows the settlement as the change leaves it. */
 function lastEventShowsTheRow({ change }: Step): string | undefined {
-  const shown: Readonly<Record<string, unknown>> = shownMoney(change.events.at(-1)?.settlement ?? change.before);
-  for (const [field, value] of Object.entries(shownMoney(change.after))) {
-    if (shown[field] !== value) return `events show ${field} as ${String(shown[field])}, and it is ${value}`;
+  const shown = change.events.at(-1)?.settlement ?? change.before;
+  for (const [field, show] of SHOWN) {
+    if (show(shown) !== show(change.after))
+      return `events show ${field} as ${show(shown)}, and it is ${show(change.after)}`;
   }
   return undefined;
 }
 
 function fundsReceivedMeansGrowth({ change }: Step): string | undefined {
-  let received: unknown = shownMoney(change.before).amount_received;
+  let received = change.before.amountReceivedMinor;
   for (const { type, settlement } of change.events) {
-    const { amount_received: latest } = shownMoney(settlement);
+    const latest = settlement.amountReceivedMinor;
     if (type === 'settlement.funds_received' && latest === received) return 'funds_received is sent, and no money came';
     received = latest;
   }

@@ -1,5 +1,4 @@
 /** What must hold after every step. Each check returns what is wrong, in words, or undefined. */
-import { formatMoney } from '../../domain/money.ts';
 import { heldMinor, refundDueMinor } from '../../domain/settlement/posting.ts';
 import { isTerminal, PAYOUT_STATUSES, type Settlement } from '../../domain/settlement/state.ts';
 import { placesOf } from './bank.ts';
@@ -86,13 +85,13 @@ export const SITUATION_CHECKS: readonly Check<Situation>[] = [
   nothingIsPending,
 ];
 
-/** What reads and events show of the money. */
-export const shownMoney = (settlement: Settlement) => ({
-  status: settlement.status,
-  amount_received: formatMoney(settlement.amountReceivedMinor, settlement.sourceCurrency),
-  amount_refund_due: formatMoney(refundDueMinor(settlement), settlement.sourceCurrency),
-  amount_refunded: formatMoney(settlement.amountRefundedMinor, settlement.sourceCurrency),
-});
+/** What reads and events show of the money, by its name there. */
+export const SHOWN: readonly (readonly [field: string, show: (settlement: Settlement) => string | bigint])[] = [
+  ['status', ({ status }) => status],
+  ['amount_received', ({ amountReceivedMinor }) => amountReceivedMinor],
+  ['amount_refund_due', refundDueMinor],
+  ['amount_refunded', ({ amountRefundedMinor }) => amountRefundedMinor],
+];
 
 /** The surplus of each payment, in the order in which they came. */
 export function surplusOf({ bank, settlement }: Situation): readonly string[] {

@@ -76,9 +76,12 @@ export const isRecorded = ({ evidence }: Situation, eventId: string): boolean =>
 
 function written(before: Situation, change: SettlementChange): Situation {
   const { after: settlement, postings, decided } = change;
-  const known = before.evidence.map((evidence) =>
-    decided.includes(evidence.evidenceId) ? { ...evidence, pending: false } : evidence,
-  );
+  const known =
+    decided.length === 0
+      ? before.evidence
+      : before.evidence.map((evidence) =>
+          decided.includes(evidence.evidenceId) ? { ...evidence, pending: false } : evidence,
+        );
   let { bank } = before;
   for (const { from, to } of change.transitions) {
     if (from !== null) bank = afterPayout(bank, from, to, settlement.amountMinor);
@@ -108,14 +111,8 @@ function balancesAfter(balances: Situation['balances'], { postings }: Settlement
 }
 
 /** The dates of all rows of a change. */
-export const writtenDates = ({
-  at,
-  evidence,
-  transitions,
-  exceptions,
-  events,
-  postings,
-}: SettlementChange): number[] => [
-  ...(evidence !== undefined || postings.length > 0 ? [at.getTime()] : []),
-  ...[...transitions, ...exceptions, ...events].map((row) => row.at.getTime()),
-];
+export function writtenDates({ at, evidence, transitions, exceptions, events, postings }: SettlementChange): number[] {
+  const dates = evidence !== undefined || postings.length > 0 ? [at.getTime()] : [];
+  for (const rows of [transitions, exceptions, events]) for (const row of rows) dates.push(row.at.getTime());
+  return dates;
+}

@@ -128,9 +128,9 @@ function paymentKey({ bank, settlement }: Situation): string {
 
 function identityKey({ identity }: Situation, since: (at: number) => number): string {
   const { recipient, checks, decisions, checksLeft } = identity;
-  const decisionKey = (name: Name) => {
+  const [payee, other] = NAMES.map((name) => {
     const decision = decisions[name];
     return decision ? `${decision.to}${since(decision.at.getTime())}` : '';
-  };
-  return `${recipient.name}${recipient.isActive}${recipient.verificationStatus}${since(recipient.updatedAt.getTime())}${checks.payee}${checks.other}${decisionKey('payee')}${decisionKey('other')}${checksLeft}`;
+  });
+  return `${recipient.name}${recipient.isActive}${recipient.verificationStatus}${since(recipient.updatedAt.getTime())}${checks.payee}${checks.other}${payee}${other}${checksLeft}`;
 }
