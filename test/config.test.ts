@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import fs, { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -7,23 +8,18 @@ import { test as base, describe, expect, vi } from 'vitest';
 import { ConfigError } from '../config/fault.ts';
 import { loadConfig, loadMigrationConfig } from '../config/load.ts';
 
-const { duringWrite } = vi.hoisted(() => ({ duringWrite: { run: undefined as (() => void) | undefined } }));
-
-/** Writes in two parts, and calls the function of a test between them. */
-vi.mock('node:fs', async (original) => {
-  const fs = await original<typeof import('node:fs')>();
-  return {
-    ...fs,
-    writeFileSync: (file: string, text: string, options: { flag: string; mode: number }) => {
-      const { run } = duringWrite;
-      if (run === undefined) return fs.writeFileSync(file, text, options);
-      duringWrite.run = undefined;
-      fs.writeFileSync(file, text.slice(0, 100), options);
-      run();
-      return fs.appendFileSync(file, text.slice(100));
-    },
-  };
-});
+/** The next file is written in two parts, and `run` is called between them. */
+function duringNextWrite(run: () => void): void {
+  const write = vi.spyOn(fs, 'writeFileSync').mockImplementationOnce((file, content, options) => {
+    write.mockRestore();
+    syncBuiltinESMExports();
+    const whole = String(content);
+    writeFileSync(file, whole.slice(0, 100), options);
+    run();
+    appendFileSync(file, whole.slice(100));
+  });
+  syncBuiltinESMExports();
+}
 
 const text = () => randomBytes(32).toString('hex');
 const key = (id: string) => `${id}:${randomBytes(32).toString('base64')}`;
@@ -389,9 +385,9 @@ describe('the local sandbox', () => {
 
   test('generates one set of secrets if two processes start at the same moment', ({ directory, load }) => {
     const seen: { second?: ReturnType<typeof loadConfig> } = {};
-    duringWrite.run = () => {
+    duringNextWrite(() => {
       seen.second = load(sandbox);
-    };
+    });
     const first = load(sandbox);
     expect(seen.second).toEqual(first);
     expect(readdirSync(directory)).toHaveLength(1);
