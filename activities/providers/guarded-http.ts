@@ -1,23 +1,14 @@
 /**
- * Requests to URLs that partners choose (contract §11). This module resolves the name itself, and every address of the
- * name must be public. It connects to one of the checked addresses, and checks the address of the open connection
- * again: the addresses of a name may change at any time. TLS is verified against the name. Redirects are not followed,
- * no proxy is used, and the size and the time of an answer are limited. A caller may keep connections for requests to
- * the same subscriber: each was checked when it was opened.
+ * Requests to URLs that partners choose (contract §11). Redirects are not followed, no proxy is used, and the size and
+ * the time of an answer are limited. A caller may keep connections for requests to the same subscriber: each was checked
+ * when it was opened (guarded-dial.ts).
  */
 import { createHash } from 'node:crypto';
-import net from 'node:net';
-import tls from 'node:tls';
+import type net from 'node:net';
 import { Client, errors } from 'undici';
 import type { AttemptError } from '../../domain/webhook.ts';
-import { isAddress, isSameAddress } from '../../domain/webhook-address.ts';
-import {
-  admitsAddress,
-  isLoopbackHost,
-  type TargetRules,
-  targetFault,
-  targetHost,
-} from '../../domain/webhook-target.ts';
+import { targetFault } from '../../domain/webhook-target.ts';
+import { AttemptFailure, type DialOptions, dial, rejection } from './guarded-dial.ts';
 
 /** The answer. Of its body, only the size and the digest of the bytes that were read are kept. */
 export type GuardedAnswer = {
@@ -80,33 +71,11 @@ function destroy({ socket, client }: OpenConnection): void {
   client.destroy().catch(() => undefined);
 }
 
-export type GuardOptions = {
-  readonly rules: TargetRules;
-  /** All IPv4 and IPv6 addresses of a name; rejects when the name has no address. */
-  readonly resolve: (hostname: string) => Promise<readonly string[]>;
-  /** Opens a TCP connection; by default, the operating system does. For tests. */
-  readonly dial?: (address: string, port: number) => net.Socket;
-  /** Trusted instead of the well-known certificate authorities. For tests. */
-  readonly ca?: string;
-  readonly timeoutMs?: number;
-};
+export type GuardOptions = DialOptions & { readonly timeoutMs?: number };
 
 const TOTAL_TIMEOUT_MS = 15_000;
-const DNS_TIMEOUT_MS = 2_000;
-const CONNECT_TIMEOUT_MS = 5_000;
 const RESPONSE_BYTES_MAX = 16 * 1024;
-const HTTPS_PORT = 443;
 const REDIRECTS = { min: 300, max: 399 } as const;
-
-/** The reason why there is no answer. */
-class AttemptFailure extends Error {
-  readonly kind: AttemptError;
-  constructor(kind: AttemptError) {
-    super(kind);
-    this.name = 'AttemptFailure';
-    this.kind = kind;
-  }
-}
 
 export function createGuardedHttp(options: GuardOptions): GuardedHttp {
   return {
@@ -159,7 +128,7 @@ async function exchange(options: GuardOptions, request: Exchange): Promise<Answe
 }
 
 async function open(options: GuardOptions, url: URL, { signal, kept }: Exchange): Promise<OpenConnection> {
-  const socket = await connect(options, url, signal);
+  const socket = await dial(options, url, signal);
   let isUsed = false;
   // Called back later: undici loses a connection whose callback runs within the connector's own call.
   // It gives only this one socket: undici must not open another connection by itself.
@@ -216,108 +185,6 @@ async function readBounded(body: AsyncIterable<Buffer>): Promise<{ bytes: number
     if (bytes >= RESPONSE_BYTES_MAX) break;
   }
   return { bytes, sha256: hash.digest() };
-}
-
-async function connect(options: GuardOptions, url: URL, signal: AbortSignal): Promise<net.Socket> {
-  const host = targetHost(url);
-  const addresses = await resolve(options, host, signal);
-  if (addresses.length === 0) throw new AttemptFailure('dns');
-  // One refused address refuses the name: the name's owner could choose which address we connect to.
-  if (!addresses.every((address) => admitsAddress(address, options.rules))) throw new AttemptFailure('blocked_target');
-  const port = url.port === '' ? HTTPS_PORT : Number(url.port);
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
-  const socket = await dialFirst(options, addresses, port, deadline);
-  return url.protocol === 'https:' ? await secure(socket, host, options.ca, deadline) : socket;
-}
-
-async function resolve(
-  { rules, resolve: lookup }: GuardOptions,
-  host: string,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  if (isAddress(host)) return [host];
-  if (rules.allowLocal && isLoopbackHost(host)) return ['127.0.0.1', '::1'];
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(DNS_TIMEOUT_MS)]);
-  try {
-    return await Promise.race([lookup(host), rejection(deadline)]);
-  } catch {
-    throw new AttemptFailure('dns');
-  }
-}
-
-function rejection(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(new Error('timeout')), { once: true });
-  });
-}
-
-/** Connects to the first address that accepts a connection. */
-async function dialFirst(
-  options: GuardOptions,
-  addresses: readonly string[],
-  port: number,
-  signal: AbortSignal,
-): Promise<net.Socket> {
-  for (const address of addresses) {
-    const socket = (options.dial ?? dialAddress)(address, port);
-    const reached = await opened(socket, 'connect', signal).catch(() => undefined);
-    if (!reached) continue;
-    const { remoteAddress = '' } = socket;
-    if (admitsAddress(remoteAddress, options.rules) && isSameAddress(remoteAddress, address)) return socket;
-    socket.destroy();
-    throw new AttemptFailure('blocked_target');
-  }
-  throw new AttemptFailure('connect');
-}
-
-const dialAddress = (address: string, port: number): net.Socket =>
-  net.connect({ host: address, port, autoSelectFamily: false });
-
-async function secure(
-  socket: net.Socket,
-  host: string,
-  ca: string | undefined,
-  signal: AbortSignal,
-): Promise<net.Socket> {
-  const name = isAddress(host) ? { host } : { host, servername: host };
-  const trusted = ca === undefined ? {} : { ca };
-  const secured = tls.connect({
-    socket,
-    ...name,
-    ...trusted,
-    minVersion: 'TLSv1.2',
-    rejectUnauthorized: true,
-    ALPNProtocols: ['http/1.1'],
-  });
-  try {
-    return await opened(secured, 'secureConnect', signal);
-  } catch {
-    throw new AttemptFailure('tls');
-  }
-}
-
-/** Waits until a socket is open. A socket that fails, or that is not open in time, is destroyed. */
-function opened<Socket extends net.Socket>(
-  socket: Socket,
-  event: 'connect' | 'secureConnect',
-  signal: AbortSignal,
-): Promise<Socket> {
-  return new Promise((resolveOpened, reject) => {
-    const fail = () => {
-      socket.destroy();
-      reject(new AttemptFailure('connect'));
-    };
-    if (signal.aborted) return fail();
-    signal.addEventListener('abort', fail, { once: true });
-    socket.once('close', fail);
-    // Not removed later: an error event without a listener ends the process.
-    socket.on('error', fail);
-    socket.once(event, () => {
-      signal.removeEventListener('abort', fail);
-      socket.off('close', fail);
-      resolveOpened(socket);
-    });
-  });
 }
 
 function failureKind(error: unknown): AttemptError {
