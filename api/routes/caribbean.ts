@@ -11,12 +11,12 @@ import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
 import { principalOf } from '../route-config.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import {
-  CaribbeanOfframpRequest,
   CaribbeanOfframpResponse,
   SettlementConditions,
   SettlementPath,
   SettlementResponse,
 } from '../schemas/settlement.ts';
+import { CaribbeanOfframpRequest } from '../schemas/settlement-command.ts';
 
 export const caribbeanRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>

@@ -11,13 +11,8 @@ import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
 import type { WaitingRead } from '../http/prefer-wait.ts';
 import { principalOf } from '../route-config.ts';
 import { RequiredIdempotencyKeyV2 } from '../schemas/idempotency.ts';
-import {
-  SettlementPath,
-  SettlementPreferences,
-  SettlementResponse,
-  SettleRequestV2,
-  SettleResponseV2,
-} from '../schemas/settlement.ts';
+import { SettlementPath, SettlementPreferences, SettlementResponse, SettleResponseV2 } from '../schemas/settlement.ts';
+import { SettleRequestV2 } from '../schemas/settlement-command.ts';
 
 export const settlementRoutes =
   (deps: ApiDeps, readWaiting: WaitingRead): FastifyPluginAsyncZodOpenApi =>

@@ -1,12 +1,8 @@
-/** Settlements (contract §6): the commands, the accepted settlement and the settlement as read. */
+/** Settlements (contract §6): the accepted settlement, the settlement as read, and the lists of them. */
 import { z } from 'zod';
-import type { CorridorId, Rail } from '../../domain/corridor.ts';
-import type { PaymentMethod } from '../../domain/payment-method.ts';
-import { type PricingInput, price } from '../../domain/pricing.ts';
 import { EXCEPTION_TYPES } from '../../domain/settlement/evidence.ts';
-import { PURPOSES, SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
+import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import {
-  closedEnum,
   constant,
   corridor,
   createdAt,
@@ -17,30 +13,25 @@ import {
   fxRate,
   headerText,
   ID_LENGTH_MAX,
-  id,
   ifNoneMatch,
-  metadata,
   metadataFilter,
   money,
-  nullAsAbsent,
   objectId,
   openEnum,
   outputText,
   outputTextOrNull,
-  paymentMethod,
   rail,
   settlementId,
   settlementPaymentMethod,
   shownMetadata,
   shownSettlementId,
   simulation,
-  text,
   timestamp,
   timestampOrNull,
   updatedAt,
 } from './common.ts';
-import { priced } from './estimate.ts';
 import { createdFrom, createdTo, PageQuery, repeatable, selectedId } from './page.ts';
+import { Purpose, REFERENCE, reference } from './settlement-command.ts';
 
 const SettlementStatus = openEnum(
   'SettlementStatus',
@@ -50,113 +41,6 @@ const SettlementStatus = openEnum(
 );
 export const settlementStatus = (description?: string) =>
   description === undefined ? SettlementStatus : SettlementStatus.meta({ description });
-
-const Purpose = closedEnum('Purpose', PURPOSES, 'What the money is for.');
-
-const TOKEN_LENGTH_MAX = 1024;
-export const paymentToken = () => text(1, TOKEN_LENGTH_MAX);
-
-const REFERENCE_LENGTH_MAX = 140;
-const REFERENCE = 'Your own reference. The service only stores it.';
-const reference = () => text(1, REFERENCE_LENGTH_MAX);
-
-/** The fields that both settlement routes accept. */
-const command = {
-  corridor: corridor(),
-  amount: money('What the payer pays, in the source currency.'),
-  recipient_id: id('Who is paid.'),
-  payout_rail: rail(),
-  purpose: nullAsAbsent(Purpose).meta({ description: 'What the money is for.' }),
-  reference: nullAsAbsent(reference()).meta({ description: REFERENCE, example: 'Invoice INV-1042' }),
-  metadata: nullAsAbsent(metadata()).meta({ description: 'Your own keys and values.' }),
-};
-
-/** The payment method of each token. A token is required with its method and refused with others. */
-const TOKENS = { card_token: 'card', banklink_account_token: 'ach' } as const;
-
-export function checkPaymentTokens(
-  body: { payment_method: string; card_token?: string | undefined; banklink_account_token?: string | undefined },
-  context: z.RefinementCtx,
-): void {
-  for (const [field, method] of Object.entries(TOKENS) as ['card_token' | 'banklink_account_token', string][]) {
-    const wanted = body.payment_method === method;
-    if (wanted && body[field] === undefined)
-      context.addIssue({ code: 'custom', path: [field], message: 'Field required', params: { type: 'missing' } });
-    if (!wanted && body[field] !== undefined)
-      context.addIssue({ code: 'custom', path: [field], message: `is allowed only when payment_method is ${method}` });
-  }
-}
-
-type Priceable = { corridor: CorridorId; amount: string; payout_rail?: Rail | undefined };
-
-const pricingInput = <Method extends PaymentMethod>(body: Priceable, paymentMethod: Method): PricingInput<Method> => ({
-  corridor: body.corridor,
-  amount: body.amount,
-  paymentMethod,
-  payoutRail: body.payout_rail,
-});
-
-/**
- * A transformation adds the price to a valid form. Its faults are the handler's: a bound idempotency key is answered
- * before they are (contract §6). When the form has other faults, this refinement adds those of the price.
- */
-function refinePricing(input: PricingInput, context: z.RefinementCtx): void {
-  if (context.issues.length > 0) priced(input, context);
-}
-
-const SettleForm = z
-  .strictObject({
-    ...command,
-    payment_method: paymentMethod(),
-    card_token: nullAsAbsent(paymentToken()).meta({
-      example: 'tok_visa',
-      description: 'Required with payment_method card, refused otherwise.',
-    }),
-    banklink_account_token: nullAsAbsent(paymentToken()).meta({
-      description: 'Required with payment_method ach, refused otherwise. From /v2/banklink/exchange.',
-    }),
-  })
-  .superRefine((body, context) => {
-    checkPaymentTokens(body, context);
-    refinePricing(pricingInput(body, body.payment_method), context);
-  })
-  .meta({
-    id: 'SettleRequestV2',
-    example: {
-      corridor: 'US-JM',
-      amount: '250.00',
-      recipient_id: EXAMPLE_ID,
-      payment_method: 'card',
-      card_token: 'tok_visa',
-      payout_rail: 'bank_transfer',
-      purpose: 'payroll',
-      reference: 'Invoice INV-1042',
-    },
-  });
-
-export const SettleRequestV2 = SettleForm.transform((body) => ({
-  ...body,
-  priced: price(pricingInput(body, body.payment_method)),
-}));
-
-const CaribbeanForm = z
-  .strictObject(command)
-  .superRefine((body, context) => refinePricing(pricingInput(body, 'internal'), context))
-  .meta({
-    id: 'CaribbeanOfframpRequest',
-    example: {
-      corridor: 'US-JM',
-      amount: '250.00',
-      recipient_id: EXAMPLE_ID,
-      payout_rail: 'bank_transfer',
-      reference: 'Invoice INV-1042',
-    },
-  });
-
-export const CaribbeanOfframpRequest = CaribbeanForm.transform((body) => ({
-  ...body,
-  priced: price(pricingInput(body, 'internal')),
-}));
 
 const answer = {
   settlement_id: shownSettlementId('The id of the settlement. The same idempotency key always names the same one.'),

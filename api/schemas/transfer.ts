@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { corridor, EXAMPLE_ID, id, money, nullAsAbsent, objectId, paymentMethod, rail, text } from './common.ts';
 import { RequiredIdempotencyKey } from './idempotency.ts';
 import { SessionHeader } from './session.ts';
-import { checkPaymentTokens, paymentToken, SettlementResponse } from './settlement.ts';
+import { SettlementResponse } from './settlement.ts';
+import { checkPaymentTokens, paymentToken } from './settlement-command.ts';
 
 export const TransferHeaders = RequiredIdempotencyKey.extend(SessionHeader.shape);
 
