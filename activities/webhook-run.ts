@@ -2,6 +2,8 @@
  * The loop of one run of a subscription. Claims, requests and records overlap: while some requests are under way, the
  * results of others are recorded and the next deliveries are claimed. Each statement serves as many deliveries as there
  * are. A run ends after a bounded time even if more is due: then the workflow begins the next one.
+ *
+ * It has more than 300 lines, because all parts change the same state and are read together.
  */
 import { commit, commitStatement, NO_DISPATCHER } from '../db/commands/commit.ts';
 import { recordFailures } from '../db/commands/webhook-run.ts';

@@ -6,6 +6,8 @@
  * `running` of the subscription's row in `webhook_runs` under a shared lock, which it holds until it has committed: if
  * nothing runs, it also writes a row of the outbox. A run clears `running` under an exclusive lock, and only if it then
  * finds nothing to do. So a writer either is seen by that look, or sees `running` cleared and wakes the subscription.
+ *
+ * It has more than 300 lines, because the statements are one protocol and are read together.
  */
 import { sql } from 'drizzle-orm';
 import { type DisabledReason, PENDING_COUNT_MAX, type WebhookStatus } from '../../domain/webhook.ts';
