@@ -96,37 +96,6 @@ describe('each activity of a settlement', () => {
     },
   );
 
-  test('a recipient deactivated before admission: rejected; after funding: failed, with the money due back', async ({
-    world,
-    api,
-    partner,
-    steps,
-  }) => {
-    const deactivate = async (id: string) => {
-      const { state } = await world.recordsOf(id);
-      await api.call(partner, 'DELETE', `/v1/recipients/${state?.recipientId}`);
-    };
-    const early = await world.accept();
-    await deactivate(early);
-    expect(await steps.activities.admitSettlement(steps.step(early))).toMatchObject({
-      status: 'rejected',
-      failureCode: 'recipient_inactive',
-    });
-    const late = await world.accept();
-    await steps.activities.admitSettlement(steps.step(late));
-    await world.pay(late, 25_000n);
-    await steps.activities.reviewSettlement(steps.step(late));
-    await deactivate(late);
-    expect(await steps.activities.sendPayout(steps.step(late))).toMatchObject({
-      status: 'failed',
-      failureCode: 'recipient_inactive',
-    });
-    const booked = await api.connection.db.select().from(postings).where(eq(postings.settlementId, late));
-    expect(booked.filter((posting) => posting.account === 'refund_due').map((posting) => posting.amountMinor)).toEqual([
-      -25_000n,
-    ]);
-  });
-
   test('throws not_found for the settlement of another organization', async ({ world, api, steps }) => {
     const stranger = await api.createCaller();
     const id = await world.accept();
