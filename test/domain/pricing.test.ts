@@ -6,7 +6,6 @@ import { formatMoney } from '../../domain/money.ts';
 import { METHOD_RULES, PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
 import { type Pricing, type PricingInput, price } from '../../domain/pricing.ts';
 import { estimateResource } from '../../domain/resource/estimate.ts';
-import { feeResource } from '../../domain/resource/fee.ts';
 
 const command: PricingInput = { corridor: 'US-JM', amount: '250.00', paymentMethod: 'card' };
 
@@ -145,42 +144,11 @@ describe('every corridor and method', () => {
 describe('the resource of a price', () => {
   const at = new Date('2026-11-21T08:00:00.000Z');
 
-  test('says of an estimate that it is not executable, and that its rate is shown for thirty seconds', () => {
-    expect(estimateResource(priced(command), at)).toEqual({
-      corridor: 'US-JM',
-      amount: '250.00',
-      source_currency: 'USD',
-      destination_amount: '37829.63',
-      destination_currency: 'JMD',
-      payout_rail: 'bank_transfer',
-      input_fee: '7.55',
-      platform_fee: '1.88',
-      total_fees: '9.43',
-      fx_rate: '157.250000',
-      rate_source: 'static_fixture',
-      rate_lock_seconds: 30,
-      rate_locked_until: '2026-11-21T08:00:30.000Z',
-      delivery_estimate: { min_minutes: 60, max_minutes: 1440 },
-      executable: false,
-      display_only: true,
-    });
-  });
-
   test.each(CORRIDORS['US-JM'].rails)('has, for an estimate by %s, that rail and its delivery times', (payoutRail) => {
     const { min, max } = DELIVERY_MINUTES[payoutRail];
     expect(estimateResource(priced({ ...command, payoutRail }), at)).toMatchObject({
       payout_rail: payoutRail,
       delivery_estimate: { min_minutes: min, max_minutes: max },
-    });
-  });
-
-  test('has each line of the fees with its currency, and their sum', () => {
-    expect(feeResource(priced({ ...command, corridor: 'GB-JM' }))).toEqual({
-      fees: [
-        { type: 'input_fee', amount: '7.55', currency: 'GBP' },
-        { type: 'platform_fee', amount: '1.88', currency: 'GBP' },
-      ],
-      total_fees: '9.43',
     });
   });
 });

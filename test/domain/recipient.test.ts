@@ -10,7 +10,6 @@ import {
   type Recipient,
   verificationAfter,
 } from '../../domain/recipient.ts';
-import { recipientResource } from '../../domain/resource/recipient.ts';
 
 const BANK = { bank_name: 'National Commercial Bank', account_number_last4: '6789', currency: 'JMD' };
 const MOBILE = { provider: 'Lynk', phone_number: '+18765550123' };
@@ -122,37 +121,5 @@ describe('a payout', () => {
 });
 
 describe('the resource of a recipient', () => {
-  test('has every field, null when it is not set, and only the last four characters of an account number', () => {
-    expect(recipientResource(recipient())).toEqual({
-      recipient_id: 'r-1',
-      org_id: 'o-1',
-      kind: 'vendor',
-      entity_type: 'individual',
-      name: 'Marcia Brown',
-      country: 'JM',
-      email: null,
-      phone: null,
-      bank_details: {
-        bank_name: 'National Commercial Bank',
-        account_number_last4: '6789',
-        account_type: null,
-        branch_code: null,
-        routing_number: null,
-        swift_bic: null,
-        currency: 'JMD',
-      },
-      mobile_details: null,
-      metadata: {},
-      is_active: true,
-      verification_status: 'unverified',
-      created_at: '1970-01-01T00:00:00.000Z',
-      updated_at: '1970-01-01T00:00:00.000Z',
-    });
-    expect(recipientResource(recipient({ bankDetails: null, mobileDetails: MOBILE }))).toMatchObject({
-      bank_details: null,
-      mobile_details: MOBILE,
-    });
-  });
-
   test('the last four characters of an account number', () => expect(lastFour('GB29NWBK60161331926819')).toBe('6819'));
 });

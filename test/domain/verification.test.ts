@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import type { Recipient } from '../../domain/recipient.ts';
-import { verificationDetail, verificationResource } from '../../domain/resource/verification.ts';
 import {
   canMoveVerification,
   defaultVerificationType,
@@ -129,28 +128,4 @@ describe('the same decision', () => {
     expect(isSameDecision(verified, { to: 'verified', verifiedName: null })).toBe(true);
     expect(isSameDecision(verified, { to: 'verified', verifiedName: 'Marcia A. Brown' })).toBe(true);
   });
-});
-
-test('an event has no name; the answer has the verified one', () => {
-  const verified = { ...opened('Marcia Secretname'), status: 'verified' as const, verifiedName: 'Marcia Secretname' };
-  expect(JSON.stringify(verificationResource(verified))).not.toContain('Secretname');
-  expect(new Set(Object.keys(verificationDetail(verified)))).toEqual(
-    new Set([
-      'verification_id',
-      'recipient_id',
-      'org_id',
-      'verification_type',
-      'document_type',
-      'document_country',
-      'status',
-      'provider',
-      'applicant_id',
-      'verified_name',
-      'rejection_reason',
-      'created_at',
-      'decided_at',
-      'expires_at',
-      'workflow_id',
-    ]),
-  );
 });
