@@ -386,6 +386,13 @@ async function tokens(api: TestApi): Promise<{ readonly valid: ConsumerCaller; r
 }
 
 describe('a session', () => {
+  test('401 for a partner operation, in every header', async ({ api }) => {
+    const { token } = await signIn(api);
+    const inKeyHeader = await api.call(null, 'GET', '/v1/recipients', undefined, { 'x-api-key': token });
+    const inItsOwn = await api.call(null, 'GET', '/v1/recipients', undefined, { authorization: `Bearer ${token}` });
+    expect([jsonOf(inKeyHeader).code, jsonOf(inItsOwn).code]).toEqual(['credential_invalid', 'credential_missing']);
+  });
+
   test('ends after exactly twelve hours', async ({ api, clock }) => {
     const consumer = await signIn(api);
     const { session_expires_at: expiresAt } = jsonOf(await callAs(api, consumer, 'GET', '/consumer/me'));

@@ -82,6 +82,55 @@ describe('a body that is not JSON', () => {
   });
 });
 
+describe('a body that is not an object', () => {
+  test.for([
+    ['no body', undefined, [['body', 'missing']]],
+    ['an empty JSON body', '', [['body', 'missing']]],
+    ['null', 'null', [['body', 'missing']]],
+    ['a list', '[]', [['body', 'dict_type']]],
+    ['a text', '"name"', [['body', 'dict_type']]],
+    ['a number', '0', [['body', 'dict_type']]],
+    ['false', 'false', [['body', 'dict_type']]],
+  ] as const)('422 for %s', async ([_case, body, faults], { post }) => {
+    expect(outcome(await post(body, { 'content-type': 'application/json' }))).toEqual([422, faults]);
+  });
+});
+
+describe('a body of another media type', () => {
+  test.for([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'application/vnd.api+json',
+    'application/json; charset=utf-16',
+    'multipart/form-data; boundary=a',
+  ])('415 for %s', async (type, { post }) =>
+    expect(outcome(await post(JSON.stringify(recipientBody()), { 'content-type': type }))).toEqual([
+      415,
+      'unsupported_media_type',
+    ]),
+  );
+
+  test('415 for a compressed body', async ({ post }) => {
+    expect(outcome(await post(recipientBody(), { 'content-encoding': 'gzip' }))).toEqual([
+      415,
+      'unsupported_media_type',
+    ]);
+  });
+
+  test('413 for more than 64 KiB of anything', async ({ post }) => {
+    expect(outcome(await post(JSON.stringify({ name: 'a'.repeat(64 * 1024) })))).toEqual([413, 'payload_too_large']);
+  });
+
+  test.for([
+    'application/json',
+    'application/json; charset=utf-8',
+    'application/json;charset="UTF-8"',
+    'APPLICATION/JSON',
+  ])('201 for %s', async (type, { post }) => {
+    expect((await post(JSON.stringify(recipientBody()), { 'content-type': type })).statusCode).toBe(201);
+  });
+});
+
 describe('identifiers in a path', () => {
   test.for([
     ['none', '', 'string_too_short'],
@@ -222,6 +271,12 @@ describe('no answer contains', () => {
     unknown: CANARY,
   };
 
+  test('a submitted value, whichever rule it breaks', async ({ post }) => {
+    const answer = await post(everywhere);
+    expect(jsonOf(answer).detail.length).toBeGreaterThan(15);
+    expect(answer.body).not.toContain('CANARY');
+  });
+
   test('a value of a query, a header, a malformed body or a key', async ({ api, partner, post }) => {
     const answers = await Promise.all([
       api.call(partner, 'GET', `/v1/recipients?limit=${CANARY}&offset=${CANARY}`),
@@ -298,5 +353,13 @@ describe('random requests', () => {
       expect(jsonOf(read)).toMatchObject({ name, metadata: { note } });
     });
     await fc.assert(keeps, RUNS);
+  });
+
+  test('422 for any bytes as the body', async ({ post }) => {
+    const refuses = fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 200 }), async (body) => {
+      const answer = await post(body, { 'content-type': 'application/json' });
+      expect(answer.statusCode).toBe(422);
+    });
+    await fc.assert(refuses, RUNS);
   });
 });
