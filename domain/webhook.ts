@@ -65,6 +65,12 @@ export type Attempt = {
   readonly error: AttemptError | null;
 };
 
+/** How many attempts of a delivery are shown. */
+export const SHOWN_ATTEMPTS_MAX = 10;
+/** How many attempts a delivery had, and the last of them, in their order. */
+export type Attempts = { readonly count: number; readonly last: readonly Attempt[] };
+export const NO_ATTEMPTS: Attempts = { count: 0, last: [] };
+
 export type Delivery = {
   readonly deliveryId: string;
   readonly webhookId: string;

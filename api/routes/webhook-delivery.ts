@@ -20,7 +20,7 @@ import {
 } from '../schemas/webhook-delivery.ts';
 
 /**
- * A subscription's deliveries (contract §11): the list with all attempts, and redelivery of one event or of everything
+ * A subscription's deliveries (contract §11): the list with their last attempts, and redelivery of one event or of everything
  * that was missed.
  */
 export const webhookDeliveryRoutes =
@@ -36,7 +36,7 @@ export const webhookDeliveryRoutes =
           summary: "List a subscription's deliveries",
           params: WebhookPath,
           querystring: WebhookDeliveryQuery,
-          response: { 200: pageOf(WebhookDeliveryResponse, 'Deliveries with their attempts, newest first.') },
+          response: { 200: pageOf(WebhookDeliveryResponse, 'Deliveries with their last attempts, newest first.') },
         },
       },
       async (request, reply) => {
@@ -62,7 +62,7 @@ export const webhookDeliveryRoutes =
           summary: 'Deliver an event again',
           description:
             'The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes ' +
-            'its next attempt now.',
+            'its next attempt now. `attempts` is empty: the list shows them.',
           headers: OptionalIdempotencyKey,
           params: WebhookDeliveryPath,
           response: { 202: WebhookDeliveryResponse },

@@ -12,7 +12,7 @@ import {
 import { getWebhook, listWebhooks } from '../../db/queries/webhook.ts';
 import { ValidationError } from '../../domain/error.ts';
 import { deliveryResource, webhookResource } from '../../domain/resource/webhook.ts';
-import { EARLIER_SECRETS_MAX } from '../../domain/webhook.ts';
+import { EARLIER_SECRETS_MAX, NO_ATTEMPTS } from '../../domain/webhook.ts';
 import { admitsAddress, isLoopbackHost, targetFault, targetHost } from '../../domain/webhook-target.ts';
 import type { ApiDeps } from '../deps.ts';
 import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
@@ -200,7 +200,7 @@ const subscriptionActionRoutes =
       async (request, reply) => {
         const { orgId } = principalOf(request);
         const delivery = await pingWebhook(deps, orgId, request.params.webhook_id, request.id);
-        return reply.code(202).send(deliveryResource(delivery, []));
+        return reply.code(202).send(deliveryResource(delivery, NO_ATTEMPTS));
       },
     );
   };

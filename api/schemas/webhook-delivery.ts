@@ -7,6 +7,7 @@ import {
   DELIVERY_STATUSES,
   type DeliveryStatus,
   REPLAY_MAX,
+  SHOWN_ATTEMPTS_MAX,
 } from '../../domain/webhook.ts';
 import {
   closedEnum,
@@ -56,7 +57,10 @@ export const WebhookDeliveryResponse = z
     event_id: objectId('The `webhook-id` that the subscriber receives; the same at every attempt.'),
     event_type: eventType(),
     status: DeliveryStatusName.meta({ description: 'How far the delivery is.' }),
-    attempts: z.array(DeliveryAttempt).meta({ description: 'Every attempt, in their order.' }),
+    attempt_count: z.int().meta({ description: 'How many attempts there were.', example: 1 }),
+    attempts: z
+      .array(DeliveryAttempt)
+      .meta({ description: `The last ${SHOWN_ATTEMPTS_MAX} attempts, in their order.` }),
     next_attempt_at: timestampOrNull('When the next attempt is made; null if there is none.'),
     created_at: createdAt(),
   })

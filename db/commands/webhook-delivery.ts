@@ -1,6 +1,6 @@
 /** Delivering an event again (contract §11): for the subscription's owner, and for an operator. */
 import { DomainError } from '../../domain/error.ts';
-import type { Attempt, Delivery } from '../../domain/webhook.ts';
+import { type Attempts, type Delivery, NO_ATTEMPTS } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
@@ -34,12 +34,14 @@ export async function redeliver(
   deps: CreationDeps,
   orgId: string,
   { requestId, ...key }: DeliveryKey & { readonly requestId: string },
-  creation: Creation<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] }>,
+  creation: Creation<{ readonly delivery: Delivery; readonly attempts: Attempts }>,
 ): Promise<Answer> {
   return await commitCreation(deps, { ...creation, name: 'delivery.redeliver' }, async (tx) => {
     const delivery = await redeliverLocked(tx, orgId, key, requestId);
     const attempts = await listAttempts(tx, [delivery.deliveryId]);
-    return { id: delivery.deliveryId, created: { delivery, attempts: attempts.get(delivery.deliveryId) ?? [] } };
+    // The answer is stored with its key, so it holds no attempts.
+    const { count } = attempts.get(delivery.deliveryId) ?? NO_ATTEMPTS;
+    return { id: delivery.deliveryId, created: { delivery, attempts: { count, last: [] } } };
   });
 }
 

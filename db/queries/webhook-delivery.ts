@@ -2,11 +2,20 @@
  * Deliveries (contract §11): one row for each event and subscription, also when it is delivered again. A delivery
  * begins again only under its subscription's lock. Its attempts are claimed and recorded by db/queries/webhook-run.ts.
  */
-import { and, asc, eq, getTableColumns, gte, inArray, lt, max, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, max, or, type SQL, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
 import type { Page, Paged } from '../../domain/page.ts';
-import { type Attempt, type Delivery, type DeliveryStatus, REPLAY_MAX, type Webhook } from '../../domain/webhook.ts';
+import {
+  type Attempt,
+  type Attempts,
+  type Delivery,
+  type DeliveryStatus,
+  NO_ATTEMPTS,
+  REPLAY_MAX,
+  SHOWN_ATTEMPTS_MAX,
+  type Webhook,
+} from '../../domain/webhook.ts';
 import { type Database, type Queryable, readSnapshot, type Tx } from '../client.ts';
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
 import { type List, readPage } from './page.ts';
@@ -47,12 +56,12 @@ function isShownAs(status: DeliveryStatus, webhookId: string): SQL {
   return sql`(${stored} = ${status} OR (${stored} = 'pending' AND ${own} < (${ofThisKind})))`;
 }
 
-/** A page of deliveries, newest first, each with its attempts; three queries on one snapshot. */
+/** A page of deliveries, newest first, each with its last attempts; three queries on one snapshot. */
 export async function listDeliveries(
   db: Database,
   orgId: string,
   filter: { readonly webhookId: string; readonly status?: DeliveryStatus | undefined; readonly page: Page },
-): Promise<Paged<{ delivery: Delivery; attempts: Attempt[] }>> {
+): Promise<Paged<{ delivery: Delivery; attempts: Attempts }>> {
   const { webhookId, status, page } = filter;
   const wanted = and(
     eq(webhookDeliveries.orgId, orgId),
@@ -80,23 +89,35 @@ export async function listDeliveries(
       tx,
       paged.items.map(({ deliveryId }) => deliveryId),
     );
-    const items = paged.items.map((delivery) => ({ delivery, attempts: attempts.get(delivery.deliveryId) ?? [] }));
+    const items = paged.items.map((delivery) => ({
+      delivery,
+      attempts: attempts.get(delivery.deliveryId) ?? NO_ATTEMPTS,
+    }));
     return { ...paged, items };
   });
 }
 
-/** The attempts of each of these deliveries, in the order of their numbers. */
-export async function listAttempts(db: Queryable, deliveryIds: readonly string[]): Promise<Map<string, Attempt[]>> {
-  const byDelivery = new Map<string, Attempt[]>(deliveryIds.map((deliveryId) => [deliveryId, []]));
-  if (deliveryIds.length === 0) return byDelivery;
+/** The last attempts of each of these deliveries. A delivery's attempts are numbered from 1 without a gap. */
+export async function listAttempts(db: Queryable, deliveryIds: readonly string[]): Promise<Map<string, Attempts>> {
+  if (deliveryIds.length === 0) return new Map();
   const { deliveryId, number, at, outcome, responseStatus, durationMs, error } = webhookAttempts;
-  const rows = await db
+  const wanted = sql`unnest(${sql.param([...deliveryIds])}::text[])`;
+  const last = db
     .select({ deliveryId, number, at, outcome, responseStatus, durationMs, error })
     .from(webhookAttempts)
-    .where(inArray(deliveryId, [...deliveryIds]))
-    .orderBy(asc(number));
-  for (const { deliveryId: of, ...attempt } of rows) byDelivery.get(of)?.push(attempt);
-  return byDelivery;
+    .where(sql`${deliveryId} = wanted.delivery_id`)
+    .orderBy(desc(number))
+    .limit(SHOWN_ATTEMPTS_MAX)
+    .as('last');
+  const rows = await db
+    .select()
+    .from(sql`${wanted} AS wanted (delivery_id)`)
+    .crossJoinLateral(last)
+    .orderBy(asc(last.number));
+  const byDelivery = new Map<string, Attempt[]>();
+  for (const { deliveryId: of, ...attempt } of rows.map((row) => row.last))
+    byDelivery.set(of, [...(byDelivery.get(of) ?? []), attempt]);
+  return new Map([...byDelivery].map(([of, shown]) => [of, { count: shown.at(-1)?.number ?? 0, last: shown }]));
 }
 
 /**

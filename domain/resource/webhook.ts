@@ -1,8 +1,8 @@
 /**
- * Subscriptions and deliveries as the API shows them (contract §11). A delivery shows its status, its
+ * Subscriptions and deliveries as the API shows them (contract §11). A delivery shows its status, its last
  * attempts, error classes and times. It never shows the URL, a response body or a secret.
  */
-import type { Attempt, Delivery, Webhook } from '../webhook.ts';
+import type { Attempts, Delivery, Webhook } from '../webhook.ts';
 
 /** The fields of WebhookResponse. */
 export function webhookResource(webhook: Webhook) {
@@ -19,15 +19,16 @@ export function webhookResource(webhook: Webhook) {
   };
 }
 
-/** The fields of WebhookDeliveryResponse; attempts in their order. */
-export function deliveryResource(delivery: Delivery, attempts: readonly Attempt[]) {
+/** The fields of WebhookDeliveryResponse. */
+export function deliveryResource(delivery: Delivery, attempts: Attempts) {
   return {
     delivery_id: delivery.deliveryId,
     webhook_id: delivery.webhookId,
     event_id: delivery.eventId,
     event_type: delivery.eventType,
     status: delivery.status,
-    attempts: attempts.map((attempt) => ({
+    attempt_count: attempts.count,
+    attempts: attempts.last.map((attempt) => ({
       number: attempt.number,
       at: attempt.at.toISOString(),
       outcome: attempt.outcome,

@@ -226,11 +226,18 @@ describe('deliveries of a subscription', () => {
       'event_id',
       'event_type',
       'status',
+      'attempt_count',
       'attempts',
       'next_attempt_at',
       'created_at',
     ]);
-    expect(delivery).toMatchObject({ webhook_id, event_type: 'webhook.ping', status: 'pending', attempts: [] });
+    expect(delivery).toMatchObject({
+      webhook_id,
+      event_type: 'webhook.ping',
+      status: 'pending',
+      attempt_count: 0,
+      attempts: [],
+    });
     const list = await api.call(owner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?limit=1`);
     expect(list.headers['x-total-count']).toBe('1');
     expect(list.json()).toEqual([delivery]);

@@ -224,20 +224,26 @@ describe('delivery at least once', () => {
     await world.untilDelivery(delivery, ({ status }) => status === 'succeeded');
   });
 
-  test('a finished delivery is redelivered as often as requested: same bytes, same id, next number', async ({
+  test('a finished delivery is redelivered as often as requested: same bytes, same id, next number, and the last ten attempts are shown', async ({
     world,
     receiver,
   }) => {
     const webhook = await world.subscribe(receiver.url);
     const sent = await world.ping(webhook.webhook_id);
-    for (const attempts of [1, 2, 3]) {
+    const numbers = Array.from({ length: 12 }, (_, index) => index + 1);
+    for (const count of numbers) {
       const delivery = await world.untilDelivery(
         sent,
-        (read) => read.status === 'succeeded' && read.attempts.length === attempts,
+        (read) => read.status === 'succeeded' && read.attempt_count === count,
       );
-      expect(delivery.attempts.map(({ number }: { number: number }) => number)).toEqual([1, 2, 3].slice(0, attempts));
-      if (attempts < 3)
-        expect(jsonOf(await world.redeliver(sent))).toMatchObject({ delivery_id: sent.delivery_id, status: 'pending' });
+      // Only the last ten are shown.
+      const shown = numbers.slice(0, count).slice(-10);
+      expect(delivery.attempts.map(({ number }: { number: number }) => number)).toEqual(shown);
+      if (count < numbers.length)
+        expect(jsonOf(await world.redeliver(sent))).toMatchObject({
+          ...{ delivery_id: sent.delivery_id, status: 'pending' },
+          ...{ attempt_count: count, attempts: [] },
+        });
     }
     expect(
       new Set(receiver.received.map(({ headers, body }) => `${String(headers['webhook-id'])} ${body.toString()}`)).size,

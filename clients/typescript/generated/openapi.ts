@@ -530,7 +530,7 @@ export interface paths {
         };
         /**
          * Deliver an event again
-         * @description The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its next attempt now.
+         * @description The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its next attempt now. `attempts` is empty: the list shows them.
          */
         post: operations["redeliverWebhook"];
     };
@@ -3991,7 +3991,12 @@ export interface components {
             event_type: components["schemas"]["EventType"];
             /** @description How far the delivery is. */
             status: components["schemas"]["DeliveryStatus"];
-            /** @description Every attempt, in their order. */
+            /**
+             * @description How many attempts there were.
+             * @example 1
+             */
+            attempt_count: number;
+            /** @description The last 10 attempts, in their order. */
             attempts: components["schemas"]["DeliveryAttempt"][];
             /**
              * @description When the next attempt is made; null if there is none.
@@ -6380,7 +6385,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Deliveries with their attempts, newest first. */
+            /** @description Deliveries with their last attempts, newest first. */
             200: {
                 headers: {
                     "X-Total-Count": components["headers"]["X-Total-Count"];

@@ -2004,8 +2004,10 @@ class WebhookDeliveryResponse(TypedDict):
     """What happened."""
     status: DeliveryStatus
     """How far the delivery is."""
+    attempt_count: int
+    """How many attempts there were."""
     attempts: list[DeliveryAttempt]
-    """Every attempt, in their order."""
+    """The last 10 attempts, in their order."""
     next_attempt_at: str | None
     """When the next attempt is made; null if there is none."""
     created_at: str

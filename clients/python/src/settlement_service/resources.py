@@ -1848,7 +1848,7 @@ class Webhooks(Resource):
         """Deliver an event again.
 
         The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its
-        next attempt now.
+        next attempt now. `attempts` is empty: the list shows them.
         """
         call: Call[models.WebhookDeliveryResponse] = creation(prepared("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", idempotency_key, None, webhook_id=webhook_id, delivery_id=delivery_id), "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver")
         return self._run(call)
@@ -1994,7 +1994,7 @@ class AsyncWebhooks(AsyncResource):
         """Deliver an event again.
 
         The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its
-        next attempt now.
+        next attempt now. `attempts` is empty: the list shows them.
         """
         call: Call[models.WebhookDeliveryResponse] = creation(prepared("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", idempotency_key, None, webhook_id=webhook_id, delivery_id=delivery_id), "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver")
         return await self._run(call)
