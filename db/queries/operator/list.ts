@@ -16,6 +16,7 @@ import { organizations } from '../../schema/organization.ts';
 import { settlements } from '../../schema/settlement.ts';
 import { webhookDeliveries, webhooks } from '../../schema/webhook.ts';
 import { shownNextAttemptAt, shownStatus } from '../webhook-delivery.ts';
+import { KEY_COLUMNS } from './organization.ts';
 
 /** What every list takes: at most `limit` items, none that is younger than `before`. */
 type Cut = { readonly limit: number; readonly before?: Date | undefined; readonly orgId?: string | undefined };
@@ -228,19 +229,7 @@ export const listKeysBy = (
     return eq(apiKeys.status, status);
   };
   return db
-    .select({
-      keyId: apiKeys.keyId,
-      orgId: apiKeys.orgId,
-      name: apiKeys.name,
-      scope: apiKeys.scope,
-      status: apiKeys.status,
-      prefix: apiKeys.prefix,
-      createdAt: apiKeys.createdAt,
-      lastUsedAt: apiKeys.lastUsedAt,
-      lastUsedFrom: apiKeys.lastUsedFrom,
-      allowedCidrs: apiKeys.allowedCidrs,
-      expiresAt: apiKeys.expiresAt,
-    })
+    .select({ ...KEY_COLUMNS, orgId: apiKeys.orgId })
     .from(apiKeys)
     .where(
       and(

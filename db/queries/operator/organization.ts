@@ -10,20 +10,23 @@ export async function findOrganizationObject(db: Queryable, orgId: string) {
   return row;
 }
 
+/** What operators see of a key. */
+export const KEY_COLUMNS = {
+  keyId: apiKeys.keyId,
+  name: apiKeys.name,
+  scope: apiKeys.scope,
+  status: apiKeys.status,
+  prefix: apiKeys.prefix,
+  createdAt: apiKeys.createdAt,
+  lastUsedAt: apiKeys.lastUsedAt,
+  lastUsedFrom: apiKeys.lastUsedFrom,
+  allowedCidrs: apiKeys.allowedCidrs,
+  expiresAt: apiKeys.expiresAt,
+};
+
 export const listKeysOf = (db: Queryable, orgId: string) =>
   db
-    .select({
-      keyId: apiKeys.keyId,
-      name: apiKeys.name,
-      scope: apiKeys.scope,
-      status: apiKeys.status,
-      prefix: apiKeys.prefix,
-      createdAt: apiKeys.createdAt,
-      lastUsedAt: apiKeys.lastUsedAt,
-      lastUsedFrom: apiKeys.lastUsedFrom,
-      allowedCidrs: apiKeys.allowedCidrs,
-      expiresAt: apiKeys.expiresAt,
-    })
+    .select(KEY_COLUMNS)
     .from(apiKeys)
     .where(eq(apiKeys.orgId, orgId))
     .orderBy(asc(apiKeys.createdAt), asc(apiKeys.keyId))
