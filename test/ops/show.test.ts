@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { Client, Connection } from '@temporalio/client';
 import { expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
+import { OBJECT_KINDS } from '../../db/queries/operator/object-kind.ts';
 import { RUNBOOK_SECTIONS } from '../../domain/operator-advice.ts';
 import type { SettlementStatus } from '../../domain/settlement/state.ts';
 import { describeRun } from '../../process/runs.ts';
@@ -88,18 +89,7 @@ function normalize(text: string): string {
     .replaceAll(/\bsk_[a-z]+_\w+/g, '<prefix>');
 }
 
-const KINDS = [
-  'settlement',
-  'settled',
-  'verification',
-  'subscription',
-  'delivery',
-  'organization',
-  'recipient',
-  'certificate',
-  'provider_event',
-  'request',
-] as const;
+const KINDS = [...OBJECT_KINDS, 'settled'] as const;
 
 test.for(KINDS)(
   'show of a %s prints what the golden file has, changes nothing, and masks personal data',
