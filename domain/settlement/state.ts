@@ -2,9 +2,8 @@
  * A settlement's states, its transitions, and how long it waits in each state, as data (contract §6). A database
  * trigger refuses every other transition. `docs/state-machines.md` is generated from this table.
  */
-import type { CorridorId, Rail } from '../corridor.ts';
-import type { Currency } from '../money.ts';
 import { METHOD_RULES, type PaymentMethod } from '../payment-method.ts';
+import type { Pricing } from '../pricing.ts';
 import type { EnvironmentName } from '../runtime.ts';
 
 export const SETTLEMENT_STATUSES = [
@@ -111,8 +110,8 @@ export type SettlementTransition = {
   readonly evidenceId: string | null;
 };
 
-/** A settlement as stored. Amounts in minor units, the rate in millionths, the clock offset in milliseconds. */
-export type Settlement = {
+/** A settlement as stored, with the price of its acceptance. Amounts in minor units, the rate in millionths, the clock offset in milliseconds. */
+export type Settlement = Pricing & {
   readonly settlementId: string;
   readonly orgId: string;
   readonly origin: Origin;
@@ -121,22 +120,11 @@ export type Settlement = {
   readonly version: number;
   /** Counts the events; the `sequence` of the latest one. */
   readonly eventSequence: number;
-  readonly corridor: CorridorId;
   readonly recipientId: string;
   /** The frozen payee (contract §4), sealed. */
   readonly payeeSealed: string;
   /** The payee's digest, in lower-case hex. */
   readonly payeeSha256: string;
-  readonly paymentMethod: PaymentMethod;
-  readonly payoutRail: Rail;
-  readonly amountMinor: bigint;
-  readonly sourceCurrency: Currency;
-  readonly destinationAmountMinor: bigint;
-  readonly destinationCurrency: Currency;
-  readonly rateMillionths: bigint;
-  readonly inputFeeMinor: bigint;
-  readonly platformFeeMinor: bigint;
-  readonly totalFeesMinor: bigint;
   /** What came in, less what the payer's bank took back. */
   readonly amountReceivedMinor: bigint;
   /** What operators recorded as given back to the payer. */
