@@ -1,6 +1,6 @@
 /** Delivering an event again (contract §11): for the subscription's owner, and for an operator. */
 import { DomainError } from '../../domain/error.ts';
-import { type Attempts, type Delivery, NO_ATTEMPTS } from '../../domain/webhook.ts';
+import type { Attempts, Delivery } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
@@ -9,7 +9,7 @@ import { findDeliveryOwner } from '../queries/operator/waiting.ts';
 import { lockWebhook } from '../queries/webhook.ts';
 import {
   beginGeneration,
-  listAttempts,
+  countAttempts,
   lockDelivery,
   type ReplaySelection,
   replayDeliveries,
@@ -38,9 +38,8 @@ export async function redeliver(
 ): Promise<Answer> {
   return await commitCreation(deps, { ...creation, name: 'delivery.redeliver' }, async (tx) => {
     const delivery = await redeliverLocked(tx, orgId, key, requestId);
-    const attempts = await listAttempts(tx, [delivery.deliveryId]);
+    const count = await countAttempts(tx, delivery.deliveryId);
     // The answer is stored with its key, so it holds no attempts.
-    const { count } = attempts.get(delivery.deliveryId) ?? NO_ATTEMPTS;
     return { id: delivery.deliveryId, created: { delivery, attempts: { count, last: [] } } };
   });
 }

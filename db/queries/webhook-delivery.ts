@@ -115,8 +115,10 @@ export async function listAttempts(db: Queryable, deliveryIds: readonly string[]
     .crossJoinLateral(last)
     .orderBy(asc(last.number));
   const byDelivery = new Map<string, Attempt[]>();
-  for (const { deliveryId: of, ...attempt } of rows.map((row) => row.last))
+  for (const { last: row } of rows) {
+    const { deliveryId: of, ...attempt } = row;
     byDelivery.set(of, [...(byDelivery.get(of) ?? []), attempt]);
+  }
   return new Map([...byDelivery].map(([of, shown]) => [of, { count: shown.at(-1)?.number ?? 0, last: shown }]));
 }
 
@@ -156,19 +158,25 @@ export async function getDeliveryOfEvent(tx: Tx, webhookId: string, eventId: str
   return row;
 }
 
-/** Makes a finished delivery pending again, as a new generation whose attempts follow those made so far. */
-export async function beginGeneration(tx: Tx, delivery: Delivery, requestId: string): Promise<Delivery> {
+/** The number of the delivery's last attempt. */
+export async function countAttempts(tx: Tx, deliveryId: string): Promise<number> {
   const [last] = await tx
     .select({ number: max(webhookAttempts.number) })
     .from(webhookAttempts)
-    .where(eq(webhookAttempts.deliveryId, delivery.deliveryId));
+    .where(eq(webhookAttempts.deliveryId, deliveryId));
+  return last?.number ?? 0;
+}
+
+/** Makes a finished delivery pending again, as a new generation whose attempts follow those made so far. */
+export async function beginGeneration(tx: Tx, delivery: Delivery, requestId: string): Promise<Delivery> {
+  const priorAttempts = await countAttempts(tx, delivery.deliveryId);
   const [begun] = await tx
     .update(webhookDeliveries)
     .set({
       status: 'pending',
       generation: delivery.generation + 1,
       requested: true,
-      priorAttempts: last?.number ?? 0,
+      priorAttempts,
       nextAttemptAt: sql`now()`,
       endings: sql`(SELECT endings FROM webhooks WHERE webhook_id = ${delivery.webhookId})`,
       claimedBy: 0,
