@@ -105,8 +105,8 @@ async function decideCancellation(
 }
 
 /**
- * Records that an operator gave money back outside of the service, with an audit entry. The same reference with the
- * same amount is recorded once: repeated, nothing is written.
+ * Records that an operator gave money back outside of the service, with an audit entry. A repeated
+ * record of the same reference and amount writes nothing.
  *
  * @param refund `reference` of the transfer, as the bank shows it; minor units of the source currency
  * @throws DomainError `not_found`; `state_conflict` when more is given back than is due, or the reference is taken

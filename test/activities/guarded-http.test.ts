@@ -452,7 +452,7 @@ describe('a kept connection', () => {
     kept.close();
   });
 
-  test('does not fail the attempt when it breaks while it is used again', async ({ canary }) => {
+  test('does not fail the attempt when it breaks on reuse', async ({ canary }) => {
     let first = true;
     canary.answer = (_, response) => {
       if (canary.requests === 2 && first) {

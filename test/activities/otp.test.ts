@@ -64,7 +64,7 @@ describe('a code is not sent', () => {
     expect([world.mailsTo(email), await world.sealedCode(id)]).toEqual([[], null]);
   });
 
-  test('a used code stays unsent', async ({ world, api }) => {
+  test('a code that was used before its e-mail is not sent', async ({ world, api }) => {
     const email = newEmail();
     const { id, code } = await challenge(api, { email });
     expect((await verifyOtp(api, id, code)).statusCode).toBe(200);
@@ -142,7 +142,10 @@ describe('a code is sent', () => {
     expect([ids.length, new Set(ids).size]).toEqual([2, 1]);
   });
 
-  test('later when the server was busy; until then the code is kept', async ({ world, api }) => {
+  test('an e-mail that a busy server refuses is sent later, and its code is kept until then', async ({
+    world,
+    api,
+  }) => {
     const email = newEmail();
     const { id, code } = await challenge(api, { email });
     smtp.isBusy = true;

@@ -76,7 +76,7 @@ export function explore(universe: Universe, decider: Decide = decide): Explorati
   return { universe, nodes: nodes.length, edges, depth, rows, fault, seconds: (performance.now() - startedAt) / 1000 };
 }
 
-/** First the own moves of a whole layer, which stay in it, then the others, which lead to the next layer. */
+/** The own moves of a layer are played first, and stay in it. The other moves lead to the next layer. */
 function walkLayers(walk: Walk): Fault | undefined {
   const { nodes, universe } = walk;
   for (let layerAt = 0, depth = 0; layerAt < nodes.length; depth += 1) {
