@@ -4,8 +4,7 @@
  */
 import path from 'node:path';
 import { execa } from 'execa';
-import { localDirectory } from '../../process/local/place.ts';
-import { acquirePython, type PythonProgram } from '../support/python-program.ts';
+import { acquirePython, PYTHON_DIRECTORY, type PythonProgram } from '../support/python-program.ts';
 import { createFuzzCaller } from './caller.ts';
 
 const CONFIG_FILE = path.join(import.meta.dirname, 'schemathesis.toml');
@@ -27,15 +26,9 @@ const GENERATED = /^\s*[1-9]\d* generated/;
  */
 const ALONE = ['/v1/orgs/keys/{key_id}/rotate', '/consumer/auth/logout', '/v1/kyc/{verification_id}/complete'];
 
-const PACKAGES = {
-  purpose: 'Fuzzing',
-  requirements: path.join(import.meta.dirname, 'requirements.txt'),
-  directory: path.join(localDirectory, 'fuzz'),
-};
-
 /** @throws Error in one sentence when there is no Python */
 export const acquireSchemathesis = (say: (line: string) => void): Promise<PythonProgram> =>
-  acquirePython(PACKAGES, say);
+  acquirePython('Fuzzing', say);
 
 export type FuzzOptions = {
   readonly python: PythonProgram;
@@ -93,7 +86,7 @@ async function run(
   ];
   const ran = execa(python.command, ['-c', START, ...args], {
     // Schemathesis keeps files between runs in its working directory.
-    cwd: python.directory,
+    cwd: PYTHON_DIRECTORY,
     env: {
       ...python.env,
       ...Object.fromEntries(

@@ -1,63 +1,54 @@
 /**
- * Installs packages of Python, in the exact versions of a list, in a folder under `.local`. It needs Python 3 with
- * `pip` or `venv`; one of the two is enough. The machine's Python is not changed.
+ * Installs the packages of `requirements.txt`, exactly these and no other, in a folder under `.local`. It needs Python 3
+ * with `pip` or `venv`; one of the two is enough. The machine's Python is not changed.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdtemp, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
+import { localDirectory } from '../../process/local/place.ts';
+import { withLock } from '../../scripts/stack/installation.ts';
 
 export type PythonProgram = {
   readonly command: string;
-  readonly directory: string;
   readonly env: Readonly<Record<string, string>>;
 };
 
-export type PythonPackages = {
-  /** What they are for, as a sentence begins with it. */
-  readonly purpose: string;
-  /** The oldest Python 3 that the packages run on; 10 if it is not given. */
-  readonly minorVersionMin?: number;
-  /** The file that lists all of them, with their versions and hashes. */
-  readonly requirements: string;
-  /** Holds one installation for each version of the requirements. */
-  readonly directory: string;
-};
+const REQUIREMENTS = path.join(import.meta.dirname, 'requirements.txt');
+/** Holds one installation for each version of the list and of Python, and what the programs write. */
+export const PYTHON_DIRECTORY = path.join(localDirectory, 'python');
+/** The oldest Python 3 that the packages run on. */
+const MINOR_VERSION_MIN = 10;
 
 /**
+ * @param purpose what the packages are for, as a sentence begins with it
  * @param say prints a line before something that takes minutes
  * @throws Error in one sentence when there is no Python, or it has neither pip nor venv
  */
-export async function acquirePython(
-  { purpose, requirements, directory, minorVersionMin = 10 }: PythonPackages,
-  say: (line: string) => void,
-): Promise<PythonProgram> {
-  const python = await findPython(purpose, minorVersionMin);
+export async function acquirePython(purpose: string, say: (line: string) => void): Promise<PythonProgram> {
+  const python = await findPython(purpose);
   const version = createHash('sha256')
-    .update(readFileSync(requirements))
+    .update(readFileSync(REQUIREMENTS))
     .update(await answerOf(python, ['--version']))
     .digest('hex');
-  const installed = path.join(directory, version.slice(0, 16));
-  if (!existsSync(installed)) {
-    say(`Installing packages of Python under ${directory}, once; this takes a minute or two.`);
-    await install(python, { purpose, requirements, directory }, installed);
-  }
-  return {
-    command: python,
-    directory,
-    env: { PYTHONPATH: installed, PYTHONNOUSERSITE: '1', PYTHONDONTWRITEBYTECODE: '1' },
-  };
+  const installed = path.join(PYTHON_DIRECTORY, version.slice(0, 16));
+  await withLock('packages', { binDirectory: PYTHON_DIRECTORY, onProgress: say }, async () => {
+    if (existsSync(installed)) return;
+    say(`Installing packages of Python under ${PYTHON_DIRECTORY}, once; this takes a minute or two.`);
+    await install(python, purpose, installed);
+  });
+  return { command: python, env: { PYTHONPATH: installed, PYTHONNOUSERSITE: '1', PYTHONDONTWRITEBYTECODE: '1' } };
 }
 
 const CANDIDATES = ['python3', 'python'];
 
-async function findPython(purpose: string, minorVersionMin: number): Promise<string> {
+async function findPython(purpose: string): Promise<string> {
   for (const candidate of CANDIDATES) {
     const [, minor] = /^Python 3\.(\d+)/.exec(await answerOf(candidate, ['--version'])) ?? [];
-    if (Number(minor) >= minorVersionMin) return await interpreterOf(candidate);
+    if (Number(minor) >= MINOR_VERSION_MIN) return await interpreterOf(candidate);
   }
-  throw new Error(`${purpose} needs Python 3.${minorVersionMin} or newer as python3 on the PATH.`);
+  throw new Error(`${purpose} needs Python 3.${MINOR_VERSION_MIN} or newer as python3 on the PATH.`);
 }
 
 /** The interpreter itself. A shim, as of pyenv, does work of its own at `pip install`, and two of them at once fail. */
@@ -71,31 +62,16 @@ async function answerOf(command: string, args: readonly string[]): Promise<strin
 }
 
 /** Installs in a temporary folder and renames it, so that `target` is always complete. */
-async function install(
-  python: string,
-  { purpose, requirements, directory }: PythonPackages,
-  target: string,
-): Promise<void> {
-  await mkdir(directory, { recursive: true });
-  const folder = await mkdtemp(path.join(directory, 'install-'));
+async function install(python: string, purpose: string, target: string): Promise<void> {
+  const folder = await mkdtemp(path.join(PYTHON_DIRECTORY, 'install-'));
   const packages = path.join(folder, 'packages');
   try {
     const installer = await findInstaller(python, path.join(folder, 'venv'), purpose);
-    const options = [
-      '--quiet',
-      '--disable-pip-version-check',
-      '--no-warn-script-location',
-      '--require-hashes',
-      '--requirement',
-      requirements,
-      '--target',
-      packages,
-    ];
+    const quiet = ['--quiet', '--disable-pip-version-check', '--no-warn-script-location'];
+    // The list also has what its packages need: pip must choose no version.
+    const options = [...quiet, '--no-deps', '--requirement', REQUIREMENTS, '--target', packages];
     await execa(installer, ['-m', 'pip', 'install', ...options], { stderr: 'inherit' });
-    await rename(packages, target).catch((error: unknown) => {
-      // Another run has installed it meanwhile.
-      if (!existsSync(target)) throw error;
-    });
+    await rename(packages, target);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
