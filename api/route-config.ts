@@ -36,6 +36,11 @@ export type RouteConfig = RouteAccess & {
   readonly cost?: number | ((request: FastifyRequest) => number);
   /** The budget of a request without a credential; by default `default`. */
   readonly budget?: BudgetName;
+  /**
+   * The key that the request rotates. A key that has rotated itself is accepted for the exact repetition of that request
+   * (contract §1), which the handler answers as a replay.
+   */
+  readonly rotates?: (request: FastifyRequest) => string | undefined;
   /** The operation writes nothing, although its method is not GET. */
   readonly readOnly?: boolean;
   /** Never rate-limited. */

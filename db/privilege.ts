@@ -31,7 +31,7 @@ const PASSING = { insert: true, update: 'all', delete: true } as const;
 const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>> } = {
   apiKeys: {
     ...PERMANENT,
-    update: { allBut: ['keyId', 'orgId', 'scope', 'environment', 'allowedCidrs', 'createdAt'] },
+    update: { allBut: ['keyId', 'orgId', 'scope', 'environment', 'allowedCidrs', 'createdAt', 'createdBy'] },
   },
   auditEntries: PERMANENT,
   banklinkTokens: { ...PERMANENT, update: ['exchangedAt'] },

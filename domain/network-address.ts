@@ -42,6 +42,10 @@ export function parseBlock(text: string): AddressBlock | undefined {
 export const isInBlock = ({ value, bits }: NetworkAddress, block: AddressBlock): boolean =>
   bits === block.bits && within(value, block, bits);
 
+/** Whether every address of the inner block is in the outer one. */
+export const isBlockWithin = (inner: AddressBlock, outer: AddressBlock): boolean =>
+  inner.prefix >= outer.prefix && isInBlock({ value: inner.base, bits: inner.bits }, outer);
+
 /** A block as text. Two texts of one block become the same: `10.1.2.3/8` and `::ffff:10.0.0.0/104` are `10.0.0.0/8`. */
 export const blockText = ({ base, prefix, bits }: AddressBlock): string =>
   `${truncatedAddress({ value: base, bits }, { ipv4: prefix, ipv6: prefix })}/${prefix}`;

@@ -3,7 +3,12 @@
  * runs, those that arrive wait, and the next statement serves all of them. Nothing is cached for later requests, and no
  * request is answered by a statement that began before it arrived, so a revoked key is refused at once.
  */
-import { authenticateApiKey, type KeyCaller } from '../../db/queries/api-key.ts';
+import {
+  authenticateApiKey,
+  authenticateRotatedKey,
+  type KeyCaller,
+  type Presented,
+} from '../../db/queries/api-key.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 
@@ -11,10 +16,18 @@ import type { ApiDeps } from '../deps.ts';
 const TOUCH_INTERVAL_MS = 60_000;
 
 /** A key as it was presented: its hash under each pepper, and the client's whole address. */
-export type PresentedKey = { readonly keyHashes: readonly Buffer[]; readonly address: string | null };
+export type PresentedKey = Pick<Presented, 'keyHashes' | 'address'>;
 
-/** @returns undefined for an invalid key; rejects when PostgreSQL cannot be read */
-export type KeyLookup = (presented: PresentedKey, cost: number) => Promise<KeyCaller | undefined>;
+/** Both return undefined for an invalid key, and reject when PostgreSQL cannot be read. */
+export type KeyLookup = {
+  find(presented: PresentedKey, cost: number): Promise<KeyCaller | undefined>;
+  /** A key that repeats its own rotation. */
+  findRotated(
+    presented: PresentedKey,
+    cost: number,
+    repeated: { readonly keyId: string; readonly idempotencyKey: string },
+  ): Promise<KeyCaller | undefined>;
+};
 
 type Waiting = {
   readonly cost: number;
@@ -29,18 +42,15 @@ export function createKeyLookup(
 ): KeyLookup {
   const queues = new Map<string, Waiting[]>();
 
-  const lookUp = (presented: PresentedKey, cost: number): Promise<KeyCaller | undefined> => {
+  const presentedNow = (presented: PresentedKey): Presented => {
     const at = now();
     const touchedBefore = new Date(at.getTime() - TOUCH_INTERVAL_MS);
-    const valid = { environment: environmentName(runtime), address: presented.address, now: at, touchedBefore };
-    return authenticateApiKey(db, presented.keyHashes, valid, { windowSeconds, cost });
+    return { ...presented, environment: environmentName(runtime), now: at, touchedBefore };
   };
   const serve = async (presented: PresentedKey, together: readonly Waiting[]): Promise<void> => {
     try {
-      const found = await lookUp(
-        presented,
-        together.reduce((sum, { cost }) => sum + cost, 0),
-      );
+      const cost = together.reduce((sum, waiting) => sum + waiting.cost, 0);
+      const found = await authenticateApiKey(db, presentedNow(presented), { windowSeconds, cost });
       shareOut(found, together);
     } catch (error) {
       for (const { fail } of together) fail(error);
@@ -52,14 +62,18 @@ export function createKeyLookup(
     queues.delete(id);
   };
 
-  return (presented, cost) =>
-    new Promise((answer, fail) => {
-      const id = `${presented.keyHashes[0]?.toString('latin1')} ${presented.address}`;
-      const queue = queues.get(id);
-      const waiting = { cost, answer, fail };
-      if (queue) queue.push(waiting);
-      else void serveQueue(id, presented, [waiting]);
-    });
+  return {
+    find: (presented, cost) =>
+      new Promise((answer, fail) => {
+        const id = `${presented.keyHashes[0]?.toString('latin1')} ${presented.address}`;
+        const queue = queues.get(id);
+        const waiting = { cost, answer, fail };
+        if (queue) queue.push(waiting);
+        else void serveQueue(id, presented, [waiting]);
+      }),
+    findRotated: (presented, cost, repeated) =>
+      authenticateRotatedKey(db, presentedNow(presented), { windowSeconds, cost }, repeated),
+  };
 }
 
 /** Each request has used as much as those before it and itself. The first one touches the key. */

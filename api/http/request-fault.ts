@@ -29,6 +29,9 @@ export const valueError = (rule: string) => ({ msg: `Value error, ${rule}`, type
 
 /** The fault of a field that breaks a rule of the domain. The fields of a command are those of the body. */
 export const faultOfField = ({ field, rule }: FieldFault): RequestFault => ({
-  loc: ['body', ...(field === null ? [] : field.split('.'))],
+  loc: [
+    'body',
+    ...(field === null ? [] : field.split('.').map((part) => (/^[0-9]+$/.test(part) ? Number(part) : part))),
+  ],
   ...valueError(rule),
 });

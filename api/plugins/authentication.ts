@@ -7,7 +7,7 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
-import { touchApiKey } from '../../db/queries/api-key.ts';
+import { type KeyCaller, touchApiKey } from '../../db/queries/api-key.ts';
 import { authenticateConsumer } from '../../db/queries/consumer.ts';
 import { DomainError, type ErrorCode } from '../../domain/error.ts';
 import { budgetsOf, type Counted } from '../../domain/rate-limit.ts';
@@ -17,7 +17,7 @@ import { hashApiKey, isWellFormedApiKey } from '../../process/api-key.ts';
 import type { ApiDeps } from '../deps.ts';
 import { createFailureCount } from '../http/failure-count.ts';
 import { headerLines } from '../http/header-lines.ts';
-import { createKeyLookup, type KeyLookup, type PresentedKey } from '../http/key-lookup.ts';
+import { createKeyLookup, type PresentedKey } from '../http/key-lookup.ts';
 import { requireBudget } from '../http/rate-limit.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { bearerToken, hashSessionToken } from '../http/session-token.ts';
@@ -53,7 +53,11 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
       requireBudget(reply, budgets.default, counted);
       return;
     }
-    const { counted, ...principal } = await authenticateKey(deps, request, (presented) => lookUp(presented, cost));
+    const { counted, ...principal } = await authenticateKey(deps, request, async (presented) => {
+      const found = await lookUp.find(presented, cost);
+      const repeated = found ? undefined : repeatedRotation(access, request);
+      return repeated ? await lookUp.findRotated(presented, cost, repeated) : found;
+    });
     request.principal = principal;
     requireBudget(reply, budgets.default, counted);
     if (access.auth === 'api_key' && !scopeCovers(principal.scope, access.scope))
@@ -77,13 +81,23 @@ const TOO_MANY_FAILURES =
 const takesCredential = ({ auth }: RouteConfig, { raw }: FastifyRequest): boolean =>
   auth === 'api_key' || auth === 'session' || (auth === 'optional_api_key' && headerLines(raw, 'x-api-key').length > 0);
 
+/** What a key that has rotated itself would repeat by this request. */
+function repeatedRotation(
+  { rotates }: RouteConfig,
+  request: FastifyRequest,
+): { readonly keyId: string; readonly idempotencyKey: string } | undefined {
+  const keyId = rotates?.(request);
+  const [idempotencyKey] = headerLines(request.raw, 'idempotency-key');
+  return keyId !== undefined && idempotencyKey !== undefined ? { keyId, idempotencyKey } : undefined;
+}
+
 type RequestCount = Parameters<typeof authenticateConsumer>[3];
 
 /** @throws DomainError `credential_missing`, `credential_ambiguous`, `credential_invalid` */
 async function authenticateKey(
   deps: ApiDeps,
   request: FastifyRequest,
-  lookUp: (presented: PresentedKey) => ReturnType<KeyLookup>,
+  lookUp: (presented: PresentedKey) => Promise<KeyCaller | undefined>,
 ): Promise<Principal & { readonly counted: Counted }> {
   const lines = headerLines(request.raw, 'x-api-key');
   const [raw = ''] = lines;

@@ -15,8 +15,10 @@ import {
   ApiKeyCreatedResponse,
   ApiKeyPath,
   ApiKeyResponse,
+  ApiKeyRevokedResponse,
   ApiKeyRotatedResponse,
   CreateApiKeyRequest,
+  RevokeApiKeyQuery,
 } from '../schemas/api-key.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import { OrganizationPath } from '../schemas/organization.ts';
@@ -42,7 +44,9 @@ export const apiKeyRoutes =
           tags: TAGS,
           operationId: 'createApiKey',
           summary: 'Create an API key',
-          description: `An organization has at most ${ACTIVE_KEYS_MAX} active keys. All of them share its rate limit.`,
+          description:
+            `An organization has at most ${ACTIVE_KEYS_MAX} active keys. All of them share its rate limit. A key makes ` +
+            'no key that may do more than itself: expiry and allowed addresses that are left out are its own.',
           params: OrganizationPath,
           headers: OptionalIdempotencyKey,
           body: CreateApiKeyRequest,
@@ -101,15 +105,26 @@ export const apiKeyRoutes =
     app.post(
       '/v1/orgs/keys/:key_id/rotate',
       {
-        config: { access: { auth: 'api_key', scope: 'read', refusals: ['scope_insufficient', 'state_conflict'] } },
+        config: {
+          access: {
+            auth: 'api_key',
+            scope: 'read',
+            refusals: ['scope_insufficient', 'idempotency_key_reused', 'state_conflict'],
+            headers: CREATES.headers,
+            rotates: (request) => ApiKeyPath.safeParse(request.params).data?.key_id,
+          },
+        },
         schema: {
           tags: TAGS,
           operationId: 'rotateApiKey',
           summary: 'Replace an API key',
           description:
-            'Any active key may rotate itself. Rotating another key needs scope `full`. The new key has the same ' +
-            'name, scope, expiry and allowed addresses. The event `api_key.rotated` tells the organization.',
+            'Any active key may rotate itself. Rotating another key needs scope `full`, and no tighter limits than that ' +
+            'key has. The new key has the same name, scope, expiry and allowed addresses. The event `api_key.rotated` ' +
+            'tells the organization. With an `Idempotency-Key` the request can be repeated for 24 hours, also with the ' +
+            'key that has rotated itself.',
           params: ApiKeyPath,
+          headers: OptionalIdempotencyKey,
           response: { 200: ApiKeyRotatedResponse },
         },
         onRequest: async (request) => {
@@ -117,16 +132,17 @@ export const apiKeyRoutes =
           if (request.params.key_id !== caller.keyId) requireScope(caller, 'full');
         },
       },
-      async (request) => {
+      async (request, reply) => {
+        const caller = principalOf(request);
         const { key_id: keyId } = request.params;
         const { apiKey, credential } = issueApiKey(deps);
-        const successor = await rotateApiKey(
-          deps,
-          { ...principalOf(request), requestId: request.id },
-          keyId,
-          credential,
-        );
-        return { ...apiKeyResource(successor, deps.now()), api_key: apiKey, rotated_from: keyId };
+        const rotation = { keyId, credential };
+        const answer = await rotateApiKey(deps, { ...caller, requestId: request.id }, rotation, {
+          keyed: keyedRequest(request, caller.orgId),
+          status: 200,
+          show: (key) => ({ ...apiKeyResource(key, deps.now()), api_key: apiKey, rotated_from: keyId }),
+        });
+        return sendAnswer(reply, answer);
       },
     );
 
@@ -138,14 +154,26 @@ export const apiKeyRoutes =
           tags: TAGS,
           operationId: 'revokeApiKey',
           summary: 'Revoke an API key',
-          description: 'The key stays invalid for ever. Revoking it again changes nothing.',
+          description:
+            'The key stays invalid for ever. Revoking it again changes nothing. With `descendants=true` the valid keys ' +
+            'that it made are revoked too, and those that they made: use it for a key that has leaked.',
           params: ApiKeyPath,
-          response: { 200: ApiKeyResponse },
+          querystring: RevokeApiKeyQuery,
+          response: { 200: ApiKeyRevokedResponse },
         },
       },
       async (request) => {
-        const key = await revokeApiKey(deps, { ...principalOf(request), requestId: request.id }, request.params.key_id);
-        return apiKeyResource(key, deps.now());
+        const caller = { ...principalOf(request), requestId: request.id };
+        const { key, descendants } = await revokeApiKey(
+          deps,
+          caller,
+          request.params.key_id,
+          request.query.descendants ?? false,
+        );
+        return {
+          ...apiKeyResource(key, deps.now()),
+          revoked_descendants: descendants.map(({ keyId }) => keyId),
+        };
       },
     );
   };

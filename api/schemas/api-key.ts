@@ -12,6 +12,7 @@ import {
   nullAsAbsent,
   objectId,
   openEnum,
+  queryFlag,
   text,
   timestampOrNull,
 } from './common.ts';
@@ -57,12 +58,14 @@ export const CreateApiKeyRequest = z
     }),
     scope: scope('What the new key may do; at most what your key may do.'),
     expires_at: nullAsAbsent(z.iso.datetime({ offset: true })).meta({
-      description: 'RFC 3339, in the future. At this time the key becomes invalid.',
+      description:
+        'RFC 3339, in the future. At this time the key becomes invalid. At most the expiry of your key, which is the default.',
       example: '2027-11-21T08:00:00.000Z',
     }),
     allowed_cidrs: nullAsAbsent(allowedCidrs()).meta({
       description:
-        'IPv4 and IPv6 addresses and blocks from which alone the key is valid. From others it gets the 401 of an unknown key.',
+        'IPv4 and IPv6 addresses and blocks from which alone the key is valid. From others it gets the 401 of an unknown ' +
+        'key. Each lies within a block of your key, if that has any; its blocks are the default.',
       example: ['203.0.113.0/24', '2001:db8:4::/48'],
     }),
   })
@@ -89,10 +92,19 @@ const apiKey = {
   expires_at: timestampOrNull('When the key becomes invalid; null for never.'),
   revoked_at: timestampOrNull('When it was revoked; null otherwise.'),
   rotated_to: z.string().nullable().meta({ description: 'The `key_id` of the key that replaced it.', example: null }),
+  created_by: z.string().nullable().meta({
+    description:
+      'The `key_id` of the key that made it, by creation or rotation. Null for the first key of an organization.',
+    example: EXAMPLE_ID,
+  }),
 };
 
 const rawKey = () =>
-  z.string().meta({ description: 'The raw key. It is shown only once; keep it on a server.', example: '<API_KEY>' });
+  z.string().meta({
+    description:
+      'The raw key. It is shown only once, and for 24 hours again to the same request with its `Idempotency-Key`; keep it on a server.',
+    example: '<API_KEY>',
+  });
 
 export const ApiKeyResponse = z.object(apiKey).meta({ id: 'ApiKeyResponse' });
 export const ApiKeyCreatedResponse = z.object({ ...apiKey, api_key: rawKey() }).meta({ id: 'ApiKeyCreatedResponse' });
@@ -105,5 +117,19 @@ export const ApiKeyRotatedResponse = z
       .meta({ description: 'The `key_id` of the replaced key, which is invalid now.', example: EXAMPLE_ID }),
   })
   .meta({ id: 'ApiKeyRotatedResponse' });
+
+export const ApiKeyRevokedResponse = z
+  .object({
+    ...apiKey,
+    revoked_descendants: z.array(z.string()).meta({
+      description: 'The `key_id` of each key that was revoked with it, by this request.',
+      example: [],
+    }),
+  })
+  .meta({ id: 'ApiKeyRevokedResponse' });
+
+export const RevokeApiKeyQuery = z.object({
+  descendants: queryFlag('Whether the valid keys that it made are revoked too.'),
+});
 
 export const ApiKeyPath = z.object({ key_id: id('The key.') });

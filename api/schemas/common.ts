@@ -215,6 +215,20 @@ export const fxRate = () =>
   outputText('Destination currency for one unit of the source currency. Six decimals.', '157.250000');
 export const flag = (description: string) => z.boolean().meta({ description });
 
+/** An optional boolean of a query, where it is one of two texts. */
+export const queryFlag = (description: string) =>
+  z
+    .enum(['true', 'false'])
+    .transform((value) => value === 'true')
+    .optional()
+    .meta({
+      description,
+      override: ({ jsonSchema }) => {
+        delete jsonSchema.enum;
+        jsonSchema.type = 'boolean';
+      },
+    });
+
 /** FastAPI's shape, without any difference (contract §2). */
 export const ValidationErrorItem = z
   .object({ loc: z.array(z.union([z.string(), z.int()])), msg: z.string(), type: z.string() })

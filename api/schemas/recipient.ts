@@ -22,6 +22,7 @@ import {
   outputText,
   outputTextOrNull,
   pattern,
+  queryFlag,
   shownMetadata,
   text,
   updatedAt,
@@ -203,19 +204,9 @@ export const RecipientResponse = z
   })
   .meta({ id: 'RecipientResponse' });
 
-/** In a query a boolean is one of two texts. */
-const BOOLEAN = ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
-  delete jsonSchema.enum;
-  jsonSchema.type = 'boolean';
-};
-
 export const RecipientPath = z.object({ recipient_id: id('The recipient.') });
 export const RecipientQuery = PageQuery.safeExtend({
-  is_active: z
-    .enum(['true', 'false'])
-    .transform((value) => value === 'true')
-    .optional()
-    .meta({ description: 'Only active recipients, or only deactivated ones.', override: BOOLEAN }),
+  is_active: queryFlag('Only active recipients, or only deactivated ones.'),
   verification_status: RecipientVerificationStatus.optional().meta({
     description: 'Only recipients with this verification.',
   }),

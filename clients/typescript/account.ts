@@ -13,17 +13,24 @@ export const accountGroups = (send: Send, request: Request) => ({
       (await request('GET', '/v1/orgs/{org_id}', { path: { org_id: orgId }, ...options })).data,
   },
   apiKeys: {
-    /** The answer has the key, once. */
+    /** The answer has the key; for 24 hours the same idempotency key shows it again. */
     create: (orgId: string, fields: BodyOf<'POST', '/v1/orgs/{org_id}/keys'>, options?: CallOptions & KeyOptions) =>
       createBelow(send, '/v1/orgs/{org_id}/keys', { values: { org_id: orgId }, fields }, options),
     list: (orgId: string, query?: QueryOf<'/v1/orgs/{org_id}/keys'>, options?: CallOptions) =>
       listAt(send, '/v1/orgs/{org_id}/keys', query, { values: { org_id: orgId }, ...options }),
-    /** The answer has the new key, once; the old one ends at once. */
-    rotate: async (keyId: string, options: CallOptions = {}) =>
-      (await request('POST', '/v1/orgs/keys/{key_id}/rotate', { path: { key_id: keyId }, ...options })).data,
-    revoke: async (keyId: string, options: CallOptions = {}) =>
-      (await request('DELETE', '/v1/orgs/keys/{key_id}', { path: { key_id: keyId }, isRepeatable: true, ...options }))
-        .data,
+    /** As `create`, for the new key. The old one ends at once; it may only repeat this very request. */
+    rotate: (keyId: string, options?: CallOptions & KeyOptions) =>
+      createBelow(send, '/v1/orgs/keys/{key_id}/rotate', { values: { key_id: keyId } }, options),
+    /** `descendants` also revokes the keys that it made: for a key that has leaked. */
+    revoke: async (keyId: string, { descendants = false, ...options }: CallOptions & { descendants?: boolean } = {}) =>
+      (
+        await request('DELETE', '/v1/orgs/keys/{key_id}', {
+          path: { key_id: keyId },
+          query: { descendants },
+          isRepeatable: true,
+          ...options,
+        })
+      ).data,
   },
   wallets: {
     ...creationAt(send, '/v1/wallets'),

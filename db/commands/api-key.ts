@@ -2,9 +2,9 @@
  * Management of an organization's keys (contract §3). Every change locks the organization's row. Where one key acts on
  * another, it is checked again under that lock that the acting key is still valid: a revoked key changes nothing.
  */
-import { ACTIVE_KEYS_MAX, type ApiKey, apiKeyStatus } from '../../domain/api-key.ts';
+import { ACTIVE_KEYS_MAX, type ApiKey, apiKeyStatus, excessOf, type KeyLimits } from '../../domain/api-key.ts';
 import { notBefore } from '../../domain/clock.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, requireNoFaults } from '../../domain/error.ts';
 import { apiKeyResource } from '../../domain/resource/api-key.ts';
 import type { Tx } from '../client.ts';
 import {
@@ -13,6 +13,7 @@ import {
   getApiKey,
   hasOtherFullKey,
   insertApiKey,
+  listDescendants,
   setApiKeyRevoked,
   setApiKeyRotated,
 } from '../queries/api-key.ts';
@@ -28,32 +29,41 @@ type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 type Caller = Pick<ApiKey, 'orgId' | 'keyId'> & Pick<Stamp, 'requestId'>;
 
 const KEY_LIMIT_REACHED = `An organization has at most ${ACTIVE_KEYS_MAX} active keys. Revoke one that is not used.`;
+const EXCEEDS_CALLER =
+  'The key has a later expiry or more addresses than your key, which would get its successor. Use a key with its limits.';
 
 /**
- * Creates a key for the caller's organization.
+ * Creates a key for the caller's organization. Limits that are null are those of the caller's key.
  *
  * @param wanted `credential` is a new one, whose raw key only its owner gets
+ * @throws ValidationError when the key would exceed the caller's
  * @throws DomainError `credential_invalid` when the caller's key has become invalid; `state_conflict` when the
  *   organization has `ACTIVE_KEYS_MAX` valid keys; `idempotency_key_reused`
  */
 export async function createApiKey(
   deps: CreationDeps,
   caller: Caller,
-  {
-    credential,
-    ...wanted
-  }: Pick<ApiKey, 'name' | 'scope' | 'expiresAt' | 'allowedCidrs'> & {
-    readonly credential: ApiKeyCredential;
-  },
+  { credential, ...wanted }: Pick<ApiKey, 'name'> & KeyLimits & { readonly credential: ApiKeyCredential },
   creation: Creation<ApiKey>,
 ): Promise<Answer> {
   const createdAt = deps.now();
   return await commitCreation(deps, { ...creation, name: 'api_key.create', hasSecret: true }, async (tx) => {
     await lockOrganization(tx, caller.orgId);
-    await requireValidCaller(tx, caller, createdAt);
+    const creator = await getValidCaller(tx, caller, createdAt);
+    const key = {
+      ...wanted,
+      expiresAt: wanted.expiresAt ?? creator.expiresAt,
+      allowedCidrs: wanted.allowedCidrs ?? creator.allowedCidrs,
+    };
+    requireNoFaults(excessOf(key, creator));
     if ((await countActiveKeys(tx, caller.orgId, createdAt)) >= ACTIVE_KEYS_MAX)
       throw new DomainError('state_conflict', { current_state: 'key_limit_reached' }, KEY_LIMIT_REACHED);
-    const created = await insertApiKey(tx, caller.orgId, { ...credential, ...wanted, createdAt });
+    const created = await insertApiKey(tx, caller.orgId, {
+      ...credential,
+      ...key,
+      createdAt,
+      createdBy: creator.keyId,
+    });
     await recordKeyEvent(tx, created, 'api_key.created', { at: createdAt, requestId: caller.requestId });
     return { id: created.keyId, created };
   });
@@ -63,21 +73,24 @@ export async function createApiKey(
  * Replaces an active key by a new one with the same name, scope, expiry and allowed addresses. A key has at most one
  * successor: of two rotations at the same moment, the second finds the key rotated.
  *
- * @returns the new key
- * @throws DomainError `not_found`, `credential_invalid`; `state_conflict` when the key is not active
+ * @returns the answer with the new key
+ * @throws DomainError `not_found`, `credential_invalid`; `state_conflict` when the key is not active, or has fewer
+ *   limits than the caller's, which would get the successor; `idempotency_key_reused`
  */
 export async function rotateApiKey(
-  deps: Deps,
+  deps: CreationDeps,
   caller: Caller,
-  keyId: string,
-  credential: ApiKeyCredential,
-): Promise<ApiKey> {
+  { keyId, credential }: { readonly keyId: string; readonly credential: ApiKeyCredential },
+  creation: Creation<ApiKey>,
+): Promise<Answer> {
   const now = deps.now();
-  return await commit(deps, 'api_key.rotate', async (tx) => {
-    const key = await lockKey(tx, caller, keyId, now);
+  return await commitCreation(deps, { ...creation, name: 'api_key.rotate', hasSecret: true }, async (tx) => {
+    const { key, other } = await lockKey(tx, caller, keyId, now);
     const status = apiKeyStatus(key, now);
     if (status !== 'active')
       throw new DomainError('state_conflict', { current_state: status }, 'Only an active key can be rotated.');
+    if (other && excessOf(key, other).length > 0)
+      throw new DomainError('state_conflict', { current_state: 'exceeds_caller' }, EXCEEDS_CALLER);
     // The expiry and the addresses stay: otherwise a limited key could remove its own limits.
     const { name, scope, expiresAt, allowedCidrs } = key;
     const createdAt = notBefore(now, key.createdAt);
@@ -88,23 +101,32 @@ export async function rotateApiKey(
       expiresAt,
       allowedCidrs,
       createdAt,
+      createdBy: caller.keyId,
     });
     const rotated = await setApiKeyRotated(tx, key, successor.keyId);
     await recordKeyEvent(tx, rotated, 'api_key.rotated', { at: createdAt, requestId: caller.requestId });
-    return successor;
+    return { id: successor.keyId, created: successor };
   });
 }
+
+/** What a revocation ended. */
+export type Revocation = { readonly key: ApiKey; readonly descendants: readonly ApiKey[] };
 
 /**
  * Revokes a key permanently; a revoked key stays as it is.
  *
+ * @param withDescendants also revokes the valid keys that the key made, those that they made, and so on
  * @throws DomainError `not_found`, `credential_invalid`; `state_conflict` for a rotated key; `last_full_key`
  */
-export async function revokeApiKey(deps: Deps, caller: Caller, keyId: string): Promise<ApiKey> {
+export async function revokeApiKey(
+  deps: Deps,
+  caller: Caller,
+  keyId: string,
+  withDescendants: boolean,
+): Promise<Revocation> {
   const at = deps.now();
   return await commit(deps, 'api_key.revoke', async (tx) => {
-    const key = await lockKey(tx, caller, keyId, at);
-    if (key.status === 'revoked') return key;
+    const { key } = await lockKey(tx, caller, keyId, at);
     // Refused, because the caller wants this key to have no valid successor.
     if (key.status === 'rotated') {
       throw new DomainError(
@@ -113,11 +135,21 @@ export async function revokeApiKey(deps: Deps, caller: Caller, keyId: string): P
         'The key was rotated and is invalid. Revoke the key that took its place.',
       );
     }
-    const isWorkingFullKey = key.scope === 'full' && apiKeyStatus(key, at) === 'active';
-    if (isWorkingFullKey && !(await hasOtherFullKey(tx, key.orgId, keyId, at))) throw new DomainError('last_full_key');
-    const revoked = await setApiKeyRevoked(tx, key, at);
-    await recordKeyEvent(tx, revoked, 'api_key.revoked', { at, requestId: caller.requestId });
-    return revoked;
+    const descendants = withDescendants ? await listDescendants(tx, key.orgId, keyId, at) : [];
+    const ending = key.status === 'revoked' ? descendants : [key, ...descendants];
+    const endsFullKey = ending.some((ended) => ended.scope === 'full' && apiKeyStatus(ended, at) === 'active');
+    const endingIds = ending.map((ended) => ended.keyId);
+    if (endsFullKey && !(await hasOtherFullKey(tx, key.orgId, endingIds, at))) throw new DomainError('last_full_key');
+    const revoked: ApiKey[] = [];
+    for (const ended of ending) {
+      const now = await setApiKeyRevoked(tx, ended, at);
+      await recordKeyEvent(tx, now, 'api_key.revoked', { at, requestId: caller.requestId });
+      revoked.push(now);
+    }
+    return {
+      key: revoked.find((ended) => ended.keyId === keyId) ?? key,
+      descendants: revoked.filter((ended) => ended.keyId !== keyId),
+    };
   });
 }
 
@@ -140,15 +172,25 @@ export const recordKeyEvent = (
     ...stamp,
   });
 
-/** Reads a key under its organization's lock. A key may always act on itself; on another one only while it is valid. */
-async function lockKey(tx: Tx, caller: Caller, keyId: string, now: Date): Promise<ApiKey> {
+/**
+ * Reads a key under its organization's lock. A key may always act on itself; on another one only while it is valid.
+ *
+ * @returns `other` is the caller's key where it is another one
+ */
+async function lockKey(
+  tx: Tx,
+  caller: Caller,
+  keyId: string,
+  now: Date,
+): Promise<{ readonly key: ApiKey; readonly other: ApiKey | undefined }> {
   await lockOrganization(tx, caller.orgId);
-  if (keyId !== caller.keyId) await requireValidCaller(tx, caller, now);
-  return await getApiKey(tx, caller.orgId, keyId);
+  const other = keyId === caller.keyId ? undefined : await getValidCaller(tx, caller, now);
+  return { key: await getApiKey(tx, caller.orgId, keyId), other };
 }
 
 /** The key was valid when the request arrived. Under the organization's lock it must still be. */
-async function requireValidCaller(tx: Tx, { orgId, keyId }: Pick<Caller, 'orgId' | 'keyId'>, now: Date): Promise<void> {
+async function getValidCaller(tx: Tx, { orgId, keyId }: Pick<Caller, 'orgId' | 'keyId'>, now: Date): Promise<ApiKey> {
   const key = await getApiKey(tx, orgId, keyId);
   if (apiKeyStatus(key, now) !== 'active') throw new DomainError('credential_invalid');
+  return key;
 }

@@ -55,6 +55,7 @@ export async function reissueApiKey(
       scope: 'full',
       expiresAt: null,
       allowedCidrs: null,
+      createdBy: null,
       createdAt: at,
     } as const;
     const { keyId } = await insertApiKey(tx, orgId, key);

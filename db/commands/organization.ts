@@ -22,6 +22,7 @@ export async function createOrganization(
       scope: 'full',
       expiresAt: null,
       allowedCidrs: null,
+      createdBy: null,
       createdAt,
     } as const;
     const inserted = await insertApiKey(tx, orgId, key);

@@ -31,6 +31,7 @@ CREATE TABLE api_keys (
   expires_at timestamptz(3),
   revoked_at timestamptz(3),
   rotated_to text,
+  created_by text,
   event_sequence integer NOT NULL DEFAULT 0,
   event_at timestamptz(3),
   CONSTRAINT api_keys_org_id_organizations_org_id_fk

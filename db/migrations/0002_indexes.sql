@@ -3,6 +3,8 @@
 -- Organizations, their keys, and who changes things by command
 CREATE UNIQUE INDEX api_keys_key_hash ON api_keys (key_hash);
 CREATE INDEX api_keys_org ON api_keys (org_id, created_at);
+CREATE INDEX api_keys_created_by ON api_keys (created_by);
+CREATE INDEX api_keys_rotated_to ON api_keys (rotated_to);
 CREATE INDEX key_reissues_org ON key_reissues (org_id, requested_at);
 CREATE UNIQUE INDEX operators_token_hash ON operators (token_hash);
 CREATE UNIQUE INDEX operators_name ON operators (name) WHERE revoked_at IS NULL;

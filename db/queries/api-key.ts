@@ -2,8 +2,8 @@
  * API keys. A key is looked up by its hash at every request, without a cache, because a rotated key is invalid at once.
  * The keys of one organization change one after another, under its row's lock. No key is ever deleted.
  */
-import { and, count, eq, gt, isNull, ne, or, sql } from 'drizzle-orm';
-import type { ApiKey } from '../../domain/api-key.ts';
+import { and, count, eq, gt, isNull, ne, notInArray, or, sql } from 'drizzle-orm';
+import { ACTIVE_KEYS_MAX, type ApiKey, type KeyLimits } from '../../domain/api-key.ts';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -22,7 +22,7 @@ export type ApiKeyCredential = Pick<ApiKey, 'keyId' | 'environment' | 'prefix'> 
   readonly keyHash: Buffer;
   readonly pepperId: string;
 };
-export type NewApiKey = ApiKeyCredential & Pick<ApiKey, 'name' | 'scope' | 'createdAt' | 'expiresAt' | 'allowedCidrs'>;
+export type NewApiKey = ApiKeyCredential & Pick<ApiKey, 'name' | 'createdAt' | 'createdBy'> & KeyLimits;
 
 const toApiKey = ({
   keyHash: _hash,
@@ -55,62 +55,91 @@ type KeyCallerRow = {
   readonly reset_seconds: number | null;
 };
 
-const callerStatement = statement<
-  [Buffer[], EnvironmentName, string, number, number, string, address: string | null],
-  KeyCallerRow
->(
-  'api_key.caller',
+/** @param condition which of the keys with one of the hashes */
+const callerSql = (condition: string): string =>
   `WITH key AS (
      SELECT key_id, org_id, scope, coalesce(last_used_at < $6::timestamptz, true) AS is_touch_due,
             allowed_cidrs IS NULL OR coalesce($7::inet <<= ANY (allowed_cidrs::cidr[]), false) AS is_allowed
        FROM api_keys
-      WHERE key_hash = ANY ($1::bytea[]) AND status = 'active' AND environment = $2
+      WHERE key_hash = ANY ($1::bytea[]) AND environment = $2 AND ${condition}
         AND (expires_at IS NULL OR expires_at > $3::timestamptz)
       LIMIT 1
    ),
    counted AS (${countingSql("SELECT 'org:' || org_id, $4::int, $5::int FROM key WHERE is_allowed")})
-   SELECT key.key_id, key.org_id, key.scope, key.is_touch_due, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds FROM key LEFT JOIN counted ON true`,
+   SELECT key.key_id, key.org_id, key.scope, key.is_touch_due, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds FROM key LEFT JOIN counted ON true`;
+
+type CallerParameters = [Buffer[], EnvironmentName, string, number, number, string, address: string | null];
+
+const callerStatement = statement<CallerParameters, KeyCallerRow>('api_key.caller', callerSql(`status = 'active'`));
+
+/** A rotated key, with the idempotency key by which it has rotated itself, while the answer is kept. */
+const rotatedCallerStatement = statement<[...CallerParameters, keyId: string, idempotencyKey: string], KeyCallerRow>(
+  'api_key.rotated_caller',
+  callerSql(`status = 'rotated' AND key_id = $8 AND EXISTS (
+        SELECT FROM api_keys successor
+          JOIN idempotency_keys bound ON bound.org_id = successor.org_id AND bound.resource_id = successor.key_id
+          JOIN idempotency_secrets answer ON answer.org_id = bound.org_id AND answer.key = bound.key
+         WHERE successor.key_id = api_keys.rotated_to AND successor.created_by = api_keys.key_id
+           AND bound.key = $9 AND answer.expires_at > $3::timestamptz)`),
 );
 
+/** A key as it is presented, at this moment. */
+export type Presented = {
+  /** One for each pepper. */
+  readonly keyHashes: readonly Buffer[];
+  readonly environment: EnvironmentName;
+  /** Of the client, whole; null when it is unknown, which only a key without `allowed_cidrs` allows. */
+  readonly address: string | null;
+  readonly now: Date;
+  /** A key that was last used before this is due to be touched. */
+  readonly touchedBefore: Date;
+};
+
 /**
- * Finds a valid key by one of these hashes (one for each pepper) and counts the request for its organization, in one
- * round trip. An invalid key is not counted, and neither is one from an address that it does not allow.
- *
- * @param address of the client, whole; null when it is unknown, which only a key without `allowed_cidrs` allows
- * @param touchedBefore a key that was last used before this is due to be touched
+ * Finds a valid key and counts the request for its organization, in one round trip. An invalid key is not counted, and
+ * neither is one from an address that it does not allow.
  */
 export async function authenticateApiKey(
   db: Queryable,
-  keyHashes: readonly Buffer[],
-  {
-    environment,
-    address,
-    now,
-    touchedBefore,
-  }: { environment: EnvironmentName; address: string | null; now: Date; touchedBefore: Date },
-  { windowSeconds, cost }: Pick<Count, 'windowSeconds' | 'cost'>,
+  presented: Presented,
+  count: Pick<Count, 'windowSeconds' | 'cost'>,
 ): Promise<KeyCaller | undefined> {
-  const [row] = await callerStatement(
-    db,
-    [...keyHashes],
-    environment,
-    now.toISOString(),
-    windowSeconds,
-    cost,
-    touchedBefore.toISOString(),
-    address,
-  );
-  return (
-    row && {
-      keyId: row.key_id,
-      orgId: row.org_id,
-      scope: row.scope,
-      isTouchDue: row.is_touch_due,
-      counted:
-        row.used === null || row.reset_seconds === null ? null : { used: row.used, resetSeconds: row.reset_seconds },
-    }
-  );
+  const [row] = await callerStatement(db, ...callerParameters(presented, count));
+  return row && toCaller(row);
 }
+
+/** As `authenticateApiKey`, for a key that repeats its own rotation `keyId` with the idempotency key of that. */
+export async function authenticateRotatedKey(
+  db: Queryable,
+  presented: Presented,
+  count: Pick<Count, 'windowSeconds' | 'cost'>,
+  repeated: { readonly keyId: string; readonly idempotencyKey: string },
+): Promise<KeyCaller | undefined> {
+  const parameters = callerParameters(presented, count);
+  const [row] = await rotatedCallerStatement(db, ...parameters, repeated.keyId, repeated.idempotencyKey);
+  return row && toCaller(row);
+}
+
+const callerParameters = (
+  { keyHashes, environment, address, now, touchedBefore }: Presented,
+  { windowSeconds, cost }: Pick<Count, 'windowSeconds' | 'cost'>,
+): CallerParameters => [
+  [...keyHashes],
+  environment,
+  now.toISOString(),
+  windowSeconds,
+  cost,
+  touchedBefore.toISOString(),
+  address,
+];
+
+const toCaller = (row: KeyCallerRow): KeyCaller => ({
+  keyId: row.key_id,
+  orgId: row.org_id,
+  scope: row.scope,
+  isTouchDue: row.is_touch_due,
+  counted: row.used === null || row.reset_seconds === null ? null : { used: row.used, resetSeconds: row.reset_seconds },
+});
 
 /**
  * Stores when the key was last used and from which network, and its hash under the current pepper. The caller limits
@@ -191,12 +220,42 @@ export async function countActiveKeys(tx: Tx, orgId: string, at: Date): Promise<
   return row?.count ?? 0;
 }
 
-/** Whether the organization has another key of scope `full` that is valid at `at`. */
-export async function hasOtherFullKey(tx: Tx, orgId: string, keyId: string, at: Date): Promise<boolean> {
+/**
+ * The valid keys that this key or one of its predecessors made, and what those made, and so on; successors count as
+ * made by both the key that they replace and the one that rotated it. The oldest first. The key itself is not among
+ * them.
+ */
+export async function listDescendants(tx: Tx, orgId: string, keyId: string, at: Date): Promise<ApiKey[]> {
+  const descends = sql`${apiKeys.keyId} IN (
+    WITH RECURSIVE root AS (
+      SELECT key_id FROM api_keys WHERE org_id = ${orgId} AND key_id = ${keyId}
+       UNION SELECT key.key_id FROM root JOIN api_keys key ON key.rotated_to = root.key_id
+    ), line AS (
+      SELECT key_id FROM root
+       UNION SELECT made.key_id FROM line
+               JOIN LATERAL (
+                 SELECT key_id FROM api_keys WHERE created_by = line.key_id
+                  UNION SELECT rotated_to FROM api_keys WHERE key_id = line.key_id AND rotated_to IS NOT NULL
+               ) made ON true
+    )
+    SELECT key_id FROM line)`;
+  const rows = await tx
+    .select()
+    .from(apiKeys)
+    .where(and(eq(apiKeys.orgId, orgId), ne(apiKeys.keyId, keyId), isWorking(at), descends))
+    .orderBy(apiKeys.createdAt, apiKeys.keyId)
+    .limit(ACTIVE_KEYS_MAX);
+  return rows.map(toApiKey);
+}
+
+/** Whether the organization has a key of scope `full` that is valid at `at`, besides these. */
+export async function hasOtherFullKey(tx: Tx, orgId: string, keyIds: readonly string[], at: Date): Promise<boolean> {
   const [row] = await tx
     .select({ keyId: apiKeys.keyId })
     .from(apiKeys)
-    .where(and(eq(apiKeys.orgId, orgId), ne(apiKeys.keyId, keyId), eq(apiKeys.scope, 'full'), isWorking(at)))
+    .where(
+      and(eq(apiKeys.orgId, orgId), notInArray(apiKeys.keyId, [...keyIds]), eq(apiKeys.scope, 'full'), isWorking(at)),
+    )
     .limit(1);
   return row !== undefined;
 }

@@ -32,11 +32,15 @@ export const apiKeys = pgTable(
     expiresAt: moment('expires_at'),
     revokedAt: moment('revoked_at'),
     rotatedTo: text('rotated_to'),
+    /** The key that the creating or rotating request was sent with; null for those that no key made. */
+    createdBy: text('created_by'),
     ...eventCounter(),
   },
   (table) => [
     uniqueIndex('api_keys_key_hash').on(table.keyHash),
     index('api_keys_org').on(table.orgId, table.createdAt),
+    index('api_keys_created_by').on(table.createdBy),
+    index('api_keys_rotated_to').on(table.rotatedTo),
   ],
 );
 

@@ -18,5 +18,6 @@ export function apiKeyResource(key: ApiKey, now: Date) {
     expires_at: key.expiresAt?.toISOString() ?? null,
     revoked_at: key.revokedAt?.toISOString() ?? null,
     rotated_to: key.rotatedTo,
+    created_by: key.createdBy,
   };
 }

@@ -85,6 +85,7 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
         expires_at: null,
         revoked_at: null,
         rotated_to: null,
+        created_by: caller.keyId,
       });
       expect(await find(api, caller, key.key_id)).toEqual(key);
       expect(await works(api, withKey(caller.orgId, { ...key, api_key }))).toBe(true);

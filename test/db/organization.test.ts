@@ -34,6 +34,6 @@ describe('another full key', () => {
     const { orgId, keyId } = await api.createCaller('full');
     await api.createCaller('full');
     await api.createKey(orgId, 'full', stored);
-    expect(await api.connection.db.transaction((tx) => hasOtherFullKey(tx, orgId, keyId, NOW))).toBe(counts);
+    expect(await api.connection.db.transaction((tx) => hasOtherFullKey(tx, orgId, [keyId], NOW))).toBe(counts);
   });
 });

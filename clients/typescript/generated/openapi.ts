@@ -252,7 +252,7 @@ export interface paths {
         get: operations["listApiKeys"];
         /**
          * Create an API key
-         * @description An organization has at most 100 active keys. All of them share its rate limit.
+         * @description An organization has at most 100 active keys. All of them share its rate limit. A key makes no key that may do more than itself: expiry and allowed addresses that are left out are its own.
          */
         post: operations["createApiKey"];
     };
@@ -262,7 +262,7 @@ export interface paths {
         };
         /**
          * Replace an API key
-         * @description Any active key may rotate itself. Rotating another key needs scope `full`. The new key has the same name, scope, expiry and allowed addresses. The event `api_key.rotated` tells the organization.
+         * @description Any active key may rotate itself. Rotating another key needs scope `full`, and no tighter limits than that key has. The new key has the same name, scope, expiry and allowed addresses. The event `api_key.rotated` tells the organization. With an `Idempotency-Key` the request can be repeated for 24 hours, also with the key that has rotated itself.
          */
         post: operations["rotateApiKey"];
     };
@@ -272,7 +272,7 @@ export interface paths {
         };
         /**
          * Revoke an API key
-         * @description The key stays invalid for ever. Revoking it again changes nothing.
+         * @description The key stays invalid for ever. Revoking it again changes nothing. With `descendants=true` the valid keys that it made are revoked too, and those that they made: use it for a key that has leaked.
          */
         delete: operations["revokeApiKey"];
     };
@@ -835,7 +835,7 @@ export interface components {
         };
         ApiKeyCreatedResponse: components["schemas"]["ApiKeyResponse"] & {
             /**
-             * @description The raw key. It is shown only once; keep it on a server.
+             * @description The raw key. It is shown only once, and for 24 hours again to the same request with its `Idempotency-Key`; keep it on a server.
              * @example <API_KEY>
              */
             api_key: string;
@@ -908,6 +908,11 @@ export interface components {
              * @example null
              */
             rotated_to: string | null;
+            /**
+             * @description The `key_id` of the key that made it, by creation or rotation. Null for the first key of an organization.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            created_by: string | null;
         };
         /** @description An API key was revoked. */
         ApiKeyRevokedEvent: components["schemas"]["EventEnvelope"] & {
@@ -924,6 +929,85 @@ export interface components {
              * @enum {string}
              */
             type: "api_key.revoked";
+        };
+        ApiKeyRevokedResponse: {
+            /**
+             * @description The id of the key.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            key_id: string;
+            /**
+             * @description The organization that the key belongs to.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            org_id: string;
+            /**
+             * @description As it was given at creation.
+             * @example Payout service
+             */
+            name: string;
+            /**
+             * @description What the key may do.
+             * @example settle
+             */
+            scope: components["schemas"]["ApiKeyScope"];
+            /** @description Whether the key is valid. */
+            status: components["schemas"]["ApiKeyStatus"];
+            /** @description The only environment in which the key is valid. */
+            environment: components["schemas"]["Environment"];
+            /**
+             * @description The first 12 characters of the raw key.
+             * @example sk_local_4fQ
+             */
+            prefix: string;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * @description May be up to one minute old. Null until the first use.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            last_used_at: string | null;
+            /**
+             * @description The network of the address that used it last: the first 24 bits of IPv4, 48 of IPv6.
+             * @example 203.0.113.0
+             */
+            last_used_from: string | null;
+            /**
+             * @description Where the key is valid from. Null: from everywhere.
+             * @example [
+             *       "203.0.113.0/24"
+             *     ]
+             */
+            allowed_cidrs: string[] | null;
+            /**
+             * @description When the key becomes invalid; null for never.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            expires_at: string | null;
+            /**
+             * @description When it was revoked; null otherwise.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            revoked_at: string | null;
+            /**
+             * @description The `key_id` of the key that replaced it.
+             * @example null
+             */
+            rotated_to: string | null;
+            /**
+             * @description The `key_id` of the key that made it, by creation or rotation. Null for the first key of an organization.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            created_by: string | null;
+            /**
+             * @description The `key_id` of each key that was revoked with it, by this request.
+             * @example []
+             */
+            revoked_descendants: string[];
         };
         /** @description An API key was replaced. */
         ApiKeyRotatedEvent: components["schemas"]["EventEnvelope"] & {
@@ -1616,12 +1700,12 @@ export interface components {
              */
             scope: components["schemas"]["ApiKeyScope"];
             /**
-             * @description RFC 3339, in the future. At this time the key becomes invalid.
+             * @description RFC 3339, in the future. At this time the key becomes invalid. At most the expiry of your key, which is the default.
              * @example 2027-11-21T08:00:00.000Z
              */
             expires_at?: string | null;
             /**
-             * @description IPv4 and IPv6 addresses and blocks from which alone the key is valid. From others it gets the 401 of an unknown key.
+             * @description IPv4 and IPv6 addresses and blocks from which alone the key is valid. From others it gets the 401 of an unknown key. Each lies within a block of your key, if that has any; its blocks are the default.
              * @example [
              *       "203.0.113.0/24",
              *       "2001:db8:4::/48"
@@ -5373,6 +5457,10 @@ export interface operations {
     rotateApiKey: {
         parameters: {
             query?: never;
+            header?: {
+                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description The key. */
                 key_id: string;
@@ -5383,6 +5471,7 @@ export interface operations {
             /** @description Success. */
             200: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5392,14 +5481,17 @@ export interface operations {
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["ScopeInsufficient"];
             404: components["responses"]["NotFound"];
-            409: components["responses"]["StateConflict"];
+            409: components["responses"]["KeyReusedOrStateConflict"];
             422: components["responses"]["Invalid"];
             default: components["responses"]["CommandFault"];
         };
     };
     revokeApiKey: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether the valid keys that it made are revoked too. */
+                descendants?: boolean;
+            };
             path: {
                 /** @description The key. */
                 key_id: string;
@@ -5413,7 +5505,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ApiKeyResponse"];
+                    "application/json": components["schemas"]["ApiKeyRevokedResponse"];
                 };
             };
             401: components["responses"]["KeyRefused"];

@@ -376,11 +376,15 @@ class ApiKeyResponse(TypedDict):
     """When it was revoked; null otherwise."""
     rotated_to: str | None
     """The `key_id` of the key that replaced it."""
+    created_by: str | None
+    """The `key_id` of the key that made it, by creation or rotation. Null for the first key of an organization."""
 
 
 class ApiKeyCreatedResponse(ApiKeyResponse):
     api_key: str
-    """The raw key. It is shown only once; keep it on a server."""
+    """The raw key. It is shown only once, and for 24 hours again to the same request with its `Idempotency-Key`;
+    keep it on a server.
+    """
 
 
 class ApiKeyRevokedEvent(EventEnvelope):
@@ -389,6 +393,41 @@ class ApiKeyRevokedEvent(EventEnvelope):
     """What happened."""
     data: ApiKeyResponse
     """The object as it was right after the change."""
+
+
+class ApiKeyRevokedResponse(TypedDict):
+    key_id: str
+    """The id of the key."""
+    org_id: str
+    """The organization that the key belongs to."""
+    name: str
+    """As it was given at creation."""
+    scope: ApiKeyScope
+    """What the key may do."""
+    status: ApiKeyStatus
+    """Whether the key is valid."""
+    environment: Environment
+    """The only environment in which the key is valid."""
+    prefix: str
+    """The first 12 characters of the raw key."""
+    created_at: str
+    """When it was created."""
+    last_used_at: str | None
+    """May be up to one minute old. Null until the first use."""
+    last_used_from: str | None
+    """The network of the address that used it last: the first 24 bits of IPv4, 48 of IPv6."""
+    allowed_cidrs: list[str] | None
+    """Where the key is valid from. Null: from everywhere."""
+    expires_at: str | None
+    """When the key becomes invalid; null for never."""
+    revoked_at: str | None
+    """When it was revoked; null otherwise."""
+    rotated_to: str | None
+    """The `key_id` of the key that replaced it."""
+    created_by: str | None
+    """The `key_id` of the key that made it, by creation or rotation. Null for the first key of an organization."""
+    revoked_descendants: list[str]
+    """The `key_id` of each key that was revoked with it, by this request."""
 
 
 class ApiKeyRotatedEvent(EventEnvelope):
@@ -844,10 +883,12 @@ class CreateApiKeyRequest(TypedDict):
     scope: ApiKeyScope
     """What the new key may do; at most what your key may do."""
     expires_at: NotRequired[Timestamp | None]
-    """RFC 3339, in the future. At this time the key becomes invalid."""
+    """RFC 3339, in the future. At this time the key becomes invalid. At most the expiry of your key, which is the
+    default.
+    """
     allowed_cidrs: NotRequired[Sequence[str] | None]
     """IPv4 and IPv6 addresses and blocks from which alone the key is valid. From others it gets the 401 of an
-    unknown key.
+    unknown key. Each lies within a block of your key, if that has any; its blocks are the default.
     """
 
 

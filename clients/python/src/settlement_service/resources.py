@@ -831,7 +831,8 @@ class ApiKeys(Resource):
     ) -> models.ApiKeyCreatedResponse:
         """Create an API key.
 
-        An organization has at most 100 active keys. All of them share its rate limit.
+        An organization has at most 100 active keys. All of them share its rate limit. A key makes no key that may
+        do more than itself: expiry and allowed addresses that are left out are its own.
         """
         call: Call[models.ApiKeyCreatedResponse] = creation(prepared("/v1/orgs/{org_id}/keys", idempotency_key, fields, org_id=org_id), "/v1/orgs/{org_id}/keys")
         return self._run(call)
@@ -855,26 +856,29 @@ class ApiKeys(Resource):
         )
         return self._pages(call)
 
-    def rotate(self, key_id: str) -> models.ApiKeyRotatedResponse:
+    def rotate(self, key_id: str, *, idempotency_key: str | None = None) -> models.ApiKeyRotatedResponse:
         """Replace an API key.
 
-        Any active key may rotate itself. Rotating another key needs scope `full`. The new key has the same name,
-        scope, expiry and allowed addresses. The event `api_key.rotated` tells the organization.
+        Any active key may rotate itself. Rotating another key needs scope `full`, and no tighter limits than that
+        key has. The new key has the same name, scope, expiry and allowed addresses. The event `api_key.rotated`
+        tells the organization. With an `Idempotency-Key` the request can be repeated for 24 hours, also with the
+        key that has rotated itself.
         """
-        call: Call[models.ApiKeyRotatedResponse] = Call(
-            "POST",
-            path_of("/v1/orgs/keys/{key_id}/rotate", key_id=key_id),
-        )
+        call: Call[models.ApiKeyRotatedResponse] = creation(prepared("/v1/orgs/keys/{key_id}/rotate", idempotency_key, None, key_id=key_id), "/v1/orgs/keys/{key_id}/rotate")
         return self._run(call)
 
-    def revoke(self, key_id: str) -> models.ApiKeyResponse:
+    def revoke(self, key_id: str, *, descendants: bool | None = None) -> models.ApiKeyRevokedResponse:
         """Revoke an API key.
 
-        The key stays invalid for ever. Revoking it again changes nothing.
+        The key stays invalid for ever. Revoking it again changes nothing. With `descendants=true` the valid keys
+        that it made are revoked too, and those that they made: use it for a key that has leaked.
         """
-        call: Call[models.ApiKeyResponse] = Call(
+        call: Call[models.ApiKeyRevokedResponse] = Call(
             "DELETE",
             path_of("/v1/orgs/keys/{key_id}", key_id=key_id),
+            query={
+                "descendants": descendants,
+            },
         )
         return self._run(call)
 
@@ -889,7 +893,8 @@ class AsyncApiKeys(AsyncResource):
     ) -> models.ApiKeyCreatedResponse:
         """Create an API key.
 
-        An organization has at most 100 active keys. All of them share its rate limit.
+        An organization has at most 100 active keys. All of them share its rate limit. A key makes no key that may
+        do more than itself: expiry and allowed addresses that are left out are its own.
         """
         call: Call[models.ApiKeyCreatedResponse] = creation(prepared("/v1/orgs/{org_id}/keys", idempotency_key, fields, org_id=org_id), "/v1/orgs/{org_id}/keys")
         return await self._run(call)
@@ -913,26 +918,29 @@ class AsyncApiKeys(AsyncResource):
         )
         return self._pages(call)
 
-    async def rotate(self, key_id: str) -> models.ApiKeyRotatedResponse:
+    async def rotate(self, key_id: str, *, idempotency_key: str | None = None) -> models.ApiKeyRotatedResponse:
         """Replace an API key.
 
-        Any active key may rotate itself. Rotating another key needs scope `full`. The new key has the same name,
-        scope, expiry and allowed addresses. The event `api_key.rotated` tells the organization.
+        Any active key may rotate itself. Rotating another key needs scope `full`, and no tighter limits than that
+        key has. The new key has the same name, scope, expiry and allowed addresses. The event `api_key.rotated`
+        tells the organization. With an `Idempotency-Key` the request can be repeated for 24 hours, also with the
+        key that has rotated itself.
         """
-        call: Call[models.ApiKeyRotatedResponse] = Call(
-            "POST",
-            path_of("/v1/orgs/keys/{key_id}/rotate", key_id=key_id),
-        )
+        call: Call[models.ApiKeyRotatedResponse] = creation(prepared("/v1/orgs/keys/{key_id}/rotate", idempotency_key, None, key_id=key_id), "/v1/orgs/keys/{key_id}/rotate")
         return await self._run(call)
 
-    async def revoke(self, key_id: str) -> models.ApiKeyResponse:
+    async def revoke(self, key_id: str, *, descendants: bool | None = None) -> models.ApiKeyRevokedResponse:
         """Revoke an API key.
 
-        The key stays invalid for ever. Revoking it again changes nothing.
+        The key stays invalid for ever. Revoking it again changes nothing. With `descendants=true` the valid keys
+        that it made are revoked too, and those that they made: use it for a key that has leaked.
         """
-        call: Call[models.ApiKeyResponse] = Call(
+        call: Call[models.ApiKeyRevokedResponse] = Call(
             "DELETE",
             path_of("/v1/orgs/keys/{key_id}", key_id=key_id),
+            query={
+                "descendants": descendants,
+            },
         )
         return await self._run(call)
 
