@@ -6,10 +6,9 @@ import { createHash, createPrivateKey } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { FlattenedSign } from 'jose';
 import type { Tx } from '../db/client.ts';
-import { insertCertificate, listCertificateFacts } from '../db/queries/certificate.ts';
+import { readCertificateFacts } from '../db/queries/certificate.ts';
 import { type CertificateFacts, certificateContent, certificateId } from '../domain/certificate.ts';
-import { certificateResource } from '../domain/resource/certificate.ts';
-import type { Settlement } from '../domain/settlement/state.ts';
+import { isSettling, type SettlementChange, withCertificate } from '../domain/settlement/change.ts';
 
 /** An Ed25519 seed of 32 bytes, and the id of its public key in the JWKS. */
 export type SigningKey = { readonly id: string; readonly key: Buffer };
@@ -47,27 +46,11 @@ export function createCertifier([active]: readonly [SigningKey, ...SigningKey[]]
 }
 
 /**
- * Issues the certificate of a settlement that this transaction has just moved to `settled`, under the settlement's
- * lock. If the settlement has a certificate already, nothing is written.
- *
- * @param settlement as it is after the move to `settled`
- * @param issuance `at` by the settlement's own clock
- * @returns the id of the settlement's only certificate
+ * Adds the certificate to a change that settles a settlement, so that they are written together. Any other change stays
+ * as it is. Call it under the settlement's lock.
  */
-export async function issueCertificate(
-  tx: Tx,
-  certifier: Certifier,
-  settlement: Settlement,
-  issuance: { readonly at: Date; readonly requestId: string },
-): Promise<string> {
-  const { orgId, settlementId, environment } = settlement;
-  const sealed = await certifier.certify({ settlement, ...(await listCertificateFacts(tx, settlementId)) });
-  const row = { ...sealed, orgId, settlementId, issuedAt: issuance.at };
-  const shown = { ...row, sha256Hex: sealed.sha256.toString('hex'), environment };
-  const { certId } = await insertCertificate(tx, row, {
-    orgId,
-    data: certificateResource(shown),
-    ...issuance,
-  });
-  return certId;
+export async function certified(tx: Tx, certifier: Certifier, change: SettlementChange): Promise<SettlementChange> {
+  if (!isSettling(change)) return change;
+  const { content, sha256, ...sealed } = await certifier.certify(await readCertificateFacts(tx, change));
+  return withCertificate(change, { ...sealed, content: content.toString(), sha256: sha256.toString('hex') });
 }

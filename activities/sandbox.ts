@@ -5,7 +5,7 @@
  */
 import { commit } from '../db/commands/commit.ts';
 import { recordEvidence } from '../db/commands/evidence.ts';
-import { isEvidenceRecorded } from '../db/queries/evidence.ts';
+import { findRecorded } from '../db/queries/evidence.ts';
 import { findSettlement, getPaymentToken, lockEvidenceTarget, paymentTokenBinding } from '../db/queries/settlement.ts';
 import { DomainError } from '../domain/error.ts';
 import { isPayoutEvent, type PayoutEvent, type SandboxEvent } from '../domain/sandbox/event.ts';
@@ -96,7 +96,8 @@ async function answerPayout(deps: ActivityDeps, settlementId: string, event: Pay
     const settlement = await lockEvidenceTarget(tx, settlementId);
     if (!settlement) throw new DomainError('not_found');
     const answer = payoutAnswer(settlementId, event);
-    if (await isEvidenceRecorded(tx, answer.provider, answer.eventId)) return;
-    await recordEvidence(tx, settlement, answer, { at: deps.now(), requestId: settlement.requestId });
+    const { isRecorded, exceptions } = await findRecorded(tx, settlementId, answer);
+    if (isRecorded) return;
+    await recordEvidence(tx, { settlement, exceptions }, answer, { at: deps.now(), requestId: settlement.requestId });
   });
 }

@@ -5,14 +5,14 @@
  */
 import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
-import { resolveAgreedReview } from '../db/commands/review.ts';
+import { decideAgreedReview } from '../db/commands/review.ts';
 import { cancelSettlementOnRequest, writeDecision } from '../db/commands/settlement.ts';
 import { openPayee } from '../db/payee.ts';
 import { listForbiddingGates } from '../db/queries/gate.ts';
 import { lockForDecision, readSurroundings } from '../db/queries/settlement-facts.ts';
 import type { Transaction } from '../domain/crash-point.ts';
 import { isScreeningHit } from '../domain/sandbox/input.ts';
-import { decide } from '../domain/settlement/decide.ts';
+import { type Decision, decide } from '../domain/settlement/decide.ts';
 import { decisionAboutPayee, type StepFacts } from '../domain/settlement/facts.ts';
 import type { HappeningOf } from '../domain/settlement/happening.ts';
 import { isCallAllowed } from '../domain/settlement/payout.ts';
@@ -24,7 +24,7 @@ import {
   settlementTime,
 } from '../domain/settlement/state.ts';
 import { attemptTime } from './attempt.ts';
-import { issueCertificate } from './certificate.ts';
+import { certified } from './certificate.ts';
 import type { ActivityDeps } from './deps.ts';
 import { hasCollectionPlan } from './providers/collection.ts';
 import { internalFunding } from './providers/internal.ts';
@@ -84,8 +84,8 @@ export function settlementActivities(deps: ActivityDeps) {
     resolveReview: async (input: SettlementActivityInput): Promise<SettlementState> => {
       const { orgId, settlementId } = input;
       return await commit(deps, 'settlement.resolve_review', async (tx) => {
-        const { before, after } = await resolveAgreedReview(tx, orgId, settlementId, deps.now());
-        const settlement = await certified(deps, tx, before, after);
+        const { before, decision } = await decideAgreedReview(tx, orgId, settlementId, deps.now());
+        const settlement = await write(deps, tx, decision, before.requestId);
         return stateOf({ settlement, now: settlementTime(before, attemptTime(input.nowMs)) });
       });
     },
@@ -109,9 +109,8 @@ async function step(
     const facts = await readFacts(deps, tx, settlement, paymentTokenSealed);
     // Dated by this process, because an activity can wait a long time for a worker.
     const decision = decide(facts, happening, now, settlementTime(settlement, deps.now()));
-    const after = await writeDecision(tx, decision, settlement.requestId);
     return {
-      settlement: await certified(deps, tx, settlement, after),
+      settlement: await write(deps, tx, decision, settlement.requestId),
       now,
       isCallAllowed: 'after' in decision && isCallAllowed(facts, decision),
     };
@@ -126,11 +125,11 @@ async function readFacts(
   paymentTokenSealed: string | null,
 ): Promise<StepFacts> {
   const { name } = openPayee(deps.sealer, settlement);
-  const { evidence, recipient, gateEvidence, aboutPayee } = await readSurroundings(tx, settlement, name);
+  const { gateEvidence, aboutPayee, recipient, ...known } = await readSurroundings(tx, settlement, name);
   const gates = listForbiddingGates(settlement, gateEvidence, { runtime: deps.runtime, now: deps.now() });
   return {
     settlement,
-    evidence,
+    ...known,
     recipient,
     isScreeningHit: isScreeningHit(name),
     verification: decisionAboutPayee(name, recipient, aboutPayee),
@@ -141,12 +140,9 @@ async function readFacts(
   };
 }
 
-/** Issues the certificate in the transaction that reaches settled (contract §7). */
-async function certified(deps: ActivityDeps, tx: Tx, before: Settlement, after: Settlement): Promise<Settlement> {
-  if (after.status !== 'settled' || before.status === 'settled') return after;
-  const issuance = { at: after.updatedAt, requestId: after.requestId };
-  return { ...after, certificateId: await issueCertificate(tx, deps.certifier, after, issuance) };
-}
+/** What reaches settled is written with its certificate (contract §7). */
+const write = async (deps: ActivityDeps, tx: Tx, decision: Decision, requestId: string): Promise<Settlement> =>
+  await writeDecision(tx, 'refusal' in decision ? decision : await certified(tx, deps.certifier, decision), requestId);
 
 const stateOf = ({ settlement, now }: Pick<Stepped, 'settlement' | 'now'>): SettlementState => ({
   status: settlement.status,

@@ -19,6 +19,17 @@ export const UNANCHORED = { status: 'unanchored' } as const;
 /** `CERT-` and the first 32 upper-case hex digits of the content's SHA-256. */
 export const certificateId = (sha256Hex: string): string => `CERT-${sha256Hex.slice(0, 32).toUpperCase()}`;
 
+/** A signed certificate. */
+export type Certificate = {
+  readonly certId: string;
+  /** RFC 8785 canonical JSON. */
+  readonly content: string;
+  /** Of the content in UTF-8, in lower-case hex. */
+  readonly sha256: string;
+  /** Detached JWS over the unencoded content (RFC 7797): `<header>..<signature>`. */
+  readonly signature: string;
+};
+
 /** A line of the journal with the step that booked it. */
 export type StepPosting = Posting & { readonly step: string };
 

@@ -63,6 +63,6 @@ export type EventEnvelope = {
   readonly schema_version: typeof EVENT_SCHEMA_VERSION;
   /** Counts this object's events from 1. */
   readonly sequence: number;
-  /** The object right after the change, as the API shows it. */
+  /** The object as a read would have answered at the change, without `timeline` and personal data. */
   readonly data: Readonly<Record<string, unknown>>;
 };

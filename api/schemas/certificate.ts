@@ -181,19 +181,17 @@ export const CertificateVerification = z
   })
   .meta({ id: 'CertificateVerification' });
 
-/** The data of `certificate.issued`. */
-export const CertificateEventData = z
-  .object({
+/** The data of `certificate.issued`: what a read answers, but for the timeline, and what names the certificate. */
+export const CertificateEventData = EvidenceCertificate.omit({ timeline: true })
+  .extend({
     cert_id: outputText('The id of the certificate.', EXAMPLE_CERTIFICATE_ID),
-    org_id: objectId('The organization that the settlement belongs to.'),
-    settlement_id: shownSettlementId('The settlement that is certified.'),
     sha256: outputText("The digest of the certificate's bytes, in hex.", EXAMPLE_SHA256),
-    environment: environment('The environment in which the settlement exists.'),
-    simulation: simulation(),
-    anchor: anchor(),
     issued_at: timestamp('When it was issued.'),
   })
-  .meta({ id: 'CertificateEventData', description: 'A certificate that was issued.' });
+  .meta({
+    id: 'CertificateEventData',
+    description: 'The certificate as a read answers it, without `timeline`, and its id and digest.',
+  });
 
 const JsonWebKey = z
   .object({

@@ -9,7 +9,7 @@ import { CertificateEventData } from './certificate.ts';
 import { constant, id, objectId, SETTLEMENT_ID_LENGTH_MAX, timestamp } from './common.ts';
 import { EventType } from './event-type.ts';
 import { createdFrom, createdTo, PageQuery, repeatable, selectedId } from './page.ts';
-import { RecipientResponse } from './recipient.ts';
+import { RecipientEventData } from './recipient.ts';
 import { SettlementEventData, SettlementExceptionEventData } from './settlement.ts';
 import { VerificationEventData } from './verification.ts';
 import { WebhookResponse } from './webhook.ts';
@@ -41,7 +41,7 @@ export const EVENTS: Readonly<Record<EventTypeName, About>> = {
   'verification.verified': verification('A recipient was verified.'),
   'verification.rejected': verification('A verification was rejected.'),
   'verification.expired': verification('A verification was not decided in time.'),
-  'recipient.deactivated': { what: 'A recipient was deactivated.', data: RecipientResponse },
+  'recipient.deactivated': { what: 'A recipient was deactivated.', data: RecipientEventData },
   'api_key.created': apiKey('An API key was created.'),
   'api_key.rotated': apiKey('An API key was replaced.'),
   'api_key.revoked': apiKey('An API key was revoked.'),

@@ -204,6 +204,18 @@ export const RecipientResponse = z
   })
   .meta({ id: 'RecipientResponse' });
 
+/** The data of a recipient's events: what a read answers, but for personal data. */
+export const RecipientEventData = RecipientResponse.omit({
+  name: true,
+  email: true,
+  phone: true,
+  bank_details: true,
+  mobile_details: true,
+}).meta({
+  id: 'RecipientEventData',
+  description: 'The recipient as a read would have answered at this change, without name, contacts and accounts.',
+});
+
 export const RecipientPath = z.object({ recipient_id: id('The recipient.') });
 export const RecipientQuery = PageQuery.safeExtend({
   is_active: queryFlag('Only active recipients, or only deactivated ones.'),

@@ -162,18 +162,18 @@ export const SettlementResponse = z
   })
   .meta({ id: 'SettlementResponse' });
 
-/** The data of a settlement's events: without history and payee. */
-export const SettlementEventData = z
-  .object({ ...answer, ...received })
-  .meta({ id: 'SettlementEventData', description: 'The settlement as it was at this change.' });
+/** The data of a settlement's events: what a read answers, but for the timeline and the payee, who is a person. */
+export const SettlementEventData = SettlementResponse.omit({ timeline: true, payee: true }).meta({
+  id: 'SettlementEventData',
+  description: 'The settlement as a read would have answered at this change, without `timeline` and `payee`.',
+});
 
-export const SettlementExceptionEventData = z
-  .object({
-    ...answer,
-    ...received,
-    exception: SettlementException.meta({ description: 'The evidence that needs attention.' }),
-  })
-  .meta({ id: 'SettlementExceptionEventData', description: 'The settlement, with the evidence that needs attention.' });
+export const SettlementExceptionEventData = SettlementEventData.extend({
+  exception: SettlementException.meta({ description: 'The evidence that needs attention.' }),
+}).meta({
+  id: 'SettlementExceptionEventData',
+  description: 'The settlement, with the evidence that needs attention.',
+});
 
 /** A loose object, because every request has other headers too. */
 export const SettlementConditions = z.looseObject({

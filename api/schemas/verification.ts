@@ -121,9 +121,10 @@ export const VerificationResponse = z
   })
   .meta({ id: 'VerificationResponse' });
 
-export const VerificationEventData = z
-  .object(verification)
-  .meta({ id: 'VerificationEventData', description: 'The verification as it was at this change.' });
+export const VerificationEventData = z.object(verification).meta({
+  id: 'VerificationEventData',
+  description: 'The verification as a read would have answered at this change, without `verified_name`.',
+});
 
 /** What every verification shows. Only for the document, which has it once. */
 export const VerificationFields = VerificationEventData.omit({ org_id: true }).meta({

@@ -1,6 +1,7 @@
 /** Records evidence of a settlement's money (contract §6). */
 import { decide } from '../../domain/settlement/decide.ts';
 import type { NewEvidence } from '../../domain/settlement/evidence.ts';
+import type { FactsOf } from '../../domain/settlement/facts.ts';
 import { type Settlement, settlementTime } from '../../domain/settlement/state.ts';
 import type { Tx } from '../client.ts';
 import type { Stamp } from '../queries/event.ts';
@@ -14,8 +15,8 @@ import { writeDecision } from './settlement.ts';
  */
 export const recordEvidence = (
   tx: Tx,
-  settlement: Settlement,
+  facts: FactsOf<'evidence'>,
   evidence: NewEvidence,
   { at, requestId }: Stamp,
 ): Promise<Settlement> =>
-  writeDecision(tx, decide({ settlement }, { type: 'evidence', evidence }, settlementTime(settlement, at)), requestId);
+  writeDecision(tx, decide(facts, { type: 'evidence', evidence }, settlementTime(facts.settlement, at)), requestId);

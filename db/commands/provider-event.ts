@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import type { EventProvider, NewEvidence } from '../../domain/settlement/evidence.ts';
+import type { FactsOf } from '../../domain/settlement/facts.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
 import { canMoveVerification, type VerificationDecision } from '../../domain/verification.ts';
 import type { Tx } from '../client.ts';
@@ -68,9 +69,13 @@ export async function receiveProviderEvent(
     const sha256 = createHash('sha256').update(bytes).digest();
     const receivedAt = deps.now();
     const bodySealed = deps.sealer.seal(bytes, providerEventBinding(event.provider, event.eventId));
-    const receipt = await insertProviderEvent(tx, { ...event, bodySha256: sha256, bodySealed, matched, receivedAt });
+    const { receipt, exceptions } = await insertProviderEvent(
+      tx,
+      { ...event, bodySha256: sha256, bodySealed, matched, receivedAt },
+      target?.about === 'settlement' ? target.settlementId : null,
+    );
     if (target && !receipt.duplicate)
-      await applyTo(tx, target, { eventId: event.eventId, sha256, stamp: { at: receivedAt, requestId } });
+      await applyTo(tx, target, { eventId: event.eventId, sha256, exceptions, stamp: { at: receivedAt, requestId } });
     return receipt;
   });
 }
@@ -102,12 +107,17 @@ async function lockTarget(tx: Tx, claim: EventClaim): Promise<Target | undefined
 const isAbout = (known: string | null, given: string | undefined): boolean =>
   known === null || given === undefined || known === given;
 
-type Receiving = { readonly eventId: string; readonly sha256: Buffer; readonly stamp: Stamp };
+type Receiving = Pick<FactsOf<'evidence'>, 'exceptions'> & {
+  readonly eventId: string;
+  readonly sha256: Buffer;
+  readonly stamp: Stamp;
+};
 
-async function applyTo(tx: Tx, target: Target, { eventId, sha256, stamp }: Receiving): Promise<void> {
+async function applyTo(tx: Tx, target: Target, { eventId, sha256, exceptions, stamp }: Receiving): Promise<void> {
   if (target.about === 'settlement') {
+    const { settlement } = target;
     const evidence = { ...target.evidence, evidenceId: newId(), eventId, sha256: sha256.toString('hex') };
-    await recordEvidence(tx, target.settlement, evidence, stamp);
+    await recordEvidence(tx, { settlement, exceptions }, evidence, stamp);
     return;
   }
   const { locked, move } = target;

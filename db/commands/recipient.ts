@@ -7,7 +7,7 @@ import {
   type RecipientChange,
   type RecipientDraft,
 } from '../../domain/recipient.ts';
-import { recipientResource } from '../../domain/resource/recipient.ts';
+import { recipientEventData } from '../../domain/resource/recipient.ts';
 import { recordEvent } from '../queries/event.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
 import { insertRecipient, lockRecipient, setRecipientInactive, updateRecipient } from '../queries/recipient.ts';
@@ -78,7 +78,7 @@ export async function deactivateRecipient(
       objectType: 'recipient',
       objectId: recipientId,
       type: 'recipient.deactivated',
-      data: recipientResource(inactive),
+      data: recipientEventData(inactive),
       at: inactive.updatedAt,
       requestId,
     });

@@ -4,15 +4,15 @@
  */
 import { DomainError } from '../../domain/error.ts';
 import { type Resolution, type ReviewRequest, requestAfter } from '../../domain/review.ts';
-import { decide } from '../../domain/settlement/decide.ts';
+import { changeOf } from '../../domain/settlement/change.ts';
+import { type Decision, decide } from '../../domain/settlement/decide.ts';
 import { type Settlement, settlementTime } from '../../domain/settlement/state.ts';
 import type { Tx } from '../client.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { findReviewRequest, storeReviewRequest } from '../queries/review.ts';
 import { getSettlementOwner, lockSettlement } from '../queries/settlement.ts';
-import { listKnownEvidence } from '../queries/settlement-facts.ts';
+import { readKnownFacts } from '../queries/settlement-facts.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
-import { writeDecision } from './settlement.ts';
 
 /**
  * Records that an operator requests an outcome, with an audit entry.
@@ -46,20 +46,22 @@ export async function requestResolution(
 }
 
 /**
- * Carries out what operators have agreed on; the rail's own evidence, where there is some, decides instead. A
- * settlement that is not in review stays as it is.
+ * What follows from the outcome that operators have agreed on; the rail's own evidence, where there is some, decides
+ * instead. Nothing follows for a settlement that is not in review.
  *
  * @param now real time; it only dates the change
  * @throws DomainError `state_conflict` while nothing is agreed
  */
-export async function resolveAgreedReview(
+export async function decideAgreedReview(
   tx: Tx,
   orgId: string,
   settlementId: string,
   now: Date,
-): Promise<{ readonly before: Settlement; readonly after: Settlement }> {
+): Promise<{ readonly before: Settlement; readonly decision: Decision }> {
   const before = await lockSettlement(tx, orgId, settlementId);
-  if (before.status !== 'needs_review') return { before, after: before };
+  const facts = { settlement: before, ...(await readKnownFacts(tx, settlementId)) };
+  const at = settlementTime(before, now);
+  if (before.status !== 'needs_review') return { before, decision: changeOf(facts, at) };
   const request = await findReviewRequest(tx, settlementId);
   if (!request?.agreedAt)
     throw new DomainError(
@@ -67,8 +69,5 @@ export async function resolveAgreedReview(
       { current_state: before.status },
       'No outcome is agreed. See `ops resolve`.',
     );
-  const evidence = await listKnownEvidence(tx, settlementId);
-  const happening = { type: 'resolve_review', outcome: request.outcome } as const;
-  const decision = decide({ settlement: before, evidence }, happening, settlementTime(before, now));
-  return { before, after: await writeDecision(tx, decision, before.requestId) };
+  return { before, decision: decide(facts, { type: 'resolve_review', outcome: request.outcome }, at) };
 }

@@ -11,10 +11,10 @@ import { isTerminal, type Settlement, settlementTime } from '../../domain/settle
 import type { Tx } from '../client.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { enqueue } from '../queries/outbox.ts';
-import { listRefunds } from '../queries/refund.ts';
+import { readRefundFacts } from '../queries/refund.ts';
 import { getSettlementOwner, lockSettlement } from '../queries/settlement.ts';
 import { writeChange } from '../queries/settlement-change.ts';
-import { listKnownEvidence } from '../queries/settlement-facts.ts';
+import { readKnownFacts } from '../queries/settlement-facts.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
@@ -100,8 +100,8 @@ async function decideCancellation(
   cancellation: Omit<HappeningOf<'cancel'>, 'type'>,
   now: Date,
 ): Promise<Decision> {
-  const evidence = await listKnownEvidence(tx, settlement.settlementId);
-  return decide({ settlement, evidence }, { type: 'cancel', ...cancellation }, settlementTime(settlement, now));
+  const facts = { settlement, ...(await readKnownFacts(tx, settlement.settlementId)) };
+  return decide(facts, { type: 'cancel', ...cancellation }, settlementTime(settlement, now));
 }
 
 /**
@@ -121,8 +121,8 @@ export async function recordRefund(
     const now = deps.now();
     const orgId = await getSettlementOwner(tx, settlementId);
     const settlement = await lockSettlement(tx, orgId, settlementId);
-    const refunds = await listRefunds(tx, settlementId);
-    const decision = decide({ settlement, refunds }, { type: 'refund', ...refund }, settlementTime(settlement, now));
+    const facts = { settlement, ...(await readRefundFacts(tx, settlementId)) };
+    const decision = decide(facts, { type: 'refund', ...refund }, settlementTime(settlement, now));
     const refunded = await writeDecision(tx, decision, requestId);
     if (refunded === settlement) return settlement;
     const action = 'refund_record';

@@ -1,15 +1,14 @@
 /** Evidence certificates, and the facts in them. A settlement has one certificate, which is permanent (contract §7). */
 import { and, asc, count, eq, sql } from 'drizzle-orm';
-import type { SettlementFacts, StepPosting } from '../../domain/certificate.ts';
+import type { CertificateFacts, SettlementFacts, StepPosting } from '../../domain/certificate.ts';
 import { DomainError } from '../../domain/error.ts';
+import type { SettlementChange } from '../../domain/settlement/change.ts';
 import type { SettlementTransition } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { certificates } from '../schema/certificate.ts';
 import { postings } from '../schema/settlement.ts';
 import { statement } from '../statement.ts';
-import { currentTraceparent } from '../traceparent.ts';
-import { fanOutText, type NewEvent, numberedEvent } from './event.ts';
 
 export type CertificateRow = typeof certificates.$inferSelect;
 
@@ -42,79 +41,6 @@ export async function getCertificate(db: Queryable, orgId: string, certId: strin
   return certificate;
 }
 
-const ISSUED = 'certificate.issued';
-
-const insertStatement = statement<
-  [
-    certId: string,
-    orgId: string,
-    settlementId: string,
-    content: Buffer,
-    sha256: Buffer,
-    signature: string,
-    issuedAt: string,
-    eventId: string,
-    body: Buffer,
-    at: string,
-    requestId: string,
-    traceparent: string | null,
-  ],
-  { readonly cert_id: string }
->(
-  'insert_certificate',
-  `WITH issued AS (
-    INSERT INTO certificates (cert_id, org_id, settlement_id, content, sha256, signature, issued_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
-    ON CONFLICT DO NOTHING
-    RETURNING cert_id, org_id, settlement_id
-  ), named AS (
-    UPDATE settlements SET certificate_id = issued.cert_id FROM issued
-    WHERE settlements.org_id = issued.org_id AND settlements.settlement_id = issued.settlement_id
-  ), event AS (
-    INSERT INTO events (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
-    SELECT $8, org_id, '${ISSUED}', 'certificate', cert_id, 1, $9, $10 FROM issued
-    RETURNING event_id, org_id, type, object_id, $11::text AS request_id, $12::text AS traceparent
-  ), ${fanOutText('event')}
-  SELECT cert_id FROM issued`,
-);
-
-type IssuedEvent = Omit<NewEvent, 'objectType' | 'objectId' | 'type'>;
-
-/**
- * Stores a settlement's certificate with the event about it, and its id in the settlement; one statement. If the
- * settlement has a certificate, nothing is written.
- *
- * @returns the certificate that is stored
- */
-export async function insertCertificate(tx: Tx, row: CertificateRow, event: IssuedEvent): Promise<CertificateRow> {
-  const { certId, orgId, settlementId, content, sha256, signature, issuedAt } = row;
-  const certificate = [certId, orgId, settlementId, content, sha256, signature, issuedAt.toISOString()] as const;
-  const { eventId, body, at, requestId } = numberedEvent(
-    { ...event, objectType: 'certificate', objectId: certId, type: ISSUED },
-    1,
-  );
-  const issued = await insertStatement(
-    tx,
-    ...certificate,
-    eventId,
-    body,
-    at.toISOString(),
-    requestId,
-    currentTraceparent(),
-  );
-  return issued.length === 1 ? row : await getSettlementCertificate(tx, orgId, settlementId);
-}
-
-/** @throws when the settlement has none. Then another settlement has a certificate of this id: a digest collision. */
-async function getSettlementCertificate(tx: Tx, orgId: string, settlementId: string): Promise<CertificateRow> {
-  const [row] = await tx
-    .select()
-    .from(certificates)
-    .where(and(eq(certificates.orgId, orgId), eq(certificates.settlementId, settlementId)));
-  if (!row) throw new Error(`the certificate of settlement ${settlementId} has the id of another one`);
-  return row;
-}
-
 type FactsRow = {
   readonly transitions: readonly Aggregated<SettlementTransition>[];
   readonly evidence: SettlementFacts['evidence'];
@@ -133,21 +59,34 @@ const factsStatement = statement<[settlementId: string], FactsRow>(
     FROM evidence WHERE settlement_id = $1
   ) AS evidence, (
     SELECT coalesce(jsonb_agg(jsonb_build_object('step', step, 'account', account, 'currency', currency,
-      'amountMinor', amount_minor::text) ORDER BY step COLLATE "C", line), '[]')
+      'amountMinor', amount_minor::text) ORDER BY line), '[]')
     FROM postings WHERE settlement_id = $1
   ) AS postings`,
 );
 
-/** What a certificate says in addition to the settlement's row. Read it under the settlement's lock, once it has settled. */
-export async function listCertificateFacts(tx: Tx, settlementId: string): Promise<SettlementFacts> {
-  const [row] = await factsStatement(tx, settlementId);
+/**
+ * The facts of a settlement's certificate, once a change that settles it is written. Read under the settlement's lock,
+ * before the change is written.
+ */
+export async function readCertificateFacts(
+  tx: Tx,
+  { after: settlement, ...change }: SettlementChange,
+): Promise<CertificateFacts> {
+  const [row] = await factsStatement(tx, settlement.settlementId);
   const { transitions = [], evidence = [], postings: posted = [] } = row ?? {};
+  const recorded = transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) }));
+  const booked = posted.map(({ amountMinor, ...posting }) => ({ ...posting, amountMinor: BigInt(amountMinor) }));
   return {
-    transitions: transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) })),
-    evidence,
-    postings: posted.map(({ amountMinor, ...posting }) => ({ ...posting, amountMinor: BigInt(amountMinor) })),
+    settlement,
+    transitions: [...recorded, ...change.transitions],
+    evidence: change.evidence ? [...evidence, change.evidence] : evidence,
+    postings: [...booked, ...change.postings].toSorted(byStep),
   };
 }
+
+/** As COLLATE "C" does. The lines of a step come from one change, in their order. */
+const byStep = (one: StepPosting, other: StepPosting): number =>
+  Buffer.compare(Buffer.from(one.step), Buffer.from(other.step));
 
 /** A settlement's journal by step and line. The order does not depend on the database's locale. */
 export async function listPostings(db: Queryable, settlementId: string): Promise<StepPosting[]> {

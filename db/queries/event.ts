@@ -19,7 +19,7 @@ export type NewEvent = Stamp & {
   readonly objectType: ObjectType;
   readonly objectId: string;
   readonly type: EventType;
-  /** The object as the API shows it after this change; no account numbers. */
+  /** The object as a read would have answered at this change, without `timeline` and personal data. */
   readonly data: Readonly<Record<string, unknown>>;
 };
 

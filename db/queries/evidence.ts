@@ -1,11 +1,12 @@
 /** Provider events, and the evidence in them. */
 import { and, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
-import type { EvidenceProvider } from '../../domain/settlement/evidence.ts';
+import type { RecordedEvidence, SettlementException } from '../../domain/settlement/evidence.ts';
 import type { Tx } from '../client.ts';
 import { columnNames, columnParameters, columnsOf, columnValues } from '../column-list.ts';
 import { providerEvents } from '../schema/evidence.ts';
 import { type Parameter, statement } from '../statement.ts';
+import { type ExceptionRows, exceptionsOf, exceptionsSql } from './settlement-exception.ts';
 
 export type ProviderEvent = {
   readonly provider: string;
@@ -26,36 +27,54 @@ export type Receipt = { readonly duplicate: boolean; readonly matched: boolean }
 
 const PROVIDER_EVENT = columnsOf(providerEvents);
 
-const insertEventStatement = statement<readonly Parameter[], { readonly event_id: string }>(
+const insertEventStatement = statement<readonly Parameter[], ExceptionRows & { readonly stored: boolean }>(
   'insert_provider_event',
-  `INSERT INTO provider_events (${columnNames(PROVIDER_EVENT)}) VALUES (${columnParameters(PROVIDER_EVENT, 0)})
-  ON CONFLICT DO NOTHING RETURNING event_id`,
+  `WITH stored AS (
+    INSERT INTO provider_events (${columnNames(PROVIDER_EVENT)}) VALUES (${columnParameters(PROVIDER_EVENT, 0)})
+    ON CONFLICT DO NOTHING RETURNING event_id
+  )
+  SELECT EXISTS (SELECT FROM stored) AS stored, ${exceptionsSql(`$${PROVIDER_EVENT.length + 1}`)} AS exceptions`,
 );
 
 /**
  * Stores a verified event, unless it was stored before.
  *
+ * @param settlementId the locked settlement that it is about; null if it is about none
+ * @returns with the receipt the settlement's exceptions, which the decision about the event needs
  * @throws DomainError `provider_event_conflict` when its id was seen with other bytes
  */
-export async function insertProviderEvent(tx: Tx, event: ProviderEvent): Promise<Receipt> {
-  const inserted = await insertEventStatement(tx, ...columnValues(PROVIDER_EVENT, event));
-  if (inserted.length === 1) return { duplicate: false, matched: event.matched };
+export async function insertProviderEvent(
+  tx: Tx,
+  event: ProviderEvent,
+  settlementId: string | null,
+): Promise<{ readonly receipt: Receipt; readonly exceptions: readonly SettlementException[] }> {
+  const [inserted] = await insertEventStatement(tx, ...columnValues(PROVIDER_EVENT, event), settlementId);
+  const exceptions = exceptionsOf(inserted);
+  if (inserted?.stored) return { receipt: { duplicate: false, matched: event.matched }, exceptions };
   const { provider, eventId, bodySha256, matched } = providerEvents;
   const [stored] = await tx
     .select({ bodySha256, matched })
     .from(providerEvents)
     .where(and(eq(provider, event.provider), eq(eventId, event.eventId)));
   if (!stored?.bodySha256.equals(event.bodySha256)) throw new DomainError('provider_event_conflict');
-  return { duplicate: true, matched: stored.matched };
+  return { receipt: { duplicate: true, matched: stored.matched }, exceptions };
 }
 
-const findRecordedStatement = statement<[provider: string, eventId: string], { readonly found: boolean }>(
+const findRecordedStatement = statement<
+  [provider: string, eventId: string, settlementId: string],
+  ExceptionRows & { readonly found: boolean }
+>(
   'find_evidence',
-  'SELECT EXISTS (SELECT FROM evidence WHERE provider = $1 AND event_id = $2) AS found',
+  `SELECT EXISTS (SELECT FROM evidence WHERE provider = $1 AND event_id = $2) AS found,
+    ${exceptionsSql('$3')} AS exceptions`,
 );
 
-/** Whether the evidence of this event is recorded. */
-export async function isEvidenceRecorded(tx: Tx, provider: EvidenceProvider, eventId: string): Promise<boolean> {
-  const [row] = await findRecordedStatement(tx, provider, eventId);
-  return row?.found === true;
+/** Whether the evidence of this event is recorded, and the exceptions of the locked settlement that it is about. */
+export async function findRecorded(
+  tx: Tx,
+  settlementId: string,
+  { provider, eventId }: Pick<RecordedEvidence, 'provider' | 'eventId'>,
+): Promise<{ readonly isRecorded: boolean; readonly exceptions: readonly SettlementException[] }> {
+  const [row] = await findRecordedStatement(tx, provider, eventId, settlementId);
+  return { isRecorded: row?.found === true, exceptions: exceptionsOf(row) };
 }

@@ -2,17 +2,31 @@
 
 import { REFUND_STEP } from '../../domain/settlement/change.ts';
 import type { Facts } from '../../domain/settlement/facts.ts';
+import type { Aggregated } from '../aggregated.ts';
 import type { Tx } from '../client.ts';
 import { statement } from '../statement.ts';
+import { type ExceptionRows, exceptionsOf, exceptionsSql } from './settlement-exception.ts';
 
-const listStatement = statement<[settlementId: string], { readonly reference: string; readonly amount: string }>(
-  'list_refunds',
-  `SELECT substr(step, ${REFUND_STEP.length + 1}) AS reference, amount_minor::text AS amount FROM postings
-  WHERE settlement_id = $1 AND starts_with(step, '${REFUND_STEP}') AND account = 'refund_due'`,
+const factsStatement = statement<
+  [settlementId: string],
+  ExceptionRows & { readonly refunds: Aggregated<Facts['refunds']> }
+>(
+  'read_refund_facts',
+  `SELECT (
+    SELECT coalesce(jsonb_agg(jsonb_build_object('reference', substr(step, ${REFUND_STEP.length + 1}),
+      'amountMinor', amount_minor::text)), '[]')
+    FROM postings WHERE settlement_id = $1 AND starts_with(step, '${REFUND_STEP}') AND account = 'refund_due'
+  ) AS refunds, ${exceptionsSql('$1')} AS exceptions`,
 );
 
-/** The refunds of a locked settlement. */
-export async function listRefunds(tx: Tx, settlementId: string): Promise<Facts['refunds']> {
-  const rows = await listStatement(tx, settlementId);
-  return rows.map(({ reference, amount }) => ({ reference, amountMinor: BigInt(amount) }));
+/** The facts for a decision about a refund of a locked settlement. */
+export async function readRefundFacts(tx: Tx, settlementId: string): Promise<Pick<Facts, 'refunds' | 'exceptions'>> {
+  const [row] = await factsStatement(tx, settlementId);
+  return {
+    refunds: (row?.refunds ?? []).map(({ reference, amountMinor }) => ({
+      reference,
+      amountMinor: BigInt(amountMinor),
+    })),
+    exceptions: exceptionsOf(row),
+  };
 }

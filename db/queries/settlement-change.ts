@@ -1,8 +1,10 @@
 /**
  * Writes what was decided about a settlement (`domain/settlement/decide.ts`): the row, transitions, postings, evidence,
- * exceptions, events with their deliveries, and outbox rows, by one statement. The statement changes the row only if it
+ * exceptions, certificate, events with their deliveries, and outbox rows, by one statement. The statement changes the row only if it
  * is as it was read; if not, it writes nothing at all.
  */
+import type { Certificate } from '../../domain/certificate.ts';
+import { certificateEventData } from '../../domain/resource/certificate.ts';
 import { settlementEventData } from '../../domain/resource/settlement.ts';
 import { type ChangeEvent, isEmpty, type SettlementChange } from '../../domain/settlement/change.ts';
 import type { Settlement, SettlementTransition } from '../../domain/settlement/state.ts';
@@ -10,7 +12,7 @@ import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
-import { fanOutText, type NumberedEvent, numberedEvent } from './event.ts';
+import { fanOutText, type NumberedEvent, numberedEvent, type Stamp } from './event.ts';
 
 const writeStatement = statement<[change: string], { readonly changed: boolean }>(
   'write_settlement_change',
@@ -25,10 +27,10 @@ const writeStatement = statement<[change: string], { readonly changed: boolean }
     UPDATE settlements SET status = after.status, version = after.version, event_sequence = after.event_sequence,
       failure = after.failure, expires_at = after.expires_at, amount_received_minor = after.amount_received_minor,
       amount_refunded_minor = after.amount_refunded_minor, taken_back_minor = after.taken_back_minor,
-      updated_at = after.updated_at
+      certificate_id = after.certificate_id, updated_at = after.updated_at
     FROM jsonb_to_record($1::jsonb -> 'after') AS after (status text, version integer, event_sequence integer,
       failure jsonb, expires_at timestamptz, amount_received_minor bigint, amount_refunded_minor bigint,
-      taken_back_minor bigint, updated_at timestamptz)
+      taken_back_minor bigint, certificate_id text, updated_at timestamptz)
     WHERE settlements.org_id = $1::jsonb ->> 'org_id' AND settlements.settlement_id = $1::jsonb ->> 'settlement_id'
       AND settlements.version = ($1::jsonb ->> 'version_before')::integer
       AND settlements.event_sequence = ($1::jsonb ->> 'event_sequence_before')::integer
@@ -51,6 +53,12 @@ const writeStatement = statement<[change: string], { readonly changed: boolean }
     SELECT exception_id, settlement_id, type, at, evidence_id, amount_minor, currency
     FROM changed, jsonb_to_recordset($1::jsonb -> 'exceptions') AS exception (exception_id text, type text,
       at timestamptz, evidence_id text, amount_minor bigint, currency text)
+  ), issued AS (
+    INSERT INTO certificates (cert_id, org_id, settlement_id, content, sha256, signature, issued_at)
+    SELECT cert_id, $1::jsonb ->> 'org_id', settlement_id, convert_to(content, 'UTF8'), decode(sha256, 'hex'), signature,
+      ($1::jsonb ->> 'at')::timestamptz
+    FROM changed, jsonb_to_recordset($1::jsonb -> 'certificates') AS certificate (cert_id text, content text,
+      sha256 text, signature text)
   ), enqueued AS (
     INSERT INTO outbox (kind, object_id, signal, context, request_id, traceparent)
     SELECT kind, object_id, signal, context, request_id, $1::jsonb ->> 'traceparent'
@@ -58,9 +66,9 @@ const writeStatement = statement<[change: string], { readonly changed: boolean }
       context jsonb, request_id text)
   ), event AS (
     INSERT INTO events (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
-    SELECT event_id, $1::jsonb ->> 'org_id', type, 'settlement', settlement_id, sequence, convert_to(body, 'UTF8'), at
-    FROM changed, jsonb_to_recordset($1::jsonb -> 'events') AS event (event_id text, type text, sequence integer,
-      body text, at timestamptz)
+    SELECT event_id, $1::jsonb ->> 'org_id', type, object_type, object_id, sequence, convert_to(body, 'UTF8'), at
+    FROM changed, jsonb_to_recordset($1::jsonb -> 'events') AS event (event_id text, type text, object_type text,
+      object_id text, sequence integer, body text, at timestamptz)
     RETURNING event_id, org_id, type, object_id, $1::jsonb ->> 'request_id' AS request_id,
       $1::jsonb ->> 'traceparent' AS traceparent
   ), ${fanOutText('event')}
@@ -100,6 +108,7 @@ function changeJson({ before, after, at, ...change }: SettlementChange, requestI
       amount_received_minor: String(after.amountReceivedMinor),
       amount_refunded_minor: String(after.amountRefundedMinor),
       taken_back_minor: String(after.takenBackMinor),
+      certificate_id: after.certificateId,
       updated_at: after.updatedAt,
     },
     evidence: change.evidence ? [evidenceJson(change.evidence)] : [],
@@ -121,14 +130,25 @@ function changeJson({ before, after, at, ...change }: SettlementChange, requestI
       context,
       request_id: requestId,
     })),
-    events: change.events.map((event) => eventJson(before, event, requestId)),
+    certificates: change.certificate ? [certificateJson(change.certificate)] : [],
+    events: [
+      ...change.events.map((event) => settlementEvent(before, event, requestId)),
+      ...(change.certificate ? [certificateEvent(before, change.certificate, { at, requestId })] : []),
+    ].map(eventJson),
   };
 }
 
-function eventJson(settlement: Settlement, event: ChangeEvent, requestId: string) {
-  const { eventId, type, sequence, body, at } = settlementEvent(settlement, event, requestId);
-  return { event_id: eventId, type, sequence, body: body.toString(), at };
-}
+const certificateJson = ({ certId, ...certificate }: Certificate) => ({ ...certificate, cert_id: certId });
+
+const eventJson = ({ eventId, objectType, objectId, type, sequence, body, at }: NumberedEvent) => ({
+  event_id: eventId,
+  object_type: objectType,
+  object_id: objectId,
+  type,
+  sequence,
+  body: body.toString(),
+  at,
+});
 
 /** An event about a settlement, with the bytes that every subscriber is sent. */
 export const settlementEvent = (
@@ -140,6 +160,11 @@ export const settlementEvent = (
   const data = settlementEventData(event);
   return numberedEvent({ orgId, objectType: 'settlement', objectId, requestId, type, at, data }, sequence);
 };
+
+function certificateEvent({ orgId }: Settlement, certificate: Certificate, stamp: Stamp): NumberedEvent {
+  const about = { objectType: 'certificate', objectId: certificate.certId, type: 'certificate.issued' } as const;
+  return numberedEvent({ orgId, ...about, ...stamp, data: certificateEventData(certificate, stamp.at) }, 1);
+}
 
 const evidenceJson = ({
   evidenceId,

@@ -17,6 +17,7 @@ import { statement } from '../statement.ts';
 import { gateEvidenceSql, gateLockSql } from './gate.ts';
 import { type RecipientRow, recipientLockSql, toRecipient } from './recipient.ts';
 import { type SettlementRow, toSettlement } from './settlement.ts';
+import { type ExceptionRows, exceptionsOf, exceptionsSql } from './settlement-exception.ts';
 import { decisionAboutNameSql } from './verification.ts';
 
 export type LockedSettlement = {
@@ -26,7 +27,7 @@ export type LockedSettlement = {
 };
 
 /** Facts about a settlement's gates, recipient and verification. */
-type Surroundings = Pick<Facts, 'evidence'> & {
+type Surroundings = Pick<Facts, 'evidence' | 'exceptions'> & {
   readonly recipient: Recipient;
   /** Of the settlement's environment and corridor. */
   readonly gateEvidence: readonly Aggregated<GateEvidence>[];
@@ -67,9 +68,9 @@ const evidenceSql = (settlementId: string): string => `(
     FROM evidence WHERE settlement_id = ${settlementId}
       AND (pending OR kind IN (${['collection_succeeded', ...PAYOUT_ANSWERS].map((kind) => `'${kind}'`).join(', ')})))`;
 
-type EvidenceRow = { readonly evidence: readonly Aggregated<RecordedEvidence>[] };
+type KnownRow = ExceptionRows & { readonly evidence: readonly Aggregated<RecordedEvidence>[] };
 type FactRow = Record<string, unknown> &
-  EvidenceRow & {
+  KnownRow & {
     readonly gate_evidence: readonly Aggregated<GateEvidence>[];
     readonly about_payee: Aggregated<NameDecision> | null;
   };
@@ -80,7 +81,7 @@ const surroundingsStatement = statement<
 >(
   'read_step_facts',
   `SELECT ${RECIPIENT.names}, ${gateEvidenceSql('$3', '$4')} AS gate_evidence, ${evidenceSql('$5')} AS evidence,
-    ${decisionAboutNameSql('r.org_id', 'r.recipient_id', '$6')} AS about_payee
+    ${exceptionsSql('$5')} AS exceptions, ${decisionAboutNameSql('r.org_id', 'r.recipient_id', '$6')} AS about_payee
   FROM recipients r WHERE org_id = $1 AND recipient_id = $2`,
 );
 
@@ -94,19 +95,20 @@ export async function readSurroundings(tx: Tx, settlement: Settlement, payeeName
     recipient: toRecipient(RECIPIENT.rowOf(row)),
     gateEvidence: row.gate_evidence,
     evidence: row.evidence.map(evidenceOf),
+    exceptions: exceptionsOf(row),
     aboutPayee: about === null ? undefined : { ...about, at: new Date(about.at) },
   };
 }
 
-const evidenceStatement = statement<[settlementId: string], EvidenceRow>(
-  'read_known_evidence',
-  `SELECT ${evidenceSql('$1')} AS evidence`,
+const knownStatement = statement<[settlementId: string], KnownRow>(
+  'read_known_facts',
+  `SELECT ${evidenceSql('$1')} AS evidence, ${exceptionsSql('$1')} AS exceptions`,
 );
 
-/** The evidence of a locked settlement that still counts, oldest first. */
-export async function listKnownEvidence(tx: Tx, settlementId: string): Promise<readonly RecordedEvidence[]> {
-  const [row] = await evidenceStatement(tx, settlementId);
-  return (row?.evidence ?? []).map(evidenceOf);
+/** The evidence of a locked settlement that still counts, oldest first, and its exceptions. */
+export async function readKnownFacts(tx: Tx, settlementId: string): Promise<Pick<Facts, 'evidence' | 'exceptions'>> {
+  const [row] = await knownStatement(tx, settlementId);
+  return { evidence: (row?.evidence ?? []).map(evidenceOf), exceptions: exceptionsOf(row) };
 }
 
 const evidenceOf = ({ amountMinor, reversedMinor, ...evidence }: Aggregated<RecordedEvidence>): RecordedEvidence => ({

@@ -7,7 +7,6 @@ import { DomainError } from '../../domain/error.ts';
 import { COUNTED_MAX, PAGE, type Page, type Paged } from '../../domain/page.ts';
 import { payeeResource } from '../../domain/payee.ts';
 import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
-import type { SettlementException } from '../../domain/settlement/evidence.ts';
 import type { Settlement, SettlementTransition } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
@@ -18,6 +17,7 @@ import type { Sealer } from '../seal.ts';
 import { statement } from '../statement.ts';
 import { type LongLists, listKey } from './long-list.ts';
 import { composePage, type KnownLength, type List, type PageClauses, readPage } from './page.ts';
+import { type ExceptionRows, exceptionsOf, exceptionsSql } from './settlement-exception.ts';
 import { type SettlementSelection, sourceOf, stayingOf } from './settlement-selection.ts';
 
 /** The sealer opens the frozen payee. */
@@ -34,18 +34,11 @@ const SELECTED = `SELECT ${SETTLEMENT.text} AS settlement, (
     SELECT coalesce(json_agg(json_build_object('sequence', t.sequence, 'from', t.from_status, 'to', t.to_status,
       'at', t.at, 'reason', t.reason, 'evidenceId', t.evidence_id) ORDER BY t.sequence), '[]')
     FROM settlement_transitions t WHERE t.settlement_id = s.settlement_id
-  ) AS transitions, (
-    SELECT coalesce(json_agg(json_build_object('type', x.type, 'at', x.at, 'evidenceId', x.evidence_id,
-      'amountMinor', x.amount_minor::text, 'currency', x.currency, 'reason', e.failure->>'code')
-      ORDER BY x.exception_id), '[]')
-    FROM settlement_exceptions x LEFT JOIN evidence e ON e.evidence_id = x.evidence_id
-    WHERE x.settlement_id = s.settlement_id
-  ) AS exceptions`;
+  ) AS transitions, ${exceptionsSql('s.settlement_id')} AS exceptions`;
 
-type SelectedRow = {
+type SelectedRow = ExceptionRows & {
   readonly settlement: readonly unknown[];
   readonly transitions: readonly Aggregated<SettlementTransition>[];
-  readonly exceptions: readonly Aggregated<SettlementException>[];
 };
 
 const settlementStatement = statement<[orgId: string, settlementId: string], SelectedRow>(
@@ -152,10 +145,6 @@ function withHistory(sealer: Sealer, row: SelectedRow): SettlementWithHistory {
     ...settlement,
     payee: payeeResource(openPayee(sealer, settlement)),
     transitions: row.transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) })),
-    exceptions: row.exceptions.map(({ at, amountMinor, ...exception }) => ({
-      ...exception,
-      at: new Date(at),
-      amountMinor: amountMinor === null ? null : BigInt(amountMinor),
-    })),
+    exceptions: exceptionsOf(row),
   };
 }

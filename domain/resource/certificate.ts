@@ -1,22 +1,8 @@
-/** A certificate as the `certificate.issued` event shows it (contract §7). */
-import { UNANCHORED } from '../certificate.ts';
-import type { EnvironmentName } from '../runtime.ts';
+/** A certificate as the `certificate.issued` event shows it (contract §7, §11). */
+import type { Certificate } from '../certificate.ts';
 
-/** The data of the event. `sha256` is the digest of the certificate's bytes. */
-export const certificateResource = (certificate: {
-  readonly certId: string;
-  readonly orgId: string;
-  readonly settlementId: string;
-  readonly sha256Hex: string;
-  readonly environment: EnvironmentName;
-  readonly issuedAt: Date;
-}) => ({
-  cert_id: certificate.certId,
-  org_id: certificate.orgId,
-  settlement_id: certificate.settlementId,
-  sha256: certificate.sha256Hex,
-  environment: certificate.environment,
-  simulation: true as const,
-  anchor: UNANCHORED,
-  issued_at: certificate.issuedAt.toISOString(),
-});
+/** What a read answers without its `timeline`, and what names the certificate. `sha256` is the digest of its bytes. */
+export function certificateEventData({ certId, content, sha256 }: Certificate, issuedAt: Date) {
+  const { timeline: _timeline, ...shown }: Record<string, unknown> = JSON.parse(content);
+  return { cert_id: certId, sha256, issued_at: issuedAt.toISOString(), ...shown };
+}

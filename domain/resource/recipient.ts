@@ -25,6 +25,19 @@ export function recipientResource(recipient: Recipient) {
   };
 }
 
+/** The data of an event: all fields but the personal data. */
+export function recipientEventData(recipient: Recipient) {
+  const {
+    name: _name,
+    email: _email,
+    phone: _phone,
+    bank_details: _bankDetails,
+    mobile_details: _mobileDetails,
+    ...shown
+  } = recipientResource(recipient);
+  return shown;
+}
+
 function bankDetailsResource(details: BankDetails) {
   return {
     bank_name: details.bank_name,

@@ -47,17 +47,27 @@ export type SettlementWithHistory = Settlement & {
 /** A settlement with its history, as a read returns it. */
 export function settlementDetail(settlement: SettlementWithHistory) {
   return {
-    ...settlementResource(settlement),
+    ...withoutHistory(settlement, settlement.exceptions),
     timeline: settlement.transitions.map((transition) => ({
       status: transition.to,
       at: transition.at.toISOString(),
       ...(transition.reason === null ? {} : { reason: transition.reason }),
       ...(transition.evidenceId === null ? {} : { evidence_id: transition.evidenceId }),
     })),
-    ...receivedMoney(settlement),
     payee: settlement.payee,
+  };
+}
+
+/** What a read returns, but for the timeline and the payee, who is a person. */
+function withoutHistory(settlement: Settlement, exceptions: readonly SettlementException[]) {
+  const source = (amountMinor: bigint) => formatMoney(amountMinor, settlement.sourceCurrency);
+  return {
+    ...settlementResource(settlement),
+    amount_received: source(settlement.amountReceivedMinor),
+    amount_refund_due: source(refundDueMinor(settlement)),
+    amount_refunded: source(settlement.amountRefundedMinor),
     failure: settlement.failure,
-    exceptions: settlement.exceptions.map(exceptionResource),
+    exceptions: exceptions.map(exceptionResource),
     payment_instructions: paymentInstructions(settlement),
     certificate_id: settlement.certificateId,
     workflow_id: settlementWorkflowId(settlement.settlementId),
@@ -65,22 +75,13 @@ export function settlementDetail(settlement: SettlementWithHistory) {
   };
 }
 
-/** What came in and what of it is owed back. */
-const receivedMoney = (settlement: Settlement) => ({
-  amount_received: formatMoney(settlement.amountReceivedMinor, settlement.sourceCurrency),
-  amount_refund_due: formatMoney(refundDueMinor(settlement), settlement.sourceCurrency),
-  amount_refunded: formatMoney(settlement.amountRefundedMinor, settlement.sourceCurrency),
-});
-
-/** A settlement as its events show it: the object as it was at that change (contract §11). */
-export const settlementEventResource = (settlement: Settlement) => ({
-  ...settlementResource(settlement),
-  ...receivedMoney(settlement),
-});
-
-/** The data of an event about a settlement. */
-export const settlementEventData = ({ settlement, exception }: Pick<ChangeEvent, 'settlement' | 'exception'>) => ({
-  ...settlementEventResource(settlement),
+/** The data of an event about a settlement: the settlement as it was at that change (contract §11). */
+export const settlementEventData = ({
+  settlement,
+  exceptions,
+  exception,
+}: Pick<ChangeEvent, 'settlement' | 'exceptions' | 'exception'>) => ({
+  ...withoutHistory(settlement, exceptions),
   ...(exception && { exception: exceptionResource(exception) }),
 });
 

@@ -2,6 +2,7 @@
  * What a decision changes, as plain data: the row, its transitions, postings, evidence, exceptions, events and messages
  * to Temporal. A change is put together here, and written by one statement (`db/queries/settlement-change.ts`).
  */
+import type { Certificate } from '../certificate.ts';
 import { notBefore } from '../clock.ts';
 import { EVENT_OF_STATUS, type EventType } from '../event.ts';
 import type { OutboxMessage } from '../outbox.ts';
@@ -14,6 +15,7 @@ import {
   receive,
   type SettlementException,
 } from './evidence.ts';
+import type { KnownFacts } from './facts.ts';
 import {
   collectionPostings,
   type Posting,
@@ -39,6 +41,9 @@ export type ChangeEvent = {
   readonly sequence: number;
   readonly at: Date;
   readonly settlement: Settlement;
+  /** All of the settlement's exceptions by then, in the order in which they were added. */
+  readonly exceptions: readonly SettlementException[];
+  /** The one that the event is about. */
   readonly exception?: SettlementException | undefined;
 };
 
@@ -55,7 +60,11 @@ export type SettlementChange = {
   readonly evidence: (RecordedEvidence & Pick<NewEvidence, 'sha256'>) | undefined;
   /** The ids of evidence that is no longer pending. */
   readonly decided: readonly string[];
+  /** Those that were recorded before. */
+  readonly knownExceptions: readonly SettlementException[];
   readonly exceptions: readonly SettlementException[];
+  /** Of a settlement that this change settles. */
+  readonly certificate: Certificate | undefined;
   readonly events: readonly ChangeEvent[];
   readonly messages: readonly OutboxMessage[];
 };
@@ -66,10 +75,11 @@ export const acceptedEvent = (accepted: Settlement): ChangeEvent => ({
   sequence: accepted.eventSequence,
   at: accepted.createdAt,
   settlement: accepted,
+  exceptions: [],
 });
 
 /** A change of a locked settlement, in which nothing has happened yet. */
-export function changeOf(settlement: Settlement, now: Date, at: Date = now): SettlementChange {
+export function changeOf({ settlement, exceptions }: KnownFacts, now: Date, at: Date = now): SettlementChange {
   return {
     before: settlement,
     after: settlement,
@@ -79,7 +89,9 @@ export function changeOf(settlement: Settlement, now: Date, at: Date = now): Set
     postings: [],
     evidence: undefined,
     decided: [],
+    knownExceptions: exceptions,
     exceptions: [],
+    certificate: undefined,
     events: [],
     messages: [],
   };
@@ -252,6 +264,18 @@ export const withMessage = (change: SettlementChange, message: OutboxMessage): S
   messages: [...change.messages, message],
 });
 
+/** Whether the change settles the settlement, which is when its certificate is issued (contract §7). */
+export const isSettling = ({ before, after }: SettlementChange): boolean =>
+  after.status === 'settled' && before.status !== 'settled';
+
+/** The certificate of the settlement that the change settles. Every event from then on names it. */
+export function withCertificate(change: SettlementChange, certificate: Certificate): SettlementChange {
+  const named = (settlement: Settlement): Settlement =>
+    settlement.status === 'settled' ? { ...settlement, certificateId: certificate.certId } : settlement;
+  const events = change.events.map((event) => ({ ...event, settlement: named(event.settlement) }));
+  return { ...change, certificate, after: named(change.after), events };
+}
+
 const withPostings = (change: SettlementChange, step: string, added: readonly Posting[]): SettlementChange => ({
   ...change,
   postings: [...change.postings, ...added.map((posting, line) => ({ ...posting, step, line }))],
@@ -260,6 +284,7 @@ const withPostings = (change: SettlementChange, step: string, added: readonly Po
 function withEvent(change: SettlementChange, type: EventType, exception?: SettlementException): SettlementChange {
   const { after, at } = change;
   const sequence = after.eventSequence + 1;
-  const event = { type, sequence, at, settlement: after, exception };
+  const exceptions = [...change.knownExceptions, ...change.exceptions];
+  const event = { type, sequence, at, settlement: after, exceptions, exception };
   return { ...change, after: { ...after, eventSequence: sequence }, events: [...change.events, event] };
 }

@@ -55,7 +55,7 @@ export const decide = <Type extends HappeningType>(
   happening: HappeningOf<Type> & { readonly type: Type },
   now: Date,
   at: Date = now,
-): Decision => DECIDERS[happening.type](facts, happening, changeOf(facts.settlement, now, at));
+): Decision => DECIDERS[happening.type](facts, happening, changeOf(facts, now, at));
 
 /** Does what is due in the present state, and in each further state that it reaches. */
 function review(facts: FactsOf<'review'>, _happening: HappeningOf<'review'>, change: SettlementChange): Decision {

@@ -3,7 +3,7 @@
  * rail may have gone out needs no fact of its own: the call is made only after `paying_out` was committed.
  */
 import type { Recipient } from '../recipient.ts';
-import type { NewEvidence, RecordedEvidence } from './evidence.ts';
+import type { NewEvidence, RecordedEvidence, SettlementException } from './evidence.ts';
 import type { HappeningType } from './happening.ts';
 import type { Settlement } from './state.ts';
 
@@ -12,6 +12,8 @@ export type NameDecision = { readonly to: 'verified' | 'rejected'; readonly at: 
 
 export type Facts = {
   readonly settlement: Settlement;
+  /** In the order in which they were added. Nothing is decided by them: events show them. */
+  readonly exceptions: readonly SettlementException[];
   /** Every collection, every answer of the rail, and what is pending; oldest first. */
   readonly evidence: readonly RecordedEvidence[];
   readonly recipient: Pick<Recipient, 'isActive' | 'updatedAt'>;
@@ -29,9 +31,13 @@ export type Facts = {
   readonly refunds: readonly { readonly reference: string; readonly amountMinor: bigint }[];
 };
 
-type StepFact = Exclude<keyof Facts, 'settlement' | 'refunds'>;
+type KnownFact = 'settlement' | 'exceptions';
+type StepFact = Exclude<keyof Facts, KnownFact | 'refunds'>;
 
-/** The facts that each happening needs. */
+/** The facts that every change needs. */
+export type KnownFacts = Pick<Facts, KnownFact>;
+
+/** The other facts that each happening needs. */
 type Needs = {
   readonly evidence: never;
   readonly review: StepFact;
@@ -42,7 +48,7 @@ type Needs = {
   readonly refund: 'refunds';
 };
 
-export type FactsOf<Type extends HappeningType> = Pick<Facts, 'settlement'> & Pick<Facts, Needs[Type]>;
+export type FactsOf<Type extends HappeningType> = KnownFacts & Pick<Facts, Needs[Type]>;
 
 /** The facts of a step of the settlement's run. */
 export type StepFacts = FactsOf<'review'>;

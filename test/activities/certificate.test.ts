@@ -3,24 +3,24 @@ import { createHash, createPublicKey, type JsonWebKey, verify } from 'node:crypt
 import { sql } from 'drizzle-orm';
 import { createLocalJWKSet, flattenedVerify } from 'jose';
 import { describe, expect } from 'vitest';
-import { createCertifier, issueCertificate } from '../../activities/certificate.ts';
+import { certified, createCertifier } from '../../activities/certificate.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
-import type { Tx } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
+import { readCertificateFacts } from '../../db/queries/certificate.ts';
+import { findSettlement } from '../../db/queries/settlement.ts';
+import { writeChange } from '../../db/queries/settlement-change.ts';
 import { certificates, events, organizations } from '../../db/schema/index.ts';
 import type { CertificateFacts } from '../../domain/certificate.ts';
+import { changeOf, withMove } from '../../domain/settlement/change.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
 import { certificateFacts } from '../support/certificate.ts';
-import { untilBlocked } from '../support/database.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
-import { insertSettledSettlement } from '../support/settlement.ts';
+import { insertPayingOutSettlement } from '../support/settlement.ts';
 import { whileWritesFail } from './failing-write.ts';
 
 const KEY = { id: 'test-1', key: Buffer.alloc(32, 7) };
 const OTHER_KEY = { id: 'test-2', key: Buffer.alloc(32, 9) };
 const certifier = createCertifier([KEY]);
-
-const ISSUANCE = { at: new Date('2026-11-21T08:00:04.000Z'), requestId: 'req-1' };
 
 const test = withDatabase(5)
   .extend('orgId', FILE, async ({ connection }) => {
@@ -38,14 +38,21 @@ const test = withDatabase(5)
   })
   .extend('world', FILE, ({ connection, orgId }) => {
     const { db } = connection;
-    const issueIn = (tx: Tx, settlement: Settlement) => issueCertificate(tx, certifier, settlement, ISSUANCE);
     return {
-      /** A settlement that has settled and has no certificate yet. */
-      settle: () => insertSettledSettlement(db, orgId),
-      issueIn,
-      issue: (settlement: Settlement) => db.transaction((tx) => issueIn(tx, settlement)),
-      /** The settlement's certificates, and the events about them. */
-      storedOf: async ({ settlementId }: Settlement) => ({
+      payingOut: () => insertPayingOutSettlement(db, orgId),
+      /** Settles it as it was, with its certificate. */
+      settle: (paying: Settlement): Promise<Settlement> =>
+        db.transaction(async (tx) => {
+          const at = new Date(paying.updatedAt.getTime() + 1_000);
+          const move = withMove(changeOf({ settlement: paying, exceptions: [] }, at), {
+            to: 'settled',
+            reason: 'test',
+          });
+          return await writeChange(tx, await certified(tx, certifier, move), 'req-1');
+        }),
+      /** The settlement's status and certificates, and the events about them. */
+      storedOf: async ({ settlementId }: Pick<Settlement, 'settlementId'>) => ({
+        status: (await findSettlement(db, orgId, settlementId))?.status,
         certificates: await db.select().from(certificates).where(sql`settlement_id = ${settlementId}`),
         events: await db
           .select()
@@ -131,97 +138,54 @@ describe('a certificate', () => {
 
 describe('issuing a certificate', () => {
   test.for(['certificates', 'events'])(
-    'writes nothing when a write to %s fails, and issues when it is retried',
+    'leaves the settlement as it was when a write to %s fails, and issues when it is retried',
     async (table, { world, owner }) => {
-      const settlement = await world.settle();
-      await whileWritesFail(owner.pool, table, () => expect(world.issue(settlement)).rejects.toThrow());
-      expect(await world.storedOf(settlement)).toEqual({ certificates: [], events: [] });
-      const certId = await world.issue(settlement);
-      expect(await world.storedOf(settlement)).toMatchObject({
-        certificates: [{ certId }],
-        events: [{ objectId: certId }],
+      const paying = await world.payingOut();
+      await whileWritesFail(owner.pool, table, () => expect(world.settle(paying)).rejects.toThrow());
+      expect(await world.storedOf(paying)).toEqual({ status: 'paying_out', certificates: [], events: [] });
+      const { certificateId } = await world.settle(paying);
+      expect(await world.storedOf(paying)).toMatchObject({
+        status: 'settled',
+        certificates: [{ certId: certificateId }],
+        events: [{ objectId: certificateId }],
       });
     },
   );
 
-  test('writes nothing when the transaction that settles is rolled back', async ({ world, connection }) => {
-    const settlement = await world.settle();
-    const lost = connection.db.transaction(async (tx) => {
-      await world.issueIn(tx, settlement);
-      tx.rollback();
-    });
-    await expect(lost).rejects.toThrow();
-    expect(await world.storedOf(settlement)).toEqual({ certificates: [], events: [] });
-  });
-
-  test('stores the bytes under their digest, and records one event without the content', async ({ world, orgId }) => {
-    const settlement = await world.settle();
-    const certId = await world.issue(settlement);
-    const stored = await world.storedOf(settlement);
-    const [certificate] = stored.certificates;
-    const sha256 = createHash('sha256')
-      .update(certificate?.content ?? '')
-      .digest();
-    expect(certificate).toMatchObject({ certId, orgId, sha256, issuedAt: ISSUANCE.at });
-    expect(stored.events).toHaveLength(1);
-    expect(JSON.parse(stored.events[0]?.body.toString() ?? '')).toMatchObject({
+  test('stores the bytes under their digest, and records one event with what a read answers', async ({
+    world,
+    orgId,
+  }) => {
+    const { settlementId, certificateId, updatedAt } = await world.settle(await world.payingOut());
+    const { certificates: stored, events: recorded } = await world.storedOf({ settlementId });
+    const bytes = stored[0]?.content ?? Buffer.alloc(0);
+    const sha256 = createHash('sha256').update(bytes).digest();
+    expect(stored).toMatchObject([{ certId: certificateId, orgId, sha256, issuedAt: updatedAt }]);
+    expect(recorded).toHaveLength(1);
+    const { timeline, ...read } = JSON.parse(bytes.toString());
+    expect(timeline.at(-1)).toMatchObject({ status: 'settled', at: updatedAt.toISOString() });
+    expect(JSON.parse(recorded[0]?.body.toString() ?? '')).toMatchObject({
       type: 'certificate.issued',
-      timestamp: '2026-11-21T08:00:04.000Z',
+      timestamp: updatedAt.toISOString(),
       sequence: 1,
-      data: {
-        cert_id: certId,
-        org_id: orgId,
-        settlement_id: settlement.settlementId,
-        sha256: sha256.toString('hex'),
-        environment: 'local sandbox',
-        simulation: true,
-        anchor: { status: 'unanchored' },
-        issued_at: '2026-11-21T08:00:04.000Z',
-      },
+      data: { cert_id: certificateId, sha256: sha256.toString('hex'), issued_at: updatedAt.toISOString(), ...read },
     });
   });
 
-  test('twice gives the same id, the same bytes and one event, even after a key rotation', async ({
-    world,
-    connection,
-  }) => {
-    const settlement = await world.settle();
-    const certId = await world.issue(settlement);
-    const before = await world.storedOf(settlement);
-    const rotated = createCertifier([OTHER_KEY, KEY]);
-    const later = { at: new Date('2026-12-01T00:00:00.000Z'), requestId: 'req-2' };
-    expect(await connection.db.transaction((tx) => issueCertificate(tx, rotated, settlement, later))).toBe(certId);
-    expect(await world.storedOf(settlement)).toEqual(before);
-    expect(before.certificates).toHaveLength(1);
-    expect(before.events).toHaveLength(1);
-  });
-
-  test('keeps the issued certificate, whatever is booked later', async ({ world, connection }) => {
-    const settlement = await world.settle();
-    const certId = await world.issue(settlement);
-    await connection.db.execute(
-      sql`INSERT INTO postings VALUES
-        (${settlement.settlementId}, 'surplus:late', 0, 'card_clearing', 'USD', 5, now()),
-        (${settlement.settlementId}, 'surplus:late', 1, 'refund_due', 'USD', -5, now())`,
+  test('certifies the facts that the database has afterwards', async ({ world, connection }) => {
+    const settlement = await world.settle(await world.payingOut());
+    const { certificates: stored } = await world.storedOf(settlement);
+    const facts = await connection.db.transaction((tx) =>
+      readCertificateFacts(tx, changeOf({ settlement, exceptions: [] }, settlement.updatedAt)),
     );
-    expect(await world.issue(settlement)).toBe(certId);
-    expect((await world.storedOf(settlement)).events).toHaveLength(1);
+    expect((await certifier.certify(facts)).content).toEqual(stored[0]?.content);
   });
 
-  test('gives one certificate and one event to two at once: the second waits and gets the same id', async ({
-    world,
-    connection,
-  }) => {
-    const settlement = await world.settle();
-    let second: Promise<string> | undefined;
-    const first = await connection.db.transaction(async (tx) => {
-      const certId = await world.issueIn(tx, settlement);
-      second = world.issue(settlement);
-      await untilBlocked(connection.pool, 1);
-      return certId;
-    });
-    expect(await second).toBe(first);
-    const stored = await world.storedOf(settlement);
+  test('happens once: of two that settle at once, the second changes nothing', async ({ world }) => {
+    const paying = await world.payingOut();
+    const outcomes = await Promise.allSettled([world.settle(paying), world.settle(paying)]);
+    expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+    const stored = await world.storedOf(paying);
     expect(stored.certificates).toHaveLength(1);
     expect(stored.events).toHaveLength(1);
   });

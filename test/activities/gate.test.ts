@@ -83,7 +83,7 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps: { step } })
           failure: null,
           sha256: '00'.repeat(32),
         } as const;
-        await recordEvidence(tx, settlement, paid, { at: new Date(), requestId: 'test' });
+        await recordEvidence(tx, { settlement, exceptions: [] }, paid, { at: new Date(), requestId: 'test' });
       });
       expect(await activities().reviewSettlement(step(settlementId))).toMatchObject({ status: 'funded' });
     },

@@ -22,7 +22,10 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps }) => ({
   confirm: (id: string) =>
     api.connection.db.transaction(async (tx) => {
       const settlement = (await lockEvidenceTarget(tx, id)) ?? expect.fail('no settlement');
-      await recordEvidence(tx, settlement, payoutAnswer(id, 'payout_confirmed'), { at: new Date(), requestId: 'test' });
+      await recordEvidence(tx, { settlement, exceptions: [] }, payoutAnswer(id, 'payout_confirmed'), {
+        at: new Date(),
+        requestId: 'test',
+      });
     }),
   /** A payout that was sent, and whose outcome is not known. */
   payingOut: async (): Promise<string> => {

@@ -139,7 +139,10 @@ describe('a review of a payout', () => {
       await world.request(id, outcome);
       await api.connection.db.transaction(async (tx) => {
         const settlement = (await lockEvidenceTarget(tx, id)) ?? expect.fail('no settlement');
-        await recordEvidence(tx, settlement, payoutAnswer(id, kind), { at: new Date(), requestId: 'test' });
+        await recordEvidence(tx, { settlement, exceptions: [] }, payoutAnswer(id, kind), {
+          at: new Date(),
+          requestId: 'test',
+        });
       });
       const signals = await api.connection.db.select().from(outbox).where(eq(outbox.objectId, id));
       expect(signals.map(({ signal }) => signal)).toEqual(['evidenceRecorded']);

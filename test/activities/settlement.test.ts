@@ -31,7 +31,7 @@ const test = withApi().extend('world', FILE, ({ api, steps }) => {
           failure: null,
           sha256: '00'.repeat(32),
         } as const;
-        await recordEvidence(tx, settlement, paid, { at: new Date(), requestId: 'test' });
+        await recordEvidence(tx, { settlement, exceptions: [] }, paid, { at: new Date(), requestId: 'test' });
       }),
     /** The settlement, and how many rows of each kind it has. */
     recordsOf: async (settlementId: string) => {

@@ -34,6 +34,12 @@ const SETTLEMENT = {
   amount_received: '0.00',
   amount_refund_due: '0.00',
   amount_refunded: '0.00',
+  failure: null,
+  exceptions: [],
+  payment_instructions: null,
+  certificate_id: null,
+  workflow_id: 'settlement:stl_a',
+  expires_at: null,
 };
 
 /** How many events each object has. */

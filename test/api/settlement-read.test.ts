@@ -87,11 +87,15 @@ describe('the answer of a cancellation', () => {
     await cancel();
     const canceled = await api.owner.db
       .transaction(async (tx) => {
-        await tx.execute(sql`LOCK TABLE settlement_exceptions IN ACCESS EXCLUSIVE MODE`);
+        // Only the read of the answer waits: the decision needs no transitions.
+        await tx.execute(sql`LOCK TABLE settlement_transitions IN ACCESS EXCLUSIVE MODE`);
         const canceling = cancel();
         await untilBlocked(api.connection.pool, 1);
         const settlement = await lockSettlement(tx, partner.orgId, id);
-        await recordEvidence(tx, settlement, lateWire(settlement), { at: new Date(), requestId: 'test' });
+        await recordEvidence(tx, { settlement, exceptions: [] }, lateWire(settlement), {
+          at: new Date(),
+          requestId: 'test',
+        });
         return { canceling };
       })
       .then(({ canceling }) => canceling);

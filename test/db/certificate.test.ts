@@ -3,15 +3,10 @@ import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { newId } from '../../db/id.ts';
-import {
-  type CertificateRow,
-  findCertificate,
-  insertCertificate,
-  listCertificateFacts,
-  listPostings,
-} from '../../db/queries/certificate.ts';
-import { evidence, postings } from '../../db/schema/index.ts';
+import { findCertificate, listPostings, readCertificateFacts } from '../../db/queries/certificate.ts';
+import { certificates, evidence, postings } from '../../db/schema/index.ts';
 import { certificateId } from '../../domain/certificate.ts';
+import { changeOf } from '../../domain/settlement/change.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
 import { withDatabase } from '../support/fixture.ts';
 import { insertTestOrganization } from '../support/organization.ts';
@@ -19,38 +14,20 @@ import { insertCertifiedSettlement, insertSettledSettlement } from '../support/s
 
 const certifier = createCertifier([{ id: 'test-1', key: randomBytes(32) }]);
 
-/** `orgId`: an organization for each test. `insert`: stores a certificate. */
+/** `orgId`: an organization for each test. `factsOf`: of a settlement, once a change that adds nothing is written. */
 const test = withDatabase(5)
   .extend('orgId', async ({ connection }) => {
     const { orgId } = await insertTestOrganization(connection.db);
     return orgId;
   })
   .extend(
-    'insert',
+    'factsOf',
     ({ connection }) =>
-      (row: CertificateRow) =>
-        connection.db.transaction((tx) => insertCertificate(tx, row, eventOf(row))),
+      (settlement: Settlement) =>
+        connection.db.transaction((tx) =>
+          readCertificateFacts(tx, changeOf({ settlement, exceptions: [] }, settlement.updatedAt)),
+        ),
   );
-
-/** A certificate with random bytes: the database does not read them. */
-function rowOf({ orgId, settlementId }: Settlement, sha256 = randomBytes(32)): CertificateRow {
-  return {
-    certId: certificateId(sha256.toString('hex')),
-    orgId,
-    settlementId,
-    content: randomBytes(64),
-    sha256,
-    signature: 'a..b',
-    issuedAt: new Date(),
-  };
-}
-
-const eventOf = ({ orgId, issuedAt }: CertificateRow) => ({
-  orgId,
-  data: {},
-  at: issuedAt,
-  requestId: 'test',
-});
 
 describe('the database refuses', () => {
   test.for([
@@ -64,19 +41,18 @@ describe('the database refuses', () => {
     expect(await findCertificate(connection.db, settlement.orgId, certId)).toEqual(before);
   });
 
-  test('a certificate with the id of another settlement’s, and nothing is stored', async ({
-    connection,
-    orgId,
-    insert,
-  }) => {
-    const [one, other] = [
-      await insertSettledSettlement(connection.db, orgId),
-      await insertSettledSettlement(connection.db, orgId),
-    ];
-    const row = rowOf(one);
-    await insert(row);
-    await expect(insert({ ...row, settlementId: other.settlementId })).rejects.toThrow('has the id of another one');
-    expect(await findCertificate(connection.db, orgId, row.certId)).toEqual(row);
+  test.for([
+    ['a second certificate of a settlement', 'certificates_settlement', { certId: certificateId('00'.repeat(32)) }],
+    ['a second certificate of an id', 'certificates_pkey', {}],
+  ] as const)('%s', async ([_what, rule, other], { connection, orgId }) => {
+    const { certId } = await insertCertifiedSettlement(connection.db, certifier, orgId);
+    const stored = await findCertificate(connection.db, orgId, certId);
+    if (!stored) throw new Error(`no certificate ${certId}`);
+    const { settlementId } = await insertSettledSettlement(connection.db, orgId);
+    const again = 'certId' in other ? { ...stored, ...other } : { ...stored, settlementId };
+    await expect(connection.db.insert(certificates).values(again)).rejects.toMatchObject({
+      cause: { constraint: rule },
+    });
   });
 });
 
@@ -92,25 +68,14 @@ describe('finding a certificate', () => {
   });
 });
 
-describe('inserting a certificate', () => {
-  test('a second certificate for a settlement returns the first one', async ({ connection, orgId, insert }) => {
-    const settlement = await insertSettledSettlement(connection.db, orgId);
-    const first = rowOf(settlement);
-    const second = rowOf(settlement);
-    expect(await insert(first)).toEqual(first);
-    expect(await insert(second)).toEqual(first);
-    expect(await insert(first)).toEqual(first);
-    expect(await findCertificate(connection.db, settlement.orgId, second.certId)).toBeUndefined();
-  });
-});
-
 describe('the facts of a certificate', () => {
   test('are the history, the evidence in its order, and the journal by step and line', async ({
     connection,
+    factsOf,
     orgId,
   }) => {
     const settlement = await insertSettledSettlement(connection.db, orgId);
-    const facts = await connection.db.transaction((tx) => listCertificateFacts(tx, settlement.settlementId));
+    const facts = await factsOf(settlement);
     expect(facts.transitions.map(({ sequence, from, to }) => [sequence, from, to])).toEqual([
       [1, null, 'accepted'],
       [2, 'accepted', 'awaiting_funds'],
@@ -141,7 +106,11 @@ describe('the facts of a certificate', () => {
     ]);
   });
 
-  test('list evidence by position, not by time: several have the same millisecond', async ({ connection, orgId }) => {
+  test('list evidence by position, not by time: several have the same millisecond', async ({
+    connection,
+    factsOf,
+    orgId,
+  }) => {
     const settlement = await insertSettledSettlement(connection.db, orgId);
     const kinds = ['dispute_opened', 'dispute_closed', 'dispute_opened', 'dispute_closed'] as const;
     for (const kind of kinds) {
@@ -158,7 +127,7 @@ describe('the facts of a certificate', () => {
         receivedAt,
       });
     }
-    const facts = await connection.db.transaction((tx) => listCertificateFacts(tx, settlement.settlementId));
+    const facts = await factsOf(settlement);
     expect(facts.evidence.map(({ kind }) => kind)).toEqual(['collection_succeeded', 'payout_confirmed', ...kinds]);
   });
 
@@ -195,14 +164,12 @@ describe('the facts of a certificate', () => {
     expect(listed.slice(-amounts.length).map(({ amountMinor }) => amountMinor)).toEqual(amounts);
   });
 
-  test('are those of one settlement only', async ({ connection, orgId }) => {
+  test('are those of one settlement only', async ({ connection, factsOf, orgId }) => {
     const [one, other] = [
       await insertSettledSettlement(connection.db, orgId),
       await insertSettledSettlement(connection.db, orgId),
     ];
-    const [ofOne, ofOther] = await Promise.all(
-      [one, other].map(({ settlementId }) => connection.db.transaction((tx) => listCertificateFacts(tx, settlementId))),
-    );
+    const [ofOne, ofOther] = await Promise.all([one, other].map(factsOf));
     expect(ofOne?.transitions).toHaveLength(5);
     expect(ofOne?.postings).toEqual(ofOther?.postings.map((posting) => ({ ...posting, step: expect.any(String) })));
     expect(ofOne?.evidence.map(({ evidenceId }) => evidenceId)).not.toEqual(

@@ -12,13 +12,13 @@ import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
 
 /** One of them counts the rows of the outbox, at most once a second in each process. */
-const STATEMENTS_MAX = 27;
+const STATEMENTS_MAX = 26;
 const WORKFLOW_TASKS_MAX = 3;
 const HISTORY_EVENTS_MAX = 20;
 
 const test = withStack();
 
-test('a card settlement costs at most 27 statements, 3 workflow tasks and 20 history events', async ({
+test('a card settlement costs at most 26 statements, 3 workflow tasks and 20 history events', async ({
   stack,
   api,
   partner,

@@ -1,6 +1,6 @@
 /**
  * Random stories, decided by `decide` on plain facts, and done by the shells that production runs, on PostgreSQL. After
- * every step the rows are what the decisions say.
+ * every step the rows are what the decisions say, and its last event shows what a read answers.
  */
 import { fc } from '@fast-check/vitest';
 import { expect } from 'vitest';
@@ -9,7 +9,7 @@ import { settlementMessage } from '../../domain/outbox.ts';
 import { withApi } from '../support/fixture.ts';
 import type { Played } from './move.ts';
 import { rowsNotTaken } from './report.ts';
-import { acceptedLedger, expectedRows, ledgerAfter, readRows } from './rows.ts';
+import { acceptedLedger, expectedRows, ledgerAfter, readLatest, readRows } from './rows.ts';
 import { openService, type World } from './service.ts';
 import { decide } from './shell.ts';
 import { STARTED_AT, start } from './start.ts';
@@ -63,6 +63,10 @@ async function tell(world: World, { opened, choices }: Story, at: Date, rowsTake
         calls: situation.attempts.length,
         ...expectedRows(situation, ledger),
       });
+      if (asked && 'after' in asked.decision && asked.decision.events.length > 0) {
+        const { event, shown } = await readLatest(api, situation.settlement);
+        expect(event).toEqual(shown);
+      }
     }
     for (const { from, to } of ledger.transitions) rowsTaken.add(`${from} ${to}`);
   } catch (error) {

@@ -6,7 +6,7 @@ import { getRecipient } from '../../db/queries/recipient.ts';
 import { getSettlementWithHistory } from '../../db/queries/settlement-history.ts';
 import { EVENT_SCHEMA_VERSION } from '../../domain/event.ts';
 import type { OutboxMessage } from '../../domain/outbox.ts';
-import { settlementEventData } from '../../domain/resource/settlement.ts';
+import { settlementDetail, settlementEventData } from '../../domain/resource/settlement.ts';
 import { acceptedEvent, type ChangeEvent, isEmpty, type SettlementChange } from '../../domain/settlement/change.ts';
 import type { SettlementException } from '../../domain/settlement/evidence.ts';
 import type { Settlement, SettlementTransition } from '../../domain/settlement/state.ts';
@@ -57,7 +57,7 @@ export function expectedRows({ settlement, evidence, identity }: Situation, ledg
   const { name, isActive, verificationStatus, updatedAt } = identity.recipient;
   const at = ({ at: dated }: ChangeEvent) => dated.toISOString();
   return plain({
-    settlement: { ...settlement, certificateId: settlement.status === 'settled' ? CERTIFIED : null },
+    settlement: certified(settlement),
     recipient: { name, isActive, verificationStatus, updatedAt },
     evidence: evidence.map(({ evidenceId, provider, eventId, kind, amountMinor, currency, ...rest }, index) => ({
       ...{ evidenceId, provider, eventId, kind, amountMinor, currency },
@@ -71,12 +71,18 @@ export function expectedRows({ settlement, evidence, identity }: Situation, ledg
       ...{ type: event.type, sequence: event.sequence, at: at(event) },
       body: {
         ...{ type: event.type, timestamp: at(event), schema_version: EVENT_SCHEMA_VERSION, sequence: event.sequence },
-        data: settlementEventData(event),
+        data: settlementEventData({ ...event, settlement: certified(event.settlement) }),
       },
     })),
     messages: ledger.messages,
   });
 }
+
+/** The model issues no certificates. */
+const certified = (settlement: Settlement): Settlement => ({
+  ...settlement,
+  certificateId: settlement.status === 'settled' ? CERTIFIED : null,
+});
 
 const moment = (column: string, name: string): string =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "${name}"`;
@@ -111,20 +117,33 @@ export async function readRows({ connection, deps }: TestApi, { settlement, evid
   ]);
   const { name, isActive, verificationStatus, updatedAt } = recipient;
   const stored = {
-    settlement: { ...row, certificateId: row.certificateId?.slice(0, CERTIFIED.length) ?? null },
+    settlement: row,
     recipient: { name: name.split(' ').at(-1), isActive, verificationStatus, updatedAt },
     transitions,
     exceptions,
     ...rows[0],
   };
   const ids = (rows[0]?.evidence ?? []).map(({ evidenceId }, index) => [evidenceId, known[index]?.evidenceId] as const);
+  const named = new RegExp(`(?<!"settlement):${settlementId}"`, 'g');
   return plain(stored, (text) =>
     ids.reduce(
       (renamed, [stored, id]) => renamed.replaceAll(stored, id ?? 'not expected'),
       // The model has one settlement, so its provider events are not named by it.
-      text.replaceAll(`:${settlementId}"`, '"'),
+      text.replaceAll(named, '"').replaceAll(row.certificateId ?? CERTIFIED, CERTIFIED),
     ),
   );
+}
+
+/** The data of the settlement's latest event, and what a read answers now; both without what the other does not show. */
+export async function readLatest({ connection, deps }: TestApi, { orgId, settlementId }: Settlement) {
+  const { rows } = await connection.pool.query<{ body: Buffer }>(
+    'SELECT body FROM events WHERE object_id = $1 ORDER BY sequence DESC LIMIT 1',
+    [settlementId],
+  );
+  const { exception: _exception, ...event } = JSON.parse(String(rows[0]?.body)).data;
+  const read = await getSettlementWithHistory(deps, orgId, settlementId);
+  const { timeline: _timeline, payee: _payee, ...shown } = settlementDetail(read);
+  return { event, shown };
 }
 
 type Rows = { readonly postings: readonly { readonly step: string; readonly line: number }[] };

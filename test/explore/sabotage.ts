@@ -47,7 +47,7 @@ export const SABOTAGES = {
       happening.type === 'begin_payout' &&
       facts.settlement.status === 'paying_out' &&
       (facts.isGateClosed || !facts.recipient.isActive)
-        ? end(facts, changeOf(facts.settlement, now), 'failed', FAILURES.gateClosed)
+        ? end(facts, changeOf(facts, now), 'failed', FAILURES.gateClosed)
         : decide(facts, happening, now, situation),
   },
   late_answer_is_dropped: {
@@ -55,7 +55,7 @@ export const SABOTAGES = {
     universe: universeOf('payout'),
     decide: (facts, happening, now, situation) =>
       happening.type === 'rail_answered' && isTerminal(facts.settlement.status)
-        ? changeOf(facts.settlement, now)
+        ? changeOf(facts, now)
         : decide(facts, happening, now, situation),
   },
   return_before_funding_is_ignored: {
@@ -131,7 +131,7 @@ export const SABOTAGES = {
         const after = { ...change.after, eventSequence: change.after.eventSequence + 1 };
         const { at } = change;
         const type = 'settlement.funds_received';
-        const event = { type, sequence: after.eventSequence, at, settlement: after } as const;
+        const event = { type, sequence: after.eventSequence, at, settlement: after, exceptions: [] } as const;
         return { ...change, after, events: [...change.events, event] };
       });
     },
@@ -173,7 +173,7 @@ export const SABOTAGES = {
     decide: (facts, happening, now, situation) => {
       const decision = decide(facts, happening, now, situation);
       const isUnknown = !('refusal' in decision) && decision.after.status === 'needs_review' && !isUnderReview(facts);
-      return isUnknown ? end(facts, changeOf(facts.settlement, now), 'failed', FAILURES.payoutRefused) : decision;
+      return isUnknown ? end(facts, changeOf(facts, now), 'failed', FAILURES.payoutRefused) : decision;
     },
   },
   refund_is_recorded_twice: {

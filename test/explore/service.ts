@@ -16,6 +16,7 @@ import { advanceSettlement } from '../../db/commands/test-helper.ts';
 import { newId } from '../../db/id.ts';
 import { fingerprintOf } from '../../db/queries/idempotency-key.ts';
 import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
+import { readKnownFacts } from '../../db/queries/settlement-facts.ts';
 import { DomainError } from '../../domain/error.ts';
 import { price } from '../../domain/pricing.ts';
 import type { NewEvidence } from '../../domain/settlement/evidence.ts';
@@ -69,7 +70,9 @@ export async function openService(world: World, { start, isScreeningHit, at }: O
     return await commit(api.deps, 'settlement.answer_payout', async (tx) => {
       const settlement = await lockEvidenceTarget(tx, settlementId);
       const said = { ...evidence, evidenceId: newId(), eventId: `${eventId}:${settlementId}` };
-      if (settlement) await recordEvidence(tx, settlement, said, { at: clock.now(), requestId });
+      if (!settlement) return;
+      const { exceptions } = await readKnownFacts(tx, settlementId);
+      await recordEvidence(tx, { settlement, exceptions }, said, { at: clock.now(), requestId });
     });
   };
   const cancel = (by: HappeningOf<'cancel'>, input: SettlementActivityInput): Promise<unknown> => {

@@ -59,6 +59,7 @@ export function factsOf(fixture: Omit<Fixture, 'decide'>, situation: Situation):
   const { recipient, decisions } = situation.identity;
   return {
     settlement: situation.settlement,
+    exceptions: situation.exceptions,
     evidence: situation.evidence.filter(isFact),
     recipient,
     isScreeningHit,
@@ -89,6 +90,7 @@ function written(before: Situation, change: SettlementChange): Situation {
   return {
     ...before,
     settlement,
+    exceptions: change.exceptions.length === 0 ? before.exceptions : [...before.exceptions, ...change.exceptions],
     evidence: change.evidence ? [...known, change.evidence] : known,
     balances: postings.length === 0 ? before.balances : balancesAfter(before.balances, change),
     steps: postings.length === 0 ? before.steps : [...before.steps, ...new Set(postings.map(({ step }) => step))],

@@ -3,7 +3,7 @@
  * happened outside. `decide` sees only the first; the invariants compare all three.
  */
 import type { Recipient } from '../../domain/recipient.ts';
-import type { RecordedEvidence } from '../../domain/settlement/evidence.ts';
+import type { RecordedEvidence, SettlementException } from '../../domain/settlement/evidence.ts';
 import type { NameDecision } from '../../domain/settlement/facts.ts';
 import { isTerminal, type Settlement, UNFUNDED_STATUSES } from '../../domain/settlement/state.ts';
 
@@ -52,6 +52,7 @@ export type Identity = {
 
 export type Situation = {
   readonly settlement: Settlement;
+  readonly exceptions: readonly SettlementException[];
   /** Oldest first. */
   readonly evidence: readonly RecordedEvidence[];
   readonly refunds: readonly { readonly reference: string; readonly amountMinor: bigint }[];

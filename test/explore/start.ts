@@ -30,6 +30,7 @@ export type Start = {
 };
 
 const CLEAN = {
+  exceptions: [],
   evidence: [],
   refunds: [],
   balances: new Map(),

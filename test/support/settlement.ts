@@ -4,10 +4,11 @@
  *
  * `createSteps`: accepted by the API and moved by the workflow's activities.
  * `openSettlement`: accepted by the API and moved to any state, with no evidence.
- * `insertSettledSettlement`, `insertCertifiedSettlement`: ended, for any organization, in any runtime.
+ * `insertSettledSettlement`, `insertCertifiedSettlement`: ended, for any organization, in any runtime;
+ * `insertPayingOutSettlement`: before its end.
  */
 import { createHash } from 'node:crypto';
-import { type Certifier, issueCertificate } from '../../activities/certificate.ts';
+import { type Certifier, certified } from '../../activities/certificate.ts';
 import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
 import { sandboxActivities } from '../../activities/sandbox.ts';
 import { settlementActivities } from '../../activities/settlement.ts';
@@ -130,7 +131,8 @@ export const moveSettlement = (
   tx: Tx,
   settlement: Settlement,
   { at, requestId = settlement.requestId, ...move }: Move & Pick<Stamp, 'at'> & Partial<Stamp>,
-): Promise<Settlement> => writeChange(tx, withMove({ ...changeOf(settlement, at), at }, move), requestId);
+): Promise<Settlement> =>
+  writeChange(tx, withMove({ ...changeOf({ settlement, exceptions: [] }, at), at }, move), requestId);
 
 /** Moves a settlement through these states, with no evidence. */
 export async function enterStates(
@@ -167,31 +169,15 @@ const PROVIDER_OF: Record<PaymentMethod, EvidenceProvider> = {
 };
 
 /** A settlement that reached `settled`, paid by one collection, a second after each step. It has no certificate. */
-export async function insertSettledSettlement(
+export const insertSettledSettlement = (
   db: Database,
   orgId: string,
   options: SettledOptions = {},
-): Promise<Settlement> {
-  return await db.transaction(async (tx) => {
-    let settlement = await insertAccepted(tx, orgId, options);
-    const enter = async (to: SettlementStatus, evidenceId?: string): Promise<void> => {
-      const at = new Date(settlement.updatedAt.getTime() + STEP_MS);
-      const move = withMove(changeOf(settlement, at), { to, reason: options.reason ?? 'test', evidenceId });
-      const decided = to === 'settled' && evidenceId ? withDecided(move, evidenceId) : move;
-      settlement = await writeChange(tx, decided, settlement.requestId);
-    };
-    const receive = async (evidence: NewEvidence): Promise<string> => {
-      const stamp = { at: settlement.updatedAt, requestId: settlement.requestId };
-      settlement = await recordEvidence(tx, settlement, evidence, stamp);
-      return evidence.evidenceId;
-    };
-    await enter('awaiting_funds');
-    await enter('funded', await receive(collectionOf(settlement)));
-    await enter('paying_out');
-    await enter('settled', await receive(payoutAnswer(settlement.settlementId, 'payout_confirmed')));
-    return settlement;
-  });
-}
+): Promise<Settlement> => insertUntil(db, orgId, 'settled', options);
+
+/** As `insertSettledSettlement`, while its payout is under way. */
+export const insertPayingOutSettlement = (db: Database, orgId: string): Promise<Settlement> =>
+  insertUntil(db, orgId, 'paying_out', {});
 
 /** As `insertSettledSettlement`, with its certificate and the event about it. */
 export async function insertCertifiedSettlement(
@@ -200,11 +186,38 @@ export async function insertCertifiedSettlement(
   orgId: string,
   options: SettledOptions = {},
 ): Promise<{ settlement: Settlement; certId: string }> {
-  const settled = await insertSettledSettlement(db, orgId, options);
+  const settlement = await insertUntil(db, orgId, 'settled', options, certifier);
+  return { settlement, certId: settlement.certificateId ?? '' };
+}
+
+async function insertUntil(
+  db: Database,
+  orgId: string,
+  last: 'paying_out' | 'settled',
+  options: SettledOptions,
+  certifier?: Certifier,
+): Promise<Settlement> {
   return await db.transaction(async (tx) => {
-    const issuance = { at: settled.updatedAt, requestId: settled.requestId };
-    const certId = await issueCertificate(tx, certifier, settled, issuance);
-    return { settlement: { ...settled, certificateId: certId }, certId };
+    let settlement = await insertAccepted(tx, orgId, options);
+    const enter = async (to: SettlementStatus, evidenceId?: string): Promise<void> => {
+      const at = new Date(settlement.updatedAt.getTime() + STEP_MS);
+      const begun = changeOf({ settlement, exceptions: [] }, at);
+      const move = withMove(begun, { to, reason: options.reason ?? 'test', evidenceId });
+      const decided = to === 'settled' && evidenceId ? withDecided(move, evidenceId) : move;
+      const change = certifier ? await certified(tx, certifier, decided) : decided;
+      settlement = await writeChange(tx, change, settlement.requestId);
+    };
+    const receive = async (evidence: NewEvidence): Promise<string> => {
+      const stamp = { at: settlement.updatedAt, requestId: settlement.requestId };
+      settlement = await recordEvidence(tx, { settlement, exceptions: [] }, evidence, stamp);
+      return evidence.evidenceId;
+    };
+    await enter('awaiting_funds');
+    await enter('funded', await receive(collectionOf(settlement)));
+    await enter('paying_out');
+    if (last === 'settled')
+      await enter('settled', await receive(payoutAnswer(settlement.settlementId, 'payout_confirmed')));
+    return settlement;
   });
 }
 

@@ -1339,28 +1339,33 @@ export interface components {
             /** @description The journal sums to zero per currency and matches the certified postings. */
             ledger_balanced: boolean;
         };
-        /** @description A certificate that was issued. */
+        /** @description The certificate as a read answers it, without `timeline`, and its id and digest. */
         CertificateEventData: {
-            /**
-             * @description The id of the certificate.
-             * @example CERT-9F86D081884C7D659A2FEAA0C55AD015
-             */
-            cert_id: string;
-            /**
-             * @description The organization that the settlement belongs to.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
+            /** @description The version of this form. */
+            schema_version: components["schemas"]["CertificateVersion"];
             /**
              * @description The settlement that is certified.
              * @example stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
              */
             settlement_id: string;
             /**
-             * @description The digest of the certificate's bytes, in hex.
-             * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+             * @description The organization that the settlement belongs to.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
              */
-            sha256: string;
+            org_id: string;
+            corridor: components["schemas"]["CorridorId"];
+            amounts: components["schemas"]["CertificateAmounts"];
+            fees: components["schemas"]["CertificateFees"];
+            rate: components["schemas"]["CertificateRate"];
+            /** @description How the settlement is paid. */
+            payment_method: components["schemas"]["SettlementPaymentMethod"];
+            /** @description How the recipient is paid. */
+            payout_rail: components["schemas"]["PayoutRail"];
+            parties: components["schemas"]["CertificateParties"];
+            /** @description The evidence, in its order. */
+            evidence: components["schemas"]["CertificateEvidence"][];
+            /** @description The journal of the settlement. */
+            postings: components["schemas"]["CertificatePosting"][];
             /** @description The environment in which the settlement exists. */
             environment: components["schemas"]["Environment"];
             /**
@@ -1369,6 +1374,16 @@ export interface components {
              */
             simulation: true;
             anchor: components["schemas"]["CertificateAnchor"];
+            /**
+             * @description The id of the certificate.
+             * @example CERT-9F86D081884C7D659A2FEAA0C55AD015
+             */
+            cert_id: string;
+            /**
+             * @description The digest of the certificate's bytes, in hex.
+             * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+             */
+            sha256: string;
             /**
              * Format: date-time
              * @description When it was issued.
@@ -2916,14 +2931,51 @@ export interface components {
              * @constant
              */
             type: "recipient.deactivated";
-            /** @description The object as it was right after the change. */
-            data: components["schemas"]["RecipientResponse"];
+            data: components["schemas"]["RecipientEventData"];
         } & {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             type: "recipient.deactivated";
+        };
+        /** @description The recipient as a read would have answered at this change, without name, contacts and accounts. */
+        RecipientEventData: {
+            /**
+             * @description The id of the recipient.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            recipient_id: string;
+            /**
+             * @description The organization that the recipient belongs to.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            org_id: string;
+            /** @description What the recipient is to you. */
+            kind: components["schemas"]["RecipientKind"];
+            entity_type: components["schemas"]["EntityType"];
+            /**
+             * @description Where the recipient is paid (ISO 3166-1 alpha-2).
+             * @example JM
+             */
+            country: string;
+            metadata: components["schemas"]["StoredMetadata"];
+            /** @description False after it was deactivated. Then it takes no change and no new settlement. */
+            is_active: boolean;
+            /** @description The verification of the recipient. */
+            verification_status: components["schemas"]["RecipientVerificationStatus"];
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last changed.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            updated_at: string;
         };
         /**
          * @description What a recipient is to you.
@@ -3352,7 +3404,7 @@ export interface components {
         SettlementEvent: components["schemas"]["EventEnvelope"] & {
             data: components["schemas"]["SettlementEventData"];
         };
-        /** @description The settlement as it was at this change. */
+        /** @description The settlement as a read would have answered at this change, without `timeline` and `payee`. */
         SettlementEventData: components["schemas"]["SettleResponseV2"] & {
             /**
              * @description What came in, less what the payer's bank took back, in the source currency.
@@ -3369,6 +3421,33 @@ export interface components {
              * @example 250.00
              */
             amount_refunded: string;
+            /**
+             * @description Why it did not succeed; null unless it is `failed` or `rejected`.
+             * @example null
+             */
+            failure: components["schemas"]["Failure"] | null;
+            /** @description Evidence that needs attention, in its order. */
+            exceptions: components["schemas"]["SettlementException"][];
+            /**
+             * @description With payment_method wire, while the money is waited for.
+             * @example null
+             */
+            payment_instructions: components["schemas"]["PaymentInstructions"] | null;
+            /**
+             * @description The evidence certificate; null until it is settled.
+             * @example CERT-9F86D081884C7D659A2FEAA0C55AD015
+             */
+            certificate_id: string | null;
+            /**
+             * @description For support: its name in Temporal.
+             * @example settlement:stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
+             */
+            workflow_id: string;
+            /**
+             * @description When the current wait ends; null if there is none.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            expires_at: string | null;
         };
         /** @description Evidence that needs attention. It changes no state. */
         SettlementException: {
@@ -3542,33 +3621,6 @@ export interface components {
             /** @description The states that it has reached, in their order. */
             timeline: components["schemas"]["TimelineEntry"][];
             payee: components["schemas"]["Payee"];
-            /**
-             * @description Why it did not succeed; null unless it is `failed` or `rejected`.
-             * @example null
-             */
-            failure: components["schemas"]["Failure"] | null;
-            /** @description Evidence that needs attention, in its order. */
-            exceptions: components["schemas"]["SettlementException"][];
-            /**
-             * @description With payment_method wire, while the money is waited for.
-             * @example null
-             */
-            payment_instructions: components["schemas"]["PaymentInstructions"] | null;
-            /**
-             * @description The evidence certificate; null until it is settled.
-             * @example CERT-9F86D081884C7D659A2FEAA0C55AD015
-             */
-            certificate_id: string | null;
-            /**
-             * @description For support: its name in Temporal.
-             * @example settlement:stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h
-             */
-            workflow_id: string;
-            /**
-             * @description When the current wait ends; null if there is none.
-             * @example 2026-11-21T08:00:00.000Z
-             */
-            expires_at: string | null;
         };
         /** @description The recipient was paid. */
         SettlementSettledEvent: components["schemas"]["SettlementEvent"] & {
@@ -3793,7 +3845,7 @@ export interface components {
          * @enum {string}
          */
         VerificationDecision: "verified" | "rejected";
-        /** @description The verification as it was at this change. */
+        /** @description The verification as a read would have answered at this change, without `verified_name`. */
         VerificationEventData: components["schemas"]["VerificationFields"] & {
             /**
              * @description The organization that the recipient belongs to.

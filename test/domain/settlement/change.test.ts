@@ -5,7 +5,7 @@ import { certificateFacts } from '../../support/certificate.ts';
 
 test('one payment that fills a gap and exceeds the amount is one settlement.funds_received', () => {
   const settlement = { ...certificateFacts().settlement, status: 'funded', amountReceivedMinor: 20_000n } as const;
-  const change = withEvidence(changeOf(settlement, settlement.updatedAt), {
+  const change = withEvidence(changeOf({ settlement, exceptions: [] }, settlement.updatedAt), {
     evidenceId: 'evidence-1',
     provider: 'cardproc',
     eventId: 'event-1',

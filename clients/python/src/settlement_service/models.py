@@ -641,20 +641,35 @@ class CertificateChecks(TypedDict):
 
 
 class CertificateEventData(TypedDict):
-    """A certificate that was issued."""
-    cert_id: str
-    """The id of the certificate."""
-    org_id: str
-    """The organization that the settlement belongs to."""
+    """The certificate as a read answers it, without `timeline`, and its id and digest."""
+    schema_version: CertificateVersion
+    """The version of this form."""
     settlement_id: str
     """The settlement that is certified."""
-    sha256: str
-    """The digest of the certificate's bytes, in hex."""
+    org_id: str
+    """The organization that the settlement belongs to."""
+    corridor: CorridorId
+    amounts: CertificateAmounts
+    fees: CertificateFees
+    rate: CertificateRate
+    payment_method: SettlementPaymentMethod
+    """How the settlement is paid."""
+    payout_rail: PayoutRail
+    """How the recipient is paid."""
+    parties: CertificateParties
+    evidence: list[CertificateEvidence]
+    """The evidence, in its order."""
+    postings: list[CertificatePosting]
+    """The journal of the settlement."""
     environment: Environment
     """The environment in which the settlement exists."""
     simulation: Literal[True]
     """No money moves: this is a simulation."""
     anchor: CertificateAnchor
+    cert_id: str
+    """The id of the certificate."""
+    sha256: str
+    """The digest of the certificate's bytes, in hex."""
     issued_at: str
     """When it was issued."""
 
@@ -1515,8 +1530,29 @@ class RecipientDeactivatedEvent(EventEnvelope):
     """A recipient was deactivated."""
     type: Literal["recipient.deactivated"]
     """What happened."""
-    data: RecipientResponse
-    """The object as it was right after the change."""
+    data: RecipientEventData
+
+
+class RecipientEventData(TypedDict):
+    """The recipient as a read would have answered at this change, without name, contacts and accounts."""
+    recipient_id: str
+    """The id of the recipient."""
+    org_id: str
+    """The organization that the recipient belongs to."""
+    kind: RecipientKind
+    """What the recipient is to you."""
+    entity_type: EntityType
+    country: str
+    """Where the recipient is paid (ISO 3166-1 alpha-2)."""
+    metadata: StoredMetadata
+    is_active: bool
+    """False after it was deactivated. Then it takes no change and no new settlement."""
+    verification_status: RecipientVerificationStatus
+    """The verification of the recipient."""
+    created_at: str
+    """When it was created."""
+    updated_at: str
+    """When it was last changed."""
 
 
 class RecipientResponse(ConsumerRecipientResponse):
@@ -1690,7 +1726,7 @@ class SettlementComplianceHoldEvent(SettlementEvent):
 
 
 class SettlementEventData(SettleResponseV2):
-    """The settlement as it was at this change."""
+    """The settlement as a read would have answered at this change, without `timeline` and `payee`."""
     amount_received: str
     """What came in, less what the payer's bank took back, in the source currency."""
     amount_refund_due: str
@@ -1699,6 +1735,18 @@ class SettlementEventData(SettleResponseV2):
     """
     amount_refunded: str
     """What was given back to the payer, outside of this service."""
+    failure: Failure | None
+    """Why it did not succeed; null unless it is `failed` or `rejected`."""
+    exceptions: list[SettlementException]
+    """Evidence that needs attention, in its order."""
+    payment_instructions: PaymentInstructions | None
+    """With payment_method wire, while the money is waited for."""
+    certificate_id: str | None
+    """The evidence certificate; null until it is settled."""
+    workflow_id: str
+    """For support: its name in Temporal."""
+    expires_at: str | None
+    """When the current wait ends; null if there is none."""
 
 
 class SettlementException(TypedDict):
@@ -1782,18 +1830,6 @@ class SettlementResponse(SettlementEventData):
     timeline: list[TimelineEntry]
     """The states that it has reached, in their order."""
     payee: Payee
-    failure: Failure | None
-    """Why it did not succeed; null unless it is `failed` or `rejected`."""
-    exceptions: list[SettlementException]
-    """Evidence that needs attention, in its order."""
-    payment_instructions: PaymentInstructions | None
-    """With payment_method wire, while the money is waited for."""
-    certificate_id: str | None
-    """The evidence certificate; null until it is settled."""
-    workflow_id: str
-    """For support: its name in Temporal."""
-    expires_at: str | None
-    """When the current wait ends; null if there is none."""
 
 
 class SettlementSettledEvent(SettlementEvent):
@@ -1911,7 +1947,7 @@ class ValidationError(TypedDict):
 
 
 class VerificationEventData(VerificationFields):
-    """The verification as it was at this change."""
+    """The verification as a read would have answered at this change, without `verified_name`."""
     org_id: str
     """The organization that the recipient belongs to."""
 

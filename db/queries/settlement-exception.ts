@@ -1,0 +1,27 @@
+/**
+ * A settlement's exceptions (contract §6), as a part of statements that read more. Every read and every event shows all
+ * of them.
+ */
+import type { SettlementException } from '../../domain/settlement/evidence.ts';
+import type { Aggregated } from '../aggregated.ts';
+
+export type ExceptionRows = { readonly exceptions: readonly Aggregated<SettlementException>[] };
+
+/**
+ * In the order in which they were added, as a JSON array.
+ *
+ * @param settlementId the expression that holds it
+ */
+export const exceptionsSql = (settlementId: string): string => `(
+    SELECT coalesce(jsonb_agg(jsonb_build_object('type', x.type, 'at', x.at, 'evidenceId', x.evidence_id,
+      'amountMinor', x.amount_minor::text, 'currency', x.currency, 'reason', e.failure->>'code')
+      ORDER BY x.at, x.exception_id), '[]')
+    FROM settlement_exceptions x LEFT JOIN evidence e ON e.evidence_id = x.evidence_id
+    WHERE x.settlement_id = ${settlementId})`;
+
+export const exceptionsOf = (row: ExceptionRows | undefined): readonly SettlementException[] =>
+  (row?.exceptions ?? []).map(({ at, amountMinor, ...exception }) => ({
+    ...exception,
+    at: new Date(at),
+    amountMinor: amountMinor === null ? null : BigInt(amountMinor),
+  }));
