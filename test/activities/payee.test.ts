@@ -1,9 +1,9 @@
 /** A settlement pays who was its recipient when it was accepted (contract §4, §6). */
 import { describe, expect } from 'vitest';
-import type { Caller, TestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
 import { dumpTables } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
-import { createRecipient, type Json, settleBody } from '../support/partner.ts';
+import type { Json } from '../support/partner.ts';
 import { BY_WIRE, type Steps } from '../support/settlement.ts';
 
 const test = withApi();
@@ -12,8 +12,6 @@ const OTHER_BANK = { bank_name: 'Other Bank', account_number: '999988887777', cu
 
 const change = (api: TestApi, partner: Parameters<TestApi['call']>[0], recipientId: string, body: Json) =>
   api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, body);
-
-const pathOf = (settlement: Json): string[] => settlement.timeline.map(({ status }: Json) => status);
 
 /** Runs an internally funded settlement to its end. */
 const runToEnd = async (steps: Steps, id: string): Promise<Json> => {
@@ -46,83 +44,6 @@ describe('a recipient that is changed after acceptance', () => {
       ]);
     },
   );
-
-  test('is still refused by screening if the name at acceptance was sanctioned', async ({ api, partner, steps }) => {
-    const id = await steps.acceptInternal({ name: 'SANCTIONED Brown' });
-    const { recipientId } = await steps.stored(id);
-    await change(api, partner, recipientId, { name: 'Marcia Brown' });
-    expect((await runToEnd(steps, id)).status).toBe('rejected');
-  });
-
-  test('still stops the settlement if it was deactivated', async ({ api, partner, steps }) => {
-    const id = await steps.acceptInternal();
-    const { recipientId } = await steps.stored(id);
-    await api.call(partner, 'DELETE', `/v1/recipients/${recipientId}`);
-    expect((await runToEnd(steps, id)).status).toBe('rejected');
-  });
-});
-
-describe('a verification counts for the frozen name alone', () => {
-  const decide = async (
-    api: TestApi,
-    partner: Caller,
-    recipientId: string,
-    status: 'verified' | 'rejected' = 'verified',
-  ): Promise<void> => {
-    const opened = await api.call(partner, 'POST', '/v1/kyc/verify', {
-      recipient_id: recipientId,
-      org_id: partner.orgId,
-    });
-    await complete(api, partner, opened.json().verification_id, status);
-  };
-  const complete = async (api: TestApi, partner: Caller, id: string, status: 'verified' | 'rejected') => {
-    const reason = status === 'rejected' ? { rejection_reason: 'No match.' } : {};
-    const decided = await api.call(partner, 'POST', `/v1/kyc/${id}/complete`, { status, ...reason });
-    expect(decided.statusCode).toBe(200);
-  };
-  const held = { ...BY_WIRE, amount: '2000.00' };
-
-  test('one of another name does not end the hold', async ({ api, partner, steps }) => {
-    const id = await steps.waiting(held, { name: 'Marcia Brown' });
-    const { recipientId } = await steps.stored(id);
-    await change(api, partner, recipientId, { name: 'Other Person' });
-    await decide(api, partner, recipientId);
-    await steps.activities.reviewSettlement(steps.step(id));
-    expect(pathOf(await steps.read(id))).toEqual(['accepted', 'compliance_hold']);
-  });
-
-  test('a rejection of another name does not reject', async ({ api, partner, steps }) => {
-    const recipientId = await createRecipient(api, partner, { name: 'Marcia Brown' });
-    const body = { recipient_id: recipientId, org_id: partner.orgId };
-    const opened = await api.call(partner, 'POST', '/v1/kyc/verify', body);
-    await change(api, partner, recipientId, { name: 'Other Person' });
-    const settled = await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId, held), {
-      'idempotency-key': crypto.randomUUID(),
-    });
-    const id = settled.json().settlement_id;
-    await complete(api, partner, opened.json().verification_id, 'rejected');
-    await steps.activities.admitSettlement(steps.step(id));
-    expect(pathOf(await steps.read(id))).toEqual(['accepted', 'compliance_hold']);
-    await decide(api, partner, recipientId);
-    await steps.activities.reviewSettlement(steps.step(id));
-    expect(pathOf(await steps.read(id))).toEqual(['accepted', 'compliance_hold', 'awaiting_funds']);
-  });
-
-  test('a rejection of the frozen name rejects', async ({ api, partner, steps }) => {
-    const id = await steps.waiting(held, { name: 'Marcia Brown' });
-    await decide(api, partner, (await steps.stored(id)).recipientId, 'rejected');
-    await steps.activities.reviewSettlement(steps.step(id));
-    expect(pathOf(await steps.read(id))).toEqual(['accepted', 'compliance_hold', 'rejected']);
-  });
-
-  test('one of the frozen name ends it, although the recipient was renamed since', async ({ api, partner, steps }) => {
-    const id = await steps.waiting(held, { name: 'Marcia Brown' });
-    const { recipientId } = await steps.stored(id);
-    await decide(api, partner, recipientId);
-    await change(api, partner, recipientId, { name: 'Other Person' });
-    await steps.activities.reviewSettlement(steps.step(id));
-    expect(pathOf(await steps.read(id))).toEqual(['accepted', 'compliance_hold', 'awaiting_funds']);
-  });
 });
 
 describe('a payee at rest', () => {

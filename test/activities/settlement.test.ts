@@ -5,6 +5,8 @@ import { recordEvidence } from '../../db/commands/evidence.ts';
 import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
 import { certificates, events, outbox, postings, settlements, settlementTransitions } from '../../db/schema/index.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import { expectUnchanged } from '../support/refusal.ts';
+import { BY_WIRE } from '../support/settlement.ts';
 import { whileWritesFail } from './failing-write.ts';
 
 const test = withApi().extend('world', FILE, ({ api, steps }) => {
@@ -96,6 +98,18 @@ describe('each activity of a settlement', () => {
     },
   );
 
+  test.for(['settlement_transitions', 'events', 'audit_entries'])(
+    'canceling the run and failing while it writes %s, changes nothing, and its retry completes it',
+    async (table, { api, steps }) => {
+      const id = await steps.waiting(BY_WIRE);
+      const canceling = () => steps.activities.cancelOnRequest(steps.step(id));
+      await expectUnchanged(api.connection.pool, () =>
+        whileWritesFail(api.owner.pool, table, () => expect(canceling()).rejects.toThrow()),
+      );
+      expect(await canceling()).toEqual({ status: 'canceled' });
+    },
+  );
+
   test('throws not_found for the settlement of another organization', async ({ world, api, steps }) => {
     const stranger = await api.createCaller();
     const id = await world.accept();
@@ -113,4 +127,13 @@ describe('each activity of a settlement', () => {
     expect((await steps.activities.reviewSettlement(steps.step(id, end - 1))).status).toBe('awaiting_funds');
     expect((await steps.activities.reviewSettlement(steps.step(id, end))).status).toBe('expired');
   });
+});
+
+test('payment instructions are shown only while the wire is waited for', async ({ api, partner, steps }) => {
+  const id = await steps.accept(BY_WIRE);
+  expect((await steps.read(id)).payment_instructions).toBeNull();
+  await steps.activities.admitSettlement(steps.step(id));
+  expect((await steps.read(id)).payment_instructions).toMatchObject({ reference: id });
+  await api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
+  expect((await steps.read(id)).payment_instructions).toBeNull();
 });

@@ -3,7 +3,6 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { describe, expect } from 'vitest';
 import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
 import { settlementActivities } from '../../activities/settlement.ts';
-import { requestResolution } from '../../db/commands/review.ts';
 import { listOpenSettlements } from '../../db/queries/operator/waiting.ts';
 import { activityDeps } from '../support/activity.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
@@ -22,10 +21,6 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps }) => ({
     await sendBankledger(api, bankledgerBody(id));
     return id;
   },
-  deactivate: async (id: string): Promise<void> => {
-    const { recipientId } = await steps.stored(id);
-    await api.call(partner, 'DELETE', `/v1/recipients/${recipientId}`);
-  },
   /** The payout's activity, with a rail that answers when the test does. */
   withSlowRail: (now = () => new Date()) => {
     const rail = createRail();
@@ -40,23 +35,6 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps }) => ({
 }));
 
 describe('a payout under way', () => {
-  test("is not failed by a deactivation, whatever is repeated, and the rail's answer settles it", async ({
-    world,
-    steps,
-  }) => {
-    const id = await world.funded();
-    await steps.activities.sendPayout(steps.step(id));
-    await world.deactivate(id);
-    for (const repeat of [
-      steps.activities.admitSettlement,
-      steps.activities.sendPayout,
-      steps.activities.reviewSettlement,
-    ])
-      expect(await repeat(steps.step(id))).toMatchObject({ status: 'paying_out', failureCode: null });
-    await steps.answerPayout(id, 'payout_confirmed');
-    expect(await steps.activities.reviewSettlement(steps.step(id))).toMatchObject({ status: 'settled' });
-  });
-
   test('comes into review when its call is repeated through the end of the wait', async ({
     world,
     api,
@@ -77,31 +55,6 @@ describe('a payout under way', () => {
 });
 
 describe('an attempt that records slowly', () => {
-  test("records the rail's confirmation as late evidence, although operators have ended the settlement meanwhile", async ({
-    world,
-    api,
-    steps,
-  }) => {
-    const id = await world.funded();
-    const { rail, sendPayout } = world.withSlowRail();
-    await rail.untilCalled(sendPayout(steps.step(id)));
-    const { expiresAt } = await steps.stored(id);
-    expect(await steps.activities.reviewSettlement(steps.step(id, expiresAt?.getTime()))).toMatchObject({
-      status: 'needs_review',
-    });
-    await requestResolution(api.deps, id, { outcome: 'refused', operator: 'ana', note: 'no trace of it' });
-    await steps.activities.resolveReview(steps.step(id));
-    const answer = payoutAnswer(id, 'payout_confirmed');
-    await rail.answer(answer);
-    const { status, exceptions } = await steps.read(id);
-    expect(status).toBe('failed');
-    expect(exceptions).toMatchObject([{ type: 'late_evidence', evidence_id: answer.evidenceId }]);
-    expect((await world.eventsOf(id)).at(-1)).toMatchObject({
-      type: 'settlement.exception',
-      data: { status: 'failed', exception: { type: 'late_evidence', evidence_id: answer.evidenceId } },
-    });
-  });
-
   test('is dated when it commits: a reader of the events since its call sees settled and the certificate', async ({
     world,
     steps,
@@ -120,18 +73,6 @@ describe('an attempt that records slowly', () => {
 });
 
 describe('a wrong clock of another process', () => {
-  test("does not end a wait: the workflow's time alone judges it", async ({ api, steps }) => {
-    const id = await steps.waiting(BY_WIRE);
-    const { now } = api.deps;
-    Object.assign(api.deps, { now: () => new Date(Date.now() + 11 * DAY_MS) });
-    await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 100 }, 'partially_reconciled'));
-    Object.assign(api.deps, { now });
-    expect(await steps.activities.reviewSettlement(steps.step(id))).toMatchObject({ status: 'awaiting_funds' });
-    const { timeline } = await steps.read(id);
-    const dates = timeline.map(({ at }: Json) => at);
-    expect(dates).toEqual([...dates].sort());
-  });
-
   test('does not hide a settlement from the sweep', async ({ api, steps }) => {
     const { now } = api.deps;
     Object.assign(api.deps, { now: () => new Date(Date.now() + DAY_MS) });

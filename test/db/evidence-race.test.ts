@@ -47,8 +47,6 @@ function createRaces(api: TestApi, partner: Caller, steps: Steps) {
       sendBankledger(api, bankledgerBody(id, { amount_reconciled: amountMinor })).then(
         (answer) => jsonOf(answer).matched,
       ),
-    giveBack: (id: string) =>
-      sendBankledger(api, bankledgerBody(id, {}, 'returned')).then((answer) => jsonOf(answer).matched),
     cancel: (id: string) => post(id, 'settle/:id/cancel'),
     advance: (id: string, by: string) => post(id, 'test-helpers/settlements/:id/advance', { by }),
     review: (id: string, nowMs?: number) =>
@@ -91,14 +89,6 @@ describe('a wait that ends while evidence is being committed', () => {
     expect(await exceptionsOf(id)).toEqual(['late_evidence']);
     await expectSettledBooks(id, 25_000n);
   });
-
-  test('a part of the amount first: expired, and the part is due back', async ({ races, steps }) => {
-    const { inOrder, pay, review, endOf, expectSettledBooks } = races;
-    const id = await steps.waiting(BY_WIRE);
-    const end = await endOf(id);
-    expect(await inOrder(id, [() => pay(id, 10_000), () => review(id, end)])).toEqual([true, 'expired']);
-    await expectSettledBooks(id, 10_000n);
-  });
 });
 
 describe('a cancellation at the same moment as evidence', () => {
@@ -117,25 +107,6 @@ describe('a cancellation at the same moment as evidence', () => {
     await expectSettledBooks(id, 25_000n);
   });
 
-  test('a part of the amount first: 200, and both this part and the later one are due back', async ({
-    races,
-    steps,
-  }) => {
-    const { inOrder, pay, cancel, expectSettledBooks } = races;
-    const id = await steps.waiting(BY_WIRE);
-    expect(await inOrder(id, [() => pay(id, 10_000), () => cancel(id)])).toEqual([true, 200]);
-    expect(await pay(id, 15_000)).toBe(true);
-    expect((await steps.read(id)).status).toBe('canceled');
-    await expectSettledBooks(id, 25_000n);
-  });
-
-  test('a return first: 409, and the settlement fails', async ({ races, steps }) => {
-    const { inOrder, cancel, review, giveBack } = races;
-    const id = await steps.waiting(BY_WIRE);
-    expect(await inOrder(id, [() => giveBack(id), () => cancel(id)])).toEqual([true, 409]);
-    expect(await review(id)).toBe('failed');
-  });
-
   test('fifty cancellations at once: each is answered 200, and one is written', async ({ races, steps }) => {
     const { cancel } = races;
     const id = await steps.waiting(BY_WIRE);
@@ -147,15 +118,6 @@ describe('a cancellation at the same moment as evidence', () => {
 });
 
 describe('two payments at the same moment', () => {
-  test('both over the whole amount: funded once, and the second is due back', async ({ races, steps }) => {
-    const { inOrder, pay, review, exceptionsOf, expectSettledBooks } = races;
-    const id = await steps.waiting(BY_WIRE);
-    await inOrder(id, [() => pay(id), () => review(id), () => pay(id)]);
-    expect(await exceptionsOf(id)).toEqual(['overpaid']);
-    expect((await steps.activities.sendPayout(steps.step(id))).status).toBe('settled');
-    await expectSettledBooks(id, 25_000n);
-  });
-
   test('both before the settlement is reviewed: the first funds it, the second is due back', async ({
     races,
     steps,
@@ -167,23 +129,6 @@ describe('two payments at the same moment', () => {
     expect(await exceptionsOf(id)).toEqual(['overpaid']);
     expect((await steps.activities.sendPayout(steps.step(id))).status).toBe('settled');
     await expectSettledBooks(id, 25_000n);
-  });
-
-  test('a payment and its return end it as failed in either order: only what was counted is taken back', async ({
-    races,
-    steps,
-  }) => {
-    const { inOrder, pay, review, exceptionsOf, expectSettledBooks, giveBack } = races;
-    const paidFirst = await steps.waiting(BY_WIRE);
-    await inOrder(paidFirst, [() => pay(paidFirst), () => giveBack(paidFirst)]);
-    await review(paidFirst);
-    expect([(await steps.stored(paidFirst)).status, await exceptionsOf(paidFirst)]).toEqual(['failed', ['returned']]);
-    expect((await steps.stored(paidFirst)).amountReceivedMinor).toBe(0n);
-    const returnedFirst = await steps.waiting(BY_WIRE);
-    await inOrder(returnedFirst, [() => giveBack(returnedFirst), () => pay(returnedFirst)]);
-    await review(returnedFirst);
-    expect([(await steps.stored(returnedFirst)).status, await exceptionsOf(returnedFirst)]).toEqual(['failed', []]);
-    await expectSettledBooks(returnedFirst, 25_000n);
   });
 });
 
@@ -201,14 +146,6 @@ describe('a clock that is moved', () => {
     const end = await endOf(id);
     expect(await inOrder(id, [() => review(id, end), () => advance(id, 'P1D')])).toEqual(['expired', 409]);
     expect((await steps.stored(id)).clockOffsetMs).toBe(0);
-  });
-
-  test('dates the evidence that comes afterwards', async ({ races, steps }) => {
-    const { inOrder, pay, advance, review, daysAhead } = races;
-    const id = await steps.waiting(BY_WIRE);
-    expect(await inOrder(id, [() => advance(id, 'P9D'), () => pay(id)])).toEqual([202, true]);
-    expect(await review(id)).toBe('funded');
-    expect(await daysAhead(id)).toBeGreaterThan(8.9);
   });
 });
 

@@ -98,12 +98,6 @@ describe('a verification', () => {
 });
 
 describe('a settlement of 1 000.00', () => {
-  test('needs a verified recipient; below this amount none is needed', async ({ world }) => {
-    const id = await world.settle(await world.recipient(), '999.99');
-    const settlement = await world.untilLeft(id, 'accepted');
-    expect(statusesOf(settlement)).not.toContain('compliance_hold');
-  });
-
   test('is held for seven days and expires; the verification stays open', async ({ world, time }) => {
     const recipientId = await world.recipient();
     await world.untilOpen(await world.open(recipientId));
@@ -115,17 +109,6 @@ describe('a settlement of 1 000.00', () => {
     const expired = await world.untilStatus(id, 'expired');
     expect(expired.failure).toMatchObject({ code: 'verification_timeout' });
     expect(await world.verificationStatus(recipientId)).toBe('pending');
-  });
-
-  test('is rejected when its verification is rejected', async ({ world }) => {
-    const recipientId = await world.recipient();
-    const verificationId = await world.open(recipientId);
-    const id = await world.settle(recipientId, '1000.00');
-    await world.untilStatus(id, 'compliance_hold');
-    await world.complete(verificationId, { status: 'rejected', rejection_reason: 'blurred' });
-    const rejected = await world.untilStatus(id, 'rejected');
-    expect(rejected.failure).toMatchObject({ code: 'verification_rejected' });
-    expect(statusesOf(rejected)).toEqual(['accepted', 'compliance_hold', 'rejected']);
   });
 
   test('stays held when its verification expires, until another one is decided', async ({ world, time }) => {
