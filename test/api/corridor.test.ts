@@ -1,5 +1,4 @@
 import { describe, expect } from 'vitest';
-import { CORRIDOR_IDS } from '../../domain/corridor.ts';
 import type { TestApi } from '../support/api.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
@@ -11,10 +10,6 @@ const test = withApi().extend('remote', FILE, openApi({ runtime: 'production' })
 const read = async (api: TestApi) => jsonOf(await api.call(await api.createCaller('read'), 'GET', PATH));
 
 describe('GET /v1/caribbean/corridors', () => {
-  test('401 without a key', async ({ api }) => {
-    expect((await api.call(null, 'GET', PATH)).statusCode).toBe(401);
-  });
-
   test('200 with every corridor gated in a remote runtime', async ({ remote }) => {
     const answer = await read(remote);
     expect(answer).toMatchObject({ rate_source: 'static_fixture', readiness_asserted: false });
@@ -27,10 +22,6 @@ describe('GET /v1/caribbean/corridors', () => {
     expect(
       new Set(corridors.flatMap((corridor: Json) => corridor.rails.map((rail: Json) => rail.implementation_state))),
     ).toEqual(new Set(['partial']));
-  });
-
-  test('200 with every corridor once, in the order of the contract', async ({ api }) => {
-    expect((await read(api)).corridors.map((corridor: Json) => corridor.corridor)).toEqual(CORRIDOR_IDS);
   });
 
   test('200 with the fees, rails and limits of each corridor', async ({ api }) => {
