@@ -156,13 +156,6 @@ describe('the configuration is refused', () => {
     },
   );
 
-  test('half of a configuration of the identity provider, which would be ignored', ({ faultsOf }) => {
-    expect(faultsOf(remoteEnvironment('production', { IDVERIFY_APP_TOKEN: text() }))).toEqual([
-      'IDVERIFY_BASE_URL is required with IDVERIFY_APP_TOKEN',
-      'IDVERIFY_SECRET_KEY is required with IDVERIFY_APP_TOKEN',
-    ]);
-  });
-
   test.for(['remote-sandbox', 'production'])('%s with an identity provider without TLS', (runtime, { faultsOf }) => {
     const given = {
       IDVERIFY_BASE_URL: 'http://idverify.example',

@@ -24,15 +24,6 @@ const ago = (clock: TestClock, ms: number): Date => new Date(clock.now().getTime
 const linesOf = ({ printed }: OpsResult, id: string): string[] =>
   printed.filter((line) => line.includes(id)).map((line) => line.trim());
 
-test.for([[['waiting', 'more']], [['stuck', '--operator', 'ana']]])(
-  'exits with 2 for %j',
-  async ([args = []], { ops }) => {
-    const { exitCode, warned } = await ops(...args);
-    expect(exitCode).toBe(2);
-    expect(warned.at(-1)).toBe(`See npm run ops -- ${args[0]} --help`);
-  },
-);
-
 test('waiting lists each open settlement with its cause, its beginning, its end and its organization', async ({
   api,
   partner,

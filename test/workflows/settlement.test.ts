@@ -188,15 +188,6 @@ describe('a settlement that waits for its money', () => {
     release.open();
     expect((await world.untilStatus(id, 'expired')).amount_received).toBe('1.00');
   });
-
-  test('is funded by parts that come days apart', async ({ world, api, time }) => {
-    const id = await world.awaitingFunds('wire');
-    await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 10_000 }, 'partially_reconciled'));
-    await world.untilTimers(id, 2);
-    await time.advance(9 * DAY_MS);
-    await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 15_000 }));
-    expect((await world.untilStatus(id, 'settled')).amount_received).toBe('250.00');
-  });
 });
 
 describe('a payout without an answer', () => {
@@ -255,31 +246,6 @@ describe('the update resolveReview', () => {
 });
 
 describe('npm run ops -- resolve', () => {
-  test('refuses an unknown settlement, and one that is not in review', async ({ world }) => {
-    expect(await world.resolve('stl_none', PAID)).toEqual([1, 'Not resolved: There is no such settlement.']);
-    expect(await world.resolve(await world.payingOut(), PAID)).toEqual([
-      1,
-      'Not resolved: The settlement is not in review: it is paying_out.',
-    ]);
-  });
-
-  test.for([
-    ['paid', 'settled', 'refused', null],
-    ['refused', 'failed', 'paid', 'payout_refused'],
-  ] as const)(
-    'resolves as %s to %s; repeated, it gives the same answer; %s is refused then',
-    async ([outcome, status, other, failure], { world }) => {
-      const id = await world.inReview();
-      expect(await world.resolve(id, { ...PAID, outcome })).toEqual([0, `${id} is ${status}.`]);
-      expect(await world.handle(id).result()).toEqual({ status, failure });
-      expect(await world.resolve(id, { ...PAID, outcome })).toEqual([0, `${id} is ${status}.`]);
-      expect(await world.resolve(id, { ...PAID, outcome: other })).toEqual([
-        1,
-        `Not resolved: The settlement is not in review: it is ${status}.`,
-      ]);
-    },
-  );
-
   test("says that the rail's own evidence decided, when it came first", async ({ api, world }) => {
     const id = await world.inReview();
     await world.post(`/v2/test-helpers/settlements/${id}/events`, { event: 'payout_confirmed' }, 202);
