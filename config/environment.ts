@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { CRASH_POINTS } from '../domain/crash-point.ts';
 import { EVENT_RETENTION } from '../domain/event.ts';
-import { parseBlock } from '../domain/network-address.ts';
+import { blockOf, parseBlock, parseHop } from '../domain/network-address.ts';
 import { RUNTIME_ENVIRONMENTS } from '../domain/runtime.ts';
 
 /** A named 256-bit key. The first of a list is the active one; the others only decrypt or verify. */
@@ -73,11 +73,16 @@ const crashAt = z.string().transform((value, context) => {
   context.addIssue({ code: 'custom', message: 'must be a point of domain/crash-point.ts, and :<n> for its nth pass' });
   return z.NEVER;
 });
+/** A port belongs to one connection of a proxy, and is left out. */
 const addressBlocks = z.string().transform((value, context) =>
-  value.split(',').flatMap((part) => {
-    const block = parseBlock(part.trim());
+  (value.trim() === 'none' ? [] : value.split(',')).flatMap((part) => {
+    const hop = parseHop(part.trim());
+    const block = hop ? blockOf(hop) : parseBlock(part.trim());
     if (!block)
-      context.addIssue({ code: 'custom', message: 'must be a comma-separated list of addresses and CIDR blocks' });
+      context.addIssue({
+        code: 'custom',
+        message: 'must be a comma-separated list of addresses and CIDR blocks, or none',
+      });
     return block ? [block] : [];
   }),
 );
@@ -174,7 +179,9 @@ export const Environment = z.object({
     .describe('Whether webhooks may go to this machine. For the local sandbox only.'),
   TRUSTED_PROXIES: addressBlocks
     .optional()
-    .describe('A list of addresses and CIDR blocks of proxies whose `X-Forwarded-For` is believed.'),
+    .describe(
+      'A list of addresses and CIDR blocks of proxies whose `X-Forwarded-For` is believed, or `none`. Required outside the local sandbox.',
+    ),
   CONSUMER_ALLOWED_ORIGINS: origins.optional().describe('A list of web origins whose pages may call `/consumer/*`.'),
   RATE_LIMIT_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(1200)

@@ -25,6 +25,7 @@ export const combinedFaults = (given: Given, complete: Given): readonly string[]
   ...idverifyFaults(given),
   ...crashFaults(given),
   ...originFaults(given),
+  ...proxyFaults(given),
   ...sharingFaults(complete),
 ];
 
@@ -102,6 +103,12 @@ const idverifyFaults = (given: Given): string[] =>
 const originFaults = (given: Given): string[] =>
   /(^|,)\s*http:/i.test(String(given['CONSUMER_ALLOWED_ORIGINS'])) && given['RUNTIME_ENVIRONMENT'] !== 'local-sandbox'
     ? ['CONSUMER_ALLOWED_ORIGINS must name https origins']
+    : [];
+
+/** Without it all callers behind a proxy would share the proxy's budget, and nothing would say so. */
+const proxyFaults = (given: Given): string[] =>
+  !('TRUSTED_PROXIES' in given) && ['remote-sandbox', 'production'].includes(String(given['RUNTIME_ENVIRONMENT']))
+    ? ['TRUSTED_PROXIES is required: the addresses of the proxies before the API, or none']
     : [];
 
 /** A process that ends itself is for tests, wherever the variable came from. */

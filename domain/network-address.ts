@@ -25,6 +25,12 @@ export function parseAddress(text: string): NetworkAddress | undefined {
     : { value, bits: IPV6_BITS };
 }
 
+/** As `parseAddress`, also with a port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+export function parseHop(text: string): NetworkAddress | undefined {
+  const [, v4, v6] = /^(?:([0-9.]+):[0-9]{1,5}|\[([^\]]+)\](?::[0-9]{1,5})?)$/.exec(text) ?? [];
+  return parseAddress(v4 ?? v6 ?? text);
+}
+
 /** An address, or a block as `10.0.0.0/8`. */
 export type AddressBlock = Block & Pick<NetworkAddress, 'bits'>;
 
@@ -38,6 +44,9 @@ export function parseBlock(text: string): AddressBlock | undefined {
   const prefix = length === undefined ? address.bits : Number(length) - spare;
   return prefix < 1 || prefix > address.bits ? undefined : { base: address.value, prefix, bits: address.bits };
 }
+
+/** The block of one address. */
+export const blockOf = ({ value, bits }: NetworkAddress): AddressBlock => ({ base: value, prefix: bits, bits });
 
 export const isInBlock = ({ value, bits }: NetworkAddress, block: AddressBlock): boolean =>
   bits === block.bits && within(value, block, bits);

@@ -13,7 +13,7 @@ const HOUR_SECONDS = 60 * MINUTE_SECONDS;
 const QUOTA_MIN = 10;
 
 /** Units of the budgets. A sign-up writes rows without a credential; an asset is up to 3.5 MB. */
-export const REQUEST_WEIGHTS = { signUp: 10, asset: 5, certificatePdf: 10, codeRequest: 4, codeTry: 5 } as const;
+export const REQUEST_WEIGHTS = { signUp: 10, asset: 5, certificatePdf: 10, codeRequest: 12 } as const;
 
 /** @param perMinute requests of one organization, or of one address, in a minute */
 export function budgetsOf(perMinute: number): Readonly<Record<BudgetName, Budget>> {
@@ -22,8 +22,8 @@ export function budgetsOf(perMinute: number): Readonly<Record<BudgetName, Budget
     default: { name: 'default', quota: perMinute, windowSeconds: MINUTE_SECONDS },
     'sign-up': { name: 'sign-up', quota: perMinute, windowSeconds: MINUTE_SECONDS },
     'one-time-code': { name: 'one-time-code', quota: share(2), windowSeconds: HOUR_SECONDS },
-    // Of all callers together. At half of it, new challenges have one try.
-    'wrong-codes': { name: 'wrong-codes', quota: share(6), windowSeconds: 10 * MINUTE_SECONDS },
+    // Of all callers together. Beyond it nothing is refused: new challenges have one try.
+    'wrong-codes': { name: 'wrong-codes', quota: share(12), windowSeconds: 10 * MINUTE_SECONDS },
     page: { name: 'page', quota: perMinute, windowSeconds: MINUTE_SECONDS },
     failure: { name: 'failure', quota: share(20), windowSeconds: MINUTE_SECONDS },
   };

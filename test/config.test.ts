@@ -34,6 +34,7 @@ const remoteEnvironment = (runtime: string, changes: Record<string, string | und
   CARDPROC_WEBHOOK_SECRET: `${text()},${text()}`,
   BANKLEDGER_WEBHOOK_SECRET: text(),
   IDVERIFY_WEBHOOK_SECRET: text(),
+  TRUSTED_PROXIES: 'none',
   ...changes,
 });
 
@@ -82,7 +83,7 @@ describe('the configuration is refused', () => {
   test.for(['remote-sandbox', 'production'])(
     '%s without secrets, with a fault for each, and none is generated',
     (runtime, { directory, faultsOf }) => {
-      expect(faultsOf({ RUNTIME_ENVIRONMENT: runtime })).toEqual(
+      expect(faultsOf({ RUNTIME_ENVIRONMENT: runtime, TRUSTED_PROXIES: 'none' })).toEqual(
         ['DATABASE_URL', ...SECRETS].map((name) => `${name} is required`),
       );
       expect(readdirSync(directory)).toEqual([]);
@@ -165,11 +166,17 @@ describe('the configuration is refused', () => {
     expect(faultsOf(remoteEnvironment(runtime, given))).toEqual(['IDVERIFY_BASE_URL must be an https URL']);
   });
 
-  test.for(['localhost', '10.0.0.0/33', '10.0.0.1,', '0.0.0.0/0', '::/0', '10.0.0.0/8;192.168.0.0/16'])(
+  test.for(['remote-sandbox', 'production'])('%s without TRUSTED_PROXIES', (runtime, { faultsOf }) => {
+    expect(faultsOf(remoteEnvironment(runtime, { TRUSTED_PROXIES: undefined }))).toEqual([
+      'TRUSTED_PROXIES is required: the addresses of the proxies before the API, or none',
+    ]);
+  });
+
+  test.for(['localhost', '10.0.0.0/33', '10.0.0.1,', '10.0.0.1,none', '0.0.0.0/0', '::/0', '10.0.0.0/8:443'])(
     'TRUSTED_PROXIES=%s, which would believe everyone or is no list of addresses',
     (given, { faultsOf }) => {
       expect(faultsOf(remoteEnvironment('production', { TRUSTED_PROXIES: given }))).toEqual([
-        'TRUSTED_PROXIES must be a comma-separated list of addresses and CIDR blocks',
+        'TRUSTED_PROXIES must be a comma-separated list of addresses and CIDR blocks, or none',
       ]);
     },
   );

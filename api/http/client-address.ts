@@ -11,6 +11,7 @@ import {
   isInBlock,
   type NetworkAddress,
   parseAddress,
+  parseHop,
   truncatedAddress,
 } from '../../domain/network-address.ts';
 import { headerLines } from './header-lines.ts';
@@ -22,8 +23,8 @@ export type ClientAddress = {
   readonly limitKey: string;
   /** For logs: short enough to be no person's address, long enough to find a network (IPv4 /24, IPv6 /48). */
   readonly logged: string;
-  /** Whether the request names a client in `X-Forwarded-For` and came from an address that is not trusted. */
-  readonly isUnbelieved: boolean;
+  /** Why a client that `X-Forwarded-For` names was not taken, for a warning; undefined: it was, or none is named. */
+  readonly doubt: 'untrusted_peer' | 'unreadable_entry' | undefined;
 };
 
 const WHOLE = { ipv4: IPV4_BITS, ipv6: IPV6_BITS };
@@ -50,8 +51,9 @@ export function createClientAddress(trusted: readonly AddressBlock[]) {
     const peer = peerOf(request.socket);
     const forwarded = headerLines(request, 'x-forwarded-for');
     if (forwarded.length === 0 || !peer.address) return peer.own;
-    if (!peer.isTrusted) return { ...peer.own, isUnbelieved: true };
-    return namesOf(clientOf(peer.address, forwarded, isTrusted));
+    if (!peer.isTrusted) return { ...peer.own, doubt: 'untrusted_peer' };
+    const { client, isReadable } = clientOf(peer.address, forwarded, isTrusted);
+    return isReadable ? namesOf(client) : { ...namesOf(client), doubt: 'unreadable_entry' };
   };
 }
 
@@ -61,21 +63,21 @@ const namesOf = (client: NetworkAddress | undefined): ClientAddress => ({
   exact: client ? truncatedAddress(client, WHOLE) : null,
   limitKey: client ? truncatedAddress(client, LIMITED) : UNKNOWN,
   logged: client ? truncatedAddress(client, LOGGED) : UNKNOWN,
-  isUnbelieved: false,
+  doubt: undefined,
 });
 
-/** An entry that is no address ends the search: the proxy that sent it counts as the client. */
+/** An entry that is no address ends the search: the proxy that sent it counts as the client. A port is left out. */
 function clientOf(
   peer: NetworkAddress,
   lines: readonly string[],
   isTrusted: (address: NetworkAddress) => boolean,
-): NetworkAddress {
+): { readonly client: NetworkAddress; readonly isReadable: boolean } {
   let client = peer;
   for (const entry of lines.join(',').split(',').toReversed()) {
-    const hop = parseAddress(entry.trim());
-    if (!hop) return client;
+    const hop = parseHop(entry.trim());
+    if (!hop) return { client, isReadable: false };
     client = hop;
-    if (!isTrusted(hop)) return client;
+    if (!isTrusted(hop)) break;
   }
-  return client;
+  return { client, isReadable: true };
 }

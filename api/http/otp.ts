@@ -11,7 +11,7 @@ import { countTry, countWrong, readWrong, releaseWrong } from '../../db/queries/
 import type { ConsumerSession } from '../../domain/consumer.ts';
 import { DomainError } from '../../domain/error.ts';
 import { type Contact, OTP_LIMITS, type OtpChallenge, otpBinding, strictnessOf } from '../../domain/otp.ts';
-import { type Budget, budgetsOf, type Counted } from '../../domain/rate-limit.ts';
+import { type Budget, budgetsOf } from '../../domain/rate-limit.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { generateSessionToken, hashSessionToken } from './session-token.ts';
@@ -32,7 +32,7 @@ export async function requestOtp(deps: ApiDeps, contact: Contact, requestId: str
   const contactHashes = hashesOfContact(deps, contact);
   const { quota, windowSeconds } = wrongCodes(deps);
   const { ofContact, overall } = await readWrong(deps.db, contactHashes, windowSeconds);
-  const { requestsMax, triesMax } = strictnessOf({ ofContact, isOverall: overall >= quota / 2 });
+  const { requestsMax, triesMax } = strictnessOf({ ofContact, isOverall: overall >= quota });
   const { challenge, code } = newChallenge(deps, contact, { mailed, triesMax });
   const nextAt = await storeChallenge(deps, { challenge, contactHashes, requestsMax, mailed, requestId });
   if (nextAt !== undefined) {
@@ -70,20 +70,19 @@ export type OpenedSession = { readonly token: string; readonly session: Consumer
 
 /**
  * Opens a session if the code is right. The try is counted and committed before the code is compared: on its challenge,
- * its contact, and all contacts together.
+ * its contact, and all contacts together. Only the count of its challenge can refuse it: what others do wrong makes new
+ * challenges stricter, and refuses no right code (contract §12).
  *
- * @param requireOverall throws when all contacts together have tried too many wrong codes
  * @throws DomainError `credential_invalid`, the same for a code that is unknown, wrong, used, expired or tried too
  *   often
  */
 export async function verifyOtp(
   deps: ApiDeps,
   { challengeId, code }: { readonly challengeId: string; readonly code: string },
-  requireOverall: (counted: Counted) => void,
 ): Promise<OpenedSession> {
   const challenge = await countTry(deps.db, challengeId, deps.now());
   if (!challenge) throw refusal();
-  requireOverall(await countWrong(deps.db, challenge.contactHash, wrongCodes(deps).windowSeconds));
+  await countWrong(deps.db, challenge.contactHash, wrongCodes(deps).windowSeconds);
   const given = deps.config.apiKeyPeppers.map((pepper) => hash(pepper, 'code', challengeId, code));
   if (!isOneOf(given, challenge.codeHash)) throw refusal();
   await releaseWrong(deps.db, challenge.contactHash);
@@ -98,8 +97,7 @@ export async function verifyOtp(
 }
 
 /** The budget of wrong codes of all contacts together. */
-export const wrongCodes = ({ config }: Pick<ApiDeps, 'config'>): Budget =>
-  budgetsOf(config.rateLimitPerMinute)['wrong-codes'];
+const wrongCodes = ({ config }: Pick<ApiDeps, 'config'>): Budget => budgetsOf(config.rateLimitPerMinute)['wrong-codes'];
 
 const refusal = (): DomainError =>
   new DomainError('credential_invalid', {}, 'The code is wrong, was used before or has expired. Request a new one.');

@@ -133,11 +133,10 @@ const hasInput = (operation: Operation): boolean => {
   return readsBody(operation) || [params, querystring, headers].some((part) => part !== undefined);
 };
 
-/** Signed webhooks and health checks are never rate-limited (`plugins/rate-limit.ts`). */
-const isCounted = ({ auth, uncounted }: RouteConfig): boolean => auth !== 'signature' && !uncounted;
+const isCounted = ({ uncounted }: RouteConfig): boolean => !uncounted;
 
 function alwaysPossible(operation: Operation): AlwaysPossible {
-  if (readsBody(operation)) return isCounted(operation.access) ? 'CommandFault' : 'ProviderFault';
+  if (readsBody(operation)) return 'CommandFault';
   return isCounted(operation.access) ? 'ReadFault' : 'ProbeFault';
 }
 

@@ -34,14 +34,13 @@ const READ = ['internal_error', 'temporarily_unavailable'] as const satisfies re
 const COMMAND = ['request_timeout', 'payload_too_large', 'unsupported_media_type', ...READ] as const;
 
 /**
- * Refusals that every operation of a kind can answer. An operation refers to all of them as its `default`. Probes and
- * the webhooks of providers are never rate-limited (`plugins/rate-limit.ts`).
+ * Refusals that every operation of a kind can answer. An operation refers to all of them as its `default`. Probes are
+ * never rate-limited.
  */
 export const ALWAYS_POSSIBLE = {
   ReadFault: ['rate_limited', ...READ],
   CommandFault: ['rate_limited', ...COMMAND],
   ProbeFault: READ,
-  ProviderFault: COMMAND,
 } as const satisfies Record<string, readonly ErrorCode[]>;
 export type AlwaysPossible = keyof typeof ALWAYS_POSSIBLE;
 

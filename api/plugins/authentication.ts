@@ -3,7 +3,7 @@
  * consumers (contract §12) the bearer token of a session. No route takes both: a key opens no consumer operation, and a
  * session no partner operation. Every invalid key gets the same answer, and so does every invalid session. The
  * statement that finds the credential also counts the request for its organization. An address that fails too often is
- * refused before the database is asked.
+ * refused before the database is asked, and before the body of a provider's event is read.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
@@ -19,18 +19,18 @@ import { createFailureCount } from '../http/failure-count.ts';
 import { headerLines } from '../http/header-lines.ts';
 import { createKeyLookup, type PresentedKey } from '../http/key-lookup.ts';
 import { requireBudget } from '../http/rate-limit.ts';
+import { createRecentCredentials, credentialDigest } from '../http/recent-credential.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { bearerToken, hashSessionToken } from '../http/session-token.ts';
 import { type ConsumerPrincipal, costOf, type Principal, type RouteConfig } from '../route-config.ts';
 import { AUTHORIZATION_LENGTH_MAX } from '../schemas/session.ts';
 
-/** Refusals that count as a failed authentication of the client's address. */
+/** Refusals that count as a failed authentication of the client's address. A 403 is a valid caller's. */
 const FAILURES: readonly ErrorCode[] = [
   'credential_missing',
   'credential_ambiguous',
   'credential_invalid',
-  'scope_insufficient',
-  'organization_mismatch',
+  'signature_invalid',
 ];
 
 export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
@@ -38,18 +38,22 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
   app.decorateRequest('consumer', null);
   const budgets = budgetsOf(deps.config.rateLimitPerMinute);
   const failures = createFailureCount(budgets.failure, deps.now);
+  const recent = createRecentCredentials(deps.now);
   const lookUp = createKeyLookup(deps, budgets.default.windowSeconds);
   app.addHook('onRequest', async (request, reply) => {
     const access = request.routeOptions.config.access;
     if (!access || !takesCredential(access, request)) return;
-    const failed = failures.of(request.clientAddress.limitKey);
-    if (failed && failed.used >= budgets.failure.quota)
+    const failed = failures.of(failingCaller(access, request));
+    const credential = digestOf(access, request);
+    if (failed && failed.used >= budgets.failure.quota && !recent.has(credential))
       requireBudget(reply, budgets.failure, { ...failed, used: failed.used + 1 }, TOO_MANY_FAILURES);
+    if (access.auth === 'signature') return;
     const cost = costOf(access, request);
     if (access.auth === 'session') {
       const { windowSeconds } = budgets.default;
       const { counted, ...consumer } = await authenticateSession(deps, request, { windowSeconds, cost });
       request.consumer = consumer;
+      recent.add(credential);
       requireBudget(reply, budgets.default, counted);
       return;
     }
@@ -59,6 +63,7 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
       return repeated ? await lookUp.findRotated(presented, cost, repeated) : found;
     });
     request.principal = principal;
+    recent.add(credential);
     requireBudget(reply, budgets.default, counted);
     if (access.auth === 'api_key' && !scopeCovers(principal.scope, access.scope))
       throw new DomainError('scope_insufficient', { required_scope: access.scope });
@@ -71,7 +76,9 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
   app.addHook('onError', async (request, _reply, error) => {
     const access = request.routeOptions.config.access;
     if (!access || !(error instanceof DomainError) || !takesCredential(access, request)) return;
-    if (FAILURES.includes(error.code)) failures.add(request.clientAddress.limitKey);
+    if (!FAILURES.includes(error.code)) return;
+    failures.add(failingCaller(access, request));
+    recent.delete(digestOf(access, request));
   });
 });
 
@@ -79,7 +86,16 @@ const TOO_MANY_FAILURES =
   'Too many requests from this address had no valid credential. Wait for the time in the Retry-After header.';
 
 const takesCredential = ({ auth }: RouteConfig, { raw }: FastifyRequest): boolean =>
-  auth === 'api_key' || auth === 'session' || (auth === 'optional_api_key' && headerLines(raw, 'x-api-key').length > 0);
+  auth === 'optional_api_key' ? headerLines(raw, 'x-api-key').length > 0 : auth !== 'none';
+
+/** Keys and sessions of an address count together. Provider events count for themselves, so that keys stop none. */
+const failingCaller = ({ auth }: RouteConfig, { clientAddress }: FastifyRequest): string =>
+  auth === 'signature' ? `signature ${clientAddress.limitKey}` : clientAddress.limitKey;
+
+const digestOf = ({ auth }: RouteConfig, { raw, clientAddress }: FastifyRequest): string =>
+  auth === 'signature'
+    ? ''
+    : credentialDigest(clientAddress.limitKey, headerLines(raw, auth === 'session' ? 'authorization' : 'x-api-key'));
 
 /** What a key that has rotated itself would repeat by this request. */
 function repeatedRotation(

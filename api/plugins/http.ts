@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { DomainError } from '../../domain/error.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { createClientAddress } from '../http/client-address.ts';
+import { type ClientAddress, createClientAddress } from '../http/client-address.ts';
 import { namesOneHost, refuseUnreadable } from '../http/client-error.ts';
 import { ABORTED_STATUS, handleError } from '../http/error-handler.ts';
 import { headerLines } from '../http/header-lines.ts';
@@ -64,6 +64,13 @@ function logAccess(log: FastifyBaseLogger, request: FastifyRequest, status: numb
   );
 }
 
+/** Each is logged once. */
+const DOUBTS: Readonly<Record<NonNullable<ClientAddress['doubt']>, string>> = {
+  untrusted_peer: 'X-Forwarded-For came from an address that TRUSTED_PROXIES does not name, and is not believed',
+  unreadable_entry:
+    'a trusted proxy sent an X-Forwarded-For with an entry that is no address: its callers are counted as one, the proxy',
+};
+
 /** An operation that takes no body accepts an empty object, which some clients always send. */
 const NoBody = z.strictObject({});
 
@@ -79,7 +86,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
   app.decorateRequest('clientAddress');
   const clientAddressOf = createClientAddress(deps.config.trustedProxies);
   const headersOfAll = { ...securityHeaders(isRemote(deps.runtime)), 'Cache-Control': 'no-store' };
-  let isProxyNamed = false;
+  const warned = new Set<string>();
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(/^application\/json/i, { parseAs: 'buffer' }, (request, body, done) => {
     if (!JSON_TYPE.test(request.headers['content-type'] ?? '')) return done(new DomainError('unsupported_media_type'));
@@ -97,9 +104,10 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
     request.arrivedAtMs = performance.now();
     request.parsedBody = undefined;
     request.clientAddress = clientAddressOf(request.raw);
-    if (request.clientAddress.isUnbelieved && !isProxyNamed) {
-      isProxyNamed = true;
-      request.log.warn('X-Forwarded-For came from an address that TRUSTED_PROXIES does not name, and is not believed');
+    const { doubt } = request.clientAddress;
+    if (doubt !== undefined && !warned.has(doubt)) {
+      warned.add(doubt);
+      request.log.warn(DOUBTS[doubt]);
     }
     reply.headers(headersOfAll).header('X-Request-ID', request.id);
     if (!namesOneHost(request.raw)) return void refuseUnreadable(request, reply);

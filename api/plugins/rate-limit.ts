@@ -1,7 +1,8 @@
 /**
  * Rate limits (contract §2). A request with a credential is counted where the credential is looked up
  * (`authentication.ts`), for its organization. This plugin counts the others, by client address. All processes share
- * the counts. A request is counted before its body is read. Signed webhooks and health checks are not counted.
+ * the counts. A request is counted before its body is read. Provider events and health checks are not
+ * counted.
  */
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';

@@ -6,8 +6,7 @@ import { OTP_LIMITS } from '../../domain/otp.ts';
 import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
-import { requestOtp, verifyOtp, wrongCodes } from '../http/otp.ts';
-import { requireBudget } from '../http/rate-limit.ts';
+import { requestOtp, verifyOtp } from '../http/otp.ts';
 import { consumerOf } from '../route-config.ts';
 import {
   OTPChallengeResponse,
@@ -19,7 +18,6 @@ import {
 } from '../schemas/session.ts';
 
 const TAGS = ['Consumer'];
-const TOO_MANY_WRONG = 'Too many wrong codes are being tried everywhere. Wait for the time in the Retry-After header.';
 const WINDOW_SECONDS = OTP_LIMITS.requestWindowMs / 1_000;
 
 /** Sign-in and sign-out of consumers (contract §12). */
@@ -75,8 +73,6 @@ export const sessionRoutes =
         config: {
           access: {
             auth: 'none',
-            budget: 'one-time-code',
-            cost: REQUEST_WEIGHTS.codeTry,
             refusals: ['credential_invalid'],
           },
         },
@@ -92,15 +88,8 @@ export const sessionRoutes =
           response: { 200: SessionResponse },
         },
       },
-      async ({ body }, reply) => {
-        const { token, session } = await verifyOtp(
-          deps,
-          { challengeId: body.challenge_id, code: body.code },
-          (counted) => {
-            const budget = wrongCodes(deps);
-            if (counted.used > budget.quota) requireBudget(reply, budget, counted, TOO_MANY_WRONG);
-          },
-        );
+      async ({ body }) => {
+        const { token, session } = await verifyOtp(deps, { challengeId: body.challenge_id, code: body.code });
         return {
           access_token: token,
           token_type: 'Bearer' as const,

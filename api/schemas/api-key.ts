@@ -128,7 +128,7 @@ export const ApiKeyRevokedResponse = z
   })
   .meta({ id: 'ApiKeyRevokedResponse' });
 
-export const RevokeApiKeyQuery = z.object({
+export const RevokeApiKeyQuery = z.strictObject({
   descendants: queryFlag('Whether the valid keys that it made are revoked too.'),
 });
 

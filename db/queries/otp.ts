@@ -4,7 +4,6 @@
  */
 import { and, count, eq, gt, inArray, isNull, lt, lte, max, min, sql } from 'drizzle-orm';
 import { OTP_LIMITS, type OtpChallenge } from '../../domain/otp.ts';
-import type { Counted } from '../../domain/rate-limit.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { otpChallenges } from '../schema/otp.ts';
 import { countRequests, LONG_COUNT_PREFIX } from './rate-limit.ts';
@@ -59,14 +58,12 @@ const ofContact = (contactHash: Buffer): string => `${LONG_COUNT_PREFIX}wrong:${
  * Counts a try as wrong, before its code is compared. `releaseWrong` takes the count of a right code back.
  *
  * @param overallSeconds the window of the count of all contacts
- * @returns the count of all contacts
  */
-export async function countWrong(db: Queryable, contactHash: Buffer, overallSeconds: number): Promise<Counted> {
-  const [overall] = await countRequests(db, [
+export async function countWrong(db: Queryable, contactHash: Buffer, overallSeconds: number): Promise<void> {
+  await countRequests(db, [
     { caller: OVERALL, windowSeconds: overallSeconds, cost: 1 },
     { caller: ofContact(contactHash), windowSeconds: OTP_LIMITS.wrongWindowSeconds, cost: 1 },
   ]);
-  return overall ?? { used: 0, resetSeconds: overallSeconds };
 }
 
 export async function releaseWrong(db: Queryable, contactHash: Buffer): Promise<void> {

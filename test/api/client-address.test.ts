@@ -3,27 +3,40 @@
  * tests attack as a stranger does: with headers, with many addresses, with keys that do not exist.
  */
 import { randomUUID } from 'node:crypto';
+import { Writable } from 'node:stream';
 import { describe, expect } from 'vitest';
 import { generateSessionToken } from '../../api/http/session-token.ts';
 import { parseBlock } from '../../domain/network-address.ts';
 import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { generateApiKey } from '../../process/api-key.ts';
-import { withApi } from '../support/fixture.ts';
+import { createLogger } from '../../process/logger.ts';
+import { FILE, withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 
 const QUOTA = 30;
 const blocks = (...texts: string[]) => texts.flatMap((text) => parseBlock(text) ?? []);
 
+const logged: string[] = [];
+const sink = new Writable({
+  write: (chunk: Buffer, _encoding, done) => {
+    logged.push(chunk.toString());
+    done();
+  },
+});
+
 const test = withApi({
+  logger: createLogger({ level: 'warn', name: 'api' }, sink),
   config: {
     rateLimitPerMinute: QUOTA,
     trustedProxies: blocks('10.0.0.0/8', '2001:db8:ffff::/48', '::ffff:172.16.0.0/108'),
   },
-}).extend('visit', ({ api }) => async (remoteAddress: string, forwarded?: string | string[]) => {
-  const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded };
-  const answer = await api.app.inject({ method: 'GET', url: '/v2/capabilities', remoteAddress, headers });
-  return Number(/r=(\d+)/.exec(String(answer.headers['ratelimit']))?.[1]);
-});
+})
+  .extend('warnings', FILE, logged)
+  .extend('visit', ({ api }) => async (remoteAddress: string, forwarded?: string | string[]) => {
+    const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded };
+    const answer = await api.app.inject({ method: 'GET', url: '/v2/capabilities', remoteAddress, headers });
+    return Number(/r=(\d+)/.exec(String(answer.headers['ratelimit']))?.[1]);
+  });
 
 /** Counts as two requests of one caller: the second has less left than the first. */
 const sameCaller = async (first: Promise<number>, second: () => Promise<number>) => {
@@ -56,9 +69,17 @@ describe('the client behind proxies', MINUTE_ENDS, () => {
     await sameCaller(visit('203.0.113.2'), () => visit('::ffff:203.0.113.2', '198.51.100.21'));
   });
 
-  test('is the last known proxy when an entry is no address', async ({ visit }) => {
-    await sameCaller(visit('10.0.0.30', 'unknown'), () => visit('10.0.0.30', '198.51.100.30, 1.2.3.4:80'));
+  test('is the last known proxy when an entry is no address, which is logged once', async ({ visit, warnings }) => {
+    await sameCaller(visit('10.0.0.30', 'unknown'), () => visit('10.0.0.30', '198.51.100.30, 1.2.3.4:x'));
     await sameCaller(visit('10.0.0.31', ''), () => visit('10.0.0.31', '10.0.0.31'));
+    expect(warnings.filter((line) => line.includes('is no address'))).toHaveLength(1);
+  });
+
+  test('is the address of an entry with a port', async ({ visit }) => {
+    expect(await visit('10.0.0.32', '198.51.100.32:4711')).toBe(QUOTA - 1);
+    expect(await visit('10.0.0.32', '198.51.100.33:4711')).toBe(QUOTA - 1);
+    await sameCaller(visit('10.0.0.32', '198.51.100.34:1, 10.0.0.33:2'), () => visit('10.0.0.32', '198.51.100.34'));
+    await sameCaller(visit('10.0.0.32', '[2001:db8:1:a::1]:4711'), () => visit('10.0.0.32', '[2001:db8:1:a::2]'));
   });
 
   test('is the /64 of an IPv6 address, and the IPv4 address of a mapped one', async ({ visit }) => {
@@ -122,19 +143,12 @@ describe('failed authentications', () => {
     },
   );
 
-  test('403 counts too, and the count ends with its minute', async ({ api, clock }) => {
-    const reader = await api.createCaller('read');
-    const attempt = () =>
-      api.app.inject({
-        method: 'POST',
-        url: '/v1/wallets',
-        remoteAddress: '203.0.113.70',
-        headers: { 'x-api-key': reader.apiKey },
-      });
-    for (let n = 0; n < FAILURES; n += 1) expect((await attempt()).statusCode).toBe(403);
+  test('end with their minute', async ({ api, clock }) => {
+    const attempt = () => api.app.inject({ method: 'GET', url: '/v1/recipients', remoteAddress: '203.0.113.70' });
+    for (let n = 0; n < FAILURES; n += 1) await attempt();
     expect((await attempt()).statusCode).toBe(429);
     clock.advance(61_000);
-    expect((await attempt()).statusCode).toBe(403);
+    expect((await attempt()).statusCode).toBe(401);
   });
 });
 

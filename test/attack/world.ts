@@ -79,7 +79,7 @@ const digest = (secret: string, signed: string | Buffer): string =>
   createHmac('sha256', secret).update(signed).digest('hex');
 
 /** How each provider signs (contract §9). */
-const SIGNATURES: Readonly<Record<string, (bytes: Buffer) => Record<string, string>>> = {
+export const SIGNATURES: Readonly<Record<string, (bytes: Buffer) => Record<string, string>>> = {
   'POST /v2/webhooks/cardproc': (bytes) => {
     const time = Math.floor(Date.now() / 1_000);
     const signature = digest(TEST_SECRETS.cardproc, Buffer.concat([Buffer.from(`${time}.`), bytes]));

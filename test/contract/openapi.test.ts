@@ -553,8 +553,7 @@ describe('a client made from the document', () => {
   });
 
   test('reads of 429 only where it is sent', () => {
-    const isCounted = ({ operation }: Named) =>
-      operation?.access.auth !== 'signature' && operation?.access.uncounted !== true;
+    const isCounted = ({ operation }: Named) => operation?.access.uncounted !== true;
     const isSent = ({ described }: Named) =>
       Object.entries(described.responses).some(
         ([status, { description }]) => status === '429' || description.includes('429 `rate_limited`'),

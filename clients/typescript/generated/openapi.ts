@@ -4426,29 +4426,6 @@ export interface components {
             };
         };
         /**
-         * @description What every operation of this kind can answer:
-         *
-         *     408 `request_timeout`: The request did not arrive completely in time.
-         *
-         *     413 `payload_too_large`: The request body is larger than this operation accepts.
-         *
-         *     415 `unsupported_media_type`: Send the body as application/json.
-         *
-         *     500 `internal_error`: Something failed on our side. Quote the request id when you report it.
-         *
-         *     503 `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.
-         */
-        ProviderFault: {
-            headers: {
-                "Retry-After": components["headers"]["Retry-After"];
-                "X-Request-ID": components["headers"]["X-Request-ID"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /**
          * @description `provider_not_configured`: The provider behind this operation has no credentials in this environment. Nothing was stored.
          *
          *     `temporarily_unavailable`: The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.
@@ -4885,7 +4862,7 @@ export interface operations {
             409: components["responses"]["ProviderEventConflict"];
             422: components["responses"]["Invalid"];
             503: components["responses"]["LaunchGatesClosed"];
-            default: components["responses"]["ProviderFault"];
+            default: components["responses"]["CommandFault"];
         };
     };
     receiveBankledgerEvent: {
@@ -4914,7 +4891,7 @@ export interface operations {
             401: components["responses"]["SignatureInvalid"];
             409: components["responses"]["ProviderEventConflict"];
             422: components["responses"]["Invalid"];
-            default: components["responses"]["ProviderFault"];
+            default: components["responses"]["CommandFault"];
         };
     };
     receiveIdverifyEvent: {
@@ -4945,7 +4922,7 @@ export interface operations {
             401: components["responses"]["SignatureInvalid"];
             409: components["responses"]["ProviderEventConflict"];
             422: components["responses"]["Invalid"];
-            default: components["responses"]["ProviderFault"];
+            default: components["responses"]["CommandFault"];
         };
     };
     createLinkToken: {

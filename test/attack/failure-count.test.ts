@@ -1,0 +1,134 @@
+/**
+ * Whose failures count against whom (contract §2, §12). An address that fails too often is refused before the database
+ * is asked, and a valid caller is never refused for what others did wrong.
+ */
+import { describe, expect } from 'vitest';
+import { generateSessionToken } from '../../api/http/session-token.ts';
+import { parseBlock } from '../../domain/network-address.ts';
+import { budgetsOf } from '../../domain/rate-limit.ts';
+import { generateApiKey } from '../../process/api-key.ts';
+import { newEmail, otherThan } from '../support/consumer.ts';
+import { withApi } from '../support/fixture.ts';
+import { type Json, jsonOf } from '../support/partner.ts';
+import { SIGNATURES } from './world.ts';
+
+const QUOTA = 120;
+const FAILURES = budgetsOf(QUOTA).failure.quota;
+const PROXY = '10.0.0.1';
+
+const test = withApi({
+  config: { rateLimitPerMinute: QUOTA, trustedProxies: [parseBlock(PROXY) ?? expect.unreachable()] },
+}).extend('send', ({ api }) => async (remoteAddress: string, request: Partial<Sent>) => {
+  const answer = await api.app.inject({ method: 'GET', url: '/v1/recipients', remoteAddress, ...request });
+  return answer.statusCode;
+});
+type Sent = {
+  readonly method: 'GET' | 'POST';
+  readonly url: string;
+  readonly headers: Record<string, string>;
+  readonly payload: object | string;
+};
+
+const times = async (count: number, send: () => Promise<number>): Promise<Set<number>> => {
+  const statuses = new Set<number>();
+  for (let n = 0; n < count; n += 1) statuses.add(await send());
+  return statuses;
+};
+const unknownKey = () => ({ headers: { 'x-api-key': generateApiKey('local-sandbox') } });
+const unknownSession = () => ({ url: '/consumer/me', headers: { authorization: `Bearer ${generateSessionToken()}` } });
+
+describe('a valid credential', () => {
+  test.for([
+    ['unknown keys', unknownKey, '203.0.113.1'],
+    ['no key', () => ({}), '203.0.113.2'],
+    ['unknown sessions', unknownSession, '203.0.113.3'],
+  ] as const)(
+    'is accepted beside a caller of the same address with %s',
+    async ([_case, bad, address], { api, send }) => {
+      const good = { headers: { 'x-api-key': (await api.createCaller('read')).apiKey } };
+      expect(await send(address, good)).toBe(200);
+      expect(await times(FAILURES, () => send(address, bad()))).toEqual(new Set([401]));
+      expect(await send(address, bad())).toBe(429);
+      expect(await send(address, good)).toBe(200);
+      // A thief of the key at this address does not profit from what its owner did at another one.
+      expect(await send(address, { headers: { 'x-api-key': (await api.createCaller('read')).apiKey } })).toBe(429);
+    },
+  );
+
+  test('is accepted as a session too', async ({ api, send }) => {
+    const address = '203.0.113.4';
+    const asked = jsonOf(await api.call(null, 'POST', '/consumer/auth/request-otp', { email: newEmail() }));
+    const given = { challenge_id: asked.challenge_id, code: asked.sandbox_code };
+    const { access_token: token } = jsonOf(await api.call(null, 'POST', '/consumer/auth/verify-otp', given));
+    const good = { url: '/consumer/me', headers: { authorization: `Bearer ${token}` } };
+    expect(await send(address, good)).toBe(200);
+    await times(FAILURES, () => send(address, unknownKey()));
+    expect([await send(address, unknownSession()), await send(address, good)]).toEqual([429, 200]);
+  });
+
+  test('is not refused for 403s of its own organization', async ({ api, send }) => {
+    const reader = await api.createCaller('read');
+    const writer = await api.createKey(reader.orgId, 'full');
+    const attempt = () =>
+      send('203.0.113.5', { method: 'POST', url: '/v1/wallets', headers: { 'x-api-key': reader.apiKey } });
+    expect(await times(3 * FAILURES, attempt)).toEqual(new Set([403]));
+    expect(await send('203.0.113.5', { headers: { 'x-api-key': writer.apiKey } })).toBe(200);
+  });
+
+  test('is asked of the database once it was revoked', async ({ api, send }) => {
+    const key = await api.createCaller('read');
+    const good = { headers: { 'x-api-key': key.apiKey } };
+    expect(await send('203.0.113.6', good)).toBe(200);
+    await api.connection.pool.query(`UPDATE api_keys SET status = 'revoked' WHERE key_id = $1`, [key.keyId]);
+    await times(FAILURES - 1, () => send('203.0.113.6', unknownKey()));
+    expect([await send('203.0.113.6', good), await send('203.0.113.6', good)]).toEqual([401, 429]);
+  });
+});
+
+describe('a bad signature of a provider', () => {
+  test.for([
+    ['cardproc', '203.0.113.20', '203.0.113.21'],
+    ['bankledger', '203.0.113.22', '203.0.113.23'],
+    ['idverify', '203.0.113.24', '203.0.113.25'],
+  ] as const)('counts for %s, by its address alone', async ([name, bad, good], { api, send }) => {
+    const url = `/v2/webhooks/${name}`;
+    const payload = '{"id":"evt_1","type":"unknown","event":"unknown","correlationId":"evt_1"}';
+    const signed = SIGNATURES[`POST ${url}`]?.(Buffer.from(payload)) ?? {};
+    const post = (address: string, body: string) =>
+      send(address, {
+        method: 'POST',
+        url,
+        payload: body,
+        headers: { 'content-type': 'application/json', ...signed },
+      });
+    expect(await times(FAILURES, () => post(bad, '{}'))).toEqual(new Set([401]));
+    expect(await post(bad, '{}')).toBe(429);
+    expect(await post(good, payload)).not.toBe(429);
+    // Keys and providers count for themselves.
+    expect(await send(bad, { headers: { 'x-api-key': (await api.createCaller('read')).apiKey } })).toBe(200);
+    await times(FAILURES + 1, () => send(good, unknownKey()));
+    expect(await post(good, payload)).not.toBe(429);
+  });
+});
+
+describe('a right one-time code', () => {
+  test.for([
+    ['from everywhere', (n: number) => `10.${n}.7.7`],
+    ['from its own address', () => '203.0.113.9'],
+  ] as const)('signs in beside any number of wrong codes %s', async ([_case, addressOf], { api }) => {
+    const post = (remoteAddress: string, url: string, payload: object) =>
+      api.app.inject({ method: 'POST', url, remoteAddress, payload });
+    const ask = async (address: string) =>
+      jsonOf(await post(address, '/consumer/auth/request-otp', { email: newEmail() }));
+    const verify = async (address: string, { challenge_id, sandbox_code }: Json, change = (code: string) => code) =>
+      (await post(address, '/consumer/auth/verify-otp', { challenge_id, code: change(sandbox_code) })).statusCode;
+    const own = '203.0.113.9';
+    await api.connection.pool.query('DELETE FROM rate_limits');
+    const victim = await ask(own);
+    for (let n = 0; n < 4 * budgetsOf(QUOTA)['wrong-codes'].quota; n += 1)
+      expect(await verify(addressOf(n), await ask(`10.${n}.7.7`), otherThan)).toBe(401);
+    expect(await verify(own, victim)).toBe(200);
+    // A new code has one try, and signs in with it.
+    expect(await verify(own, await ask(own))).toBe(200);
+  });
+});
