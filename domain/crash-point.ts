@@ -58,7 +58,7 @@ export const TRANSACTIONS = [
   'webhook.create',
   'webhook.change',
   'webhook.delete',
-  'webhook.ping',
+  'webhook.test',
   'webhook.replay',
   'webhook.rotate_secret',
 ] as const;

@@ -63,6 +63,8 @@ export type EventEnvelope = {
   readonly schema_version: typeof EVENT_SCHEMA_VERSION;
   /** Counts this object's events from 1. */
   readonly sequence: number;
+  /** Only where a test of a subscription was asked for: nothing has happened. */
+  readonly test?: true;
   /** The object as a read would have answered at the change, without `timeline` and personal data. */
   readonly data: Readonly<Record<string, unknown>>;
 };

@@ -6,12 +6,14 @@ import {
   changeWebhook,
   createWebhook,
   deleteWebhook,
-  pingWebhook,
   rotateWebhookSecret,
+  sendTestEvent,
 } from '../../db/commands/webhook.ts';
 import { getWebhook, listWebhooks } from '../../db/queries/webhook.ts';
 import { ValidationError } from '../../domain/error.ts';
+import { eventExample } from '../../domain/resource/event-example.ts';
 import { deliveryResource, webhookResource } from '../../domain/resource/webhook.ts';
+import { environmentName } from '../../domain/runtime.ts';
 import { EARLIER_SECRETS_MAX, NO_ATTEMPTS } from '../../domain/webhook.ts';
 import { admitsAddress, isLoopbackHost, targetFault, targetHost } from '../../domain/webhook-target.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -22,6 +24,7 @@ import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import { PageQuery } from '../schemas/page.ts';
 import {
   CreateWebhookRequest,
+  TestWebhookRequest,
   UpdateWebhookRequest,
   WebhookCreatedResponse,
   WebhookPath,
@@ -188,18 +191,22 @@ const subscriptionActionRoutes =
         config: { access: MANAGE },
         schema: {
           tags: TAGS,
-          operationId: 'sendWebhookPing',
-          summary: 'Send a webhook.ping',
+          operationId: 'sendTestEvent',
+          summary: 'Send a test event',
           description:
-            'Only to this subscription, with any event types, and even if it is disabled. So an endpoint can be ' +
-            'tested before it is enabled.',
+            'Marked `test: true`, and sent only to this subscription, with any event types, and even if it is disabled. ' +
+            'So an endpoint can be tested before it is enabled. The list of events shows it too.',
           params: WebhookPath,
+          body: TestWebhookRequest,
           response: { 202: WebhookDeliveryResponse },
         },
       },
       async (request, reply) => {
         const { orgId } = principalOf(request);
-        const delivery = await pingWebhook(deps, orgId, request.params.webhook_id, request.id);
+        const type = request.body?.event_type ?? 'webhook.ping';
+        const owner = { orgId, environment: environmentName(deps.runtime), now: deps.now() };
+        const test = type === 'webhook.ping' ? { type } : { type, data: eventExample(type, owner) };
+        const delivery = await sendTestEvent(deps, orgId, request.params.webhook_id, test, request.id);
         return reply.code(202).send(deliveryResource(delivery, NO_ATTEMPTS));
       },
     );

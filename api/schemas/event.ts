@@ -60,12 +60,19 @@ const envelope = {
   timestamp: timestamp('When it happened.'),
   schema_version: constant(EVENT_SCHEMA_VERSION, 'The version of this form.'),
   sequence: z.int().min(1).meta({ description: "Counts the object's events from 1.", example: 6 }),
+  test: constant(
+    true,
+    'Only in a test of a subscription: nothing has happened, `data` is an example, and `sequence` counts the events of ' +
+      'the subscription.',
+  ).optional(),
 };
 export const EventEnvelope = z.object(envelope).meta({ id: 'EventEnvelope', description: 'What every event has.' });
 
 /** Data of events alone has a description of its own. */
 const dataOf = ({ data }: About) =>
-  data.description === undefined ? data.meta({ description: 'The object as it was right after the change.' }) : data;
+  data.description === undefined
+    ? data.meta({ description: 'The object as a read would have answered at this change.' })
+    : data;
 
 const eventOf = (type: EventTypeName) =>
   z

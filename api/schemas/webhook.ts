@@ -9,6 +9,7 @@ import {
   createdAt,
   id,
   list,
+  nullAsAbsent,
   objectId,
   openEnum,
   outputText,
@@ -17,6 +18,7 @@ import {
   timestamp,
   updatedAt,
 } from './common.ts';
+import { EventType } from './event-type.ts';
 
 const EXAMPLE_URL = 'https://hooks.partner.example/settlements';
 const EXAMPLE_DESCRIPTION = 'Ledger of the payouts team';
@@ -84,6 +86,18 @@ export function webhookChange(body: z.output<typeof UpdateWebhookRequest>): Webh
     ...(body.status === undefined ? {} : { status: body.status }),
   };
 }
+
+/** Empty for `webhook.ping`. */
+export const TestWebhookRequest = nullAsAbsent(
+  z
+    .strictObject({
+      event_type: nullAsAbsent(EventType).meta({
+        description: 'An example of this type is sent. By default `webhook.ping`, which shows the subscription.',
+        example: 'settlement.settled',
+      }),
+    })
+    .meta({ id: 'TestWebhookRequest' }),
+);
 
 const webhook = {
   webhook_id: objectId('The id of the subscription.'),

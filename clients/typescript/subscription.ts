@@ -25,9 +25,19 @@ export const subscriptionGroups = (send: Send, request: Request) => ({
     /** Each earlier secret signs for 24 hours from its own rotation. It is not repeated by itself: each call makes another secret. */
     rotateSecret: async (webhookId: string, options: CallOptions = {}) =>
       (await request('POST', '/v1/webhooks/{webhook_id}/rotate-secret', { path: at(webhookId), ...options })).data,
-    /** Sends the event `webhook.ping`. */
-    ping: async (webhookId: string, options: CallOptions = {}) =>
-      (await request('POST', '/v1/webhooks/{webhook_id}/test', { path: at(webhookId), ...options })).data,
+    /** Sends `webhook.ping`, or an example of `event_type`, to this subscription alone. The event has `test: true`. */
+    sendTestEvent: async (
+      webhookId: string,
+      fields?: BodyOf<'POST', '/v1/webhooks/{webhook_id}/test'>,
+      options: CallOptions = {},
+    ) =>
+      (
+        await request('POST', '/v1/webhooks/{webhook_id}/test', {
+          path: at(webhookId),
+          ...(fields && { body: fields }),
+          ...options,
+        })
+      ).data,
     deliveries: (webhookId: string, query?: QueryOf<'/v1/webhooks/{webhook_id}/deliveries'>, options?: CallOptions) =>
       listAt(send, '/v1/webhooks/{webhook_id}/deliveries', query, { values: at(webhookId), ...options }),
     redeliver: (webhookId: string, deliveryId: string, options?: CallOptions & KeyOptions) =>

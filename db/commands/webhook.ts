@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { DomainError } from '../../domain/error.ts';
+import type { ExampleType } from '../../domain/resource/event-example.ts';
 import { webhookResource } from '../../domain/resource/webhook.ts';
 import {
   type Delivery,
@@ -12,7 +13,6 @@ import {
   SUBSCRIPTIONS_MAX,
   type Webhook,
 } from '../../domain/webhook.ts';
-import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { recordEvent } from '../queries/event.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
@@ -133,26 +133,36 @@ const secretLimitReached = (): DomainError =>
     `${EARLIER_SECRETS_MAX} earlier secrets of this subscription still sign. Each ends 24 hours after its rotation.`,
   );
 
+/** What a test sends: `webhook.ping`, which shows the subscription, or an example of another type. */
+export type TestEvent =
+  | { readonly type: 'webhook.ping' }
+  | { readonly type: ExampleType; readonly data: Readonly<Record<string, unknown>> };
+
 /**
- * Sends a `webhook.ping` to this subscription alone, even while it is disabled.
+ * Sends a test event to this subscription alone, whichever types it is subscribed to, and even while it is disabled.
  *
  * @returns its delivery
  * @throws DomainError `not_found`
  */
-export async function pingWebhook(deps: Deps, orgId: string, webhookId: string, requestId: string): Promise<Delivery> {
-  return await commit(deps, 'webhook.ping', async (tx) => {
+export async function sendTestEvent(
+  deps: Deps,
+  orgId: string,
+  webhookId: string,
+  test: TestEvent,
+  requestId: string,
+): Promise<Delivery> {
+  return await commit(deps, 'webhook.test', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
-    const eventId = await recordPing(tx, webhook, { at: deps.now(), requestId });
+    const eventId = await recordEvent(tx, {
+      orgId,
+      objectType: 'webhook',
+      objectId: webhookId,
+      type: test.type,
+      data: test.type === 'webhook.ping' ? webhookResource(webhook) : test.data,
+      test: true,
+      at: deps.now(),
+      requestId,
+    });
     return await getDeliveryOfEvent(tx, webhookId, eventId);
   });
 }
-
-const recordPing = (tx: Tx, webhook: Webhook, stamp: { readonly at: Date; readonly requestId: string }) =>
-  recordEvent(tx, {
-    orgId: webhook.orgId,
-    objectType: 'webhook',
-    objectId: webhook.webhookId,
-    type: 'webhook.ping',
-    data: webhookResource(webhook),
-    ...stamp,
-  });

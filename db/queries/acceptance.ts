@@ -108,7 +108,7 @@ const acceptanceStatement = statement<readonly Parameter[], { readonly key: stri
      SELECT settlement_id, version, status, created_at FROM accepted
    ), event AS (
      INSERT INTO events (${columnNames(EVENT)}) SELECT ${columnParameters(EVENT, EVENT_OFFSET)} FROM bound
-     RETURNING event_id, org_id, type, object_id, ${REQUEST_ID} AS request_id, ${TRACEPARENT} AS traceparent
+     RETURNING event_id, org_id, type, object_type, object_id, ${REQUEST_ID} AS request_id, ${TRACEPARENT} AS traceparent
    ), message AS (
      INSERT INTO outbox (${columnNames(MESSAGE)}) SELECT ${columnParameters(MESSAGE, MESSAGE_OFFSET)} FROM bound
    ), ${fanOutText('event')}

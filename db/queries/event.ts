@@ -21,6 +21,8 @@ export type NewEvent = Stamp & {
   readonly type: EventType;
   /** The object as a read would have answered at this change, without `timeline` and personal data. */
   readonly data: Readonly<Record<string, unknown>>;
+  /** A test of a subscription: it is about the subscription, whatever its type. */
+  readonly test?: true;
 };
 
 /** The objects whose rows count their events here. A settlement's are counted by its own statements. */
@@ -80,6 +82,7 @@ export function numberedEvent(event: NewEvent, sequence: number): NumberedEvent 
     timestamp: event.at.toISOString(),
     schema_version: EVENT_SCHEMA_VERSION,
     sequence,
+    ...(event.test && { test: event.test }),
     data: event.data,
   };
   return { ...event, eventId, sequence, body: Buffer.from(JSON.stringify(envelope)) };
@@ -95,21 +98,21 @@ async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<st
 /**
  * The common table expressions that fan events out: a delivery for each subscription to an event's type, and a row of
  * the outbox that wakes each subscription without a run. Append them to the expression that inserts the events, in the
- * same statement. The delivery of a disabled subscription is `skipped` and can be redelivered. A ping has one delivery:
+ * same statement. The delivery of a disabled subscription is `skipped` and can be redelivered. A test has one delivery:
  * to the subscription that it is about.
  *
  * The shared lock is the writer's part of the handshake (db/queries/webhook-run.ts): it reads `running` after it has
  * waited, and a run that clears it waits for the writer's commit.
  *
- * @param source the name of an expression with the columns event_id, org_id, type, object_id, request_id and
- *   traceparent (text or null), a row for each event
+ * @param source the name of an expression with the columns event_id, org_id, type, object_type, object_id, request_id
+ *   and traceparent (text or null), a row for each event
  */
 export const fanOutText = (source: string): string => `
   wanted AS (
     SELECT e.event_id, e.org_id, e.type, e.request_id, e.traceparent, w.webhook_id, w.endings, r.running,
-      e.type = 'webhook.ping' AS requested, e.type = 'webhook.ping' OR w.status = 'enabled' AS pending
+      e.object_type = 'webhook' AS requested, e.object_type = 'webhook' OR w.status = 'enabled' AS pending
     FROM ${source} e JOIN webhooks w ON w.org_id = e.org_id AND w.deleted_at IS NULL
-      AND CASE WHEN e.type = 'webhook.ping' THEN w.webhook_id = e.object_id
+      AND CASE WHEN e.object_type = 'webhook' THEN w.webhook_id = e.object_id
         ELSE w.event_types && ARRAY[e.type, '${ALL_EVENTS}'] END
       JOIN webhook_runs r ON r.webhook_id = w.webhook_id
     FOR SHARE OF r
@@ -145,7 +148,7 @@ const insertEventStatement = statement<
   `WITH event AS (
     INSERT INTO events (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-    RETURNING event_id, org_id, type, object_id, $9::text AS request_id, $10::text AS traceparent
+    RETURNING event_id, org_id, type, object_type, object_id, $9::text AS request_id, $10::text AS traceparent
   ), ${fanOutText('event')}
   SELECT`,
 );

@@ -69,7 +69,7 @@ const writeStatement = statement<[change: string], { readonly changed: boolean }
     SELECT event_id, $1::jsonb ->> 'org_id', type, object_type, object_id, sequence, convert_to(body, 'UTF8'), at
     FROM changed, jsonb_to_recordset($1::jsonb -> 'events') AS event (event_id text, type text, object_type text,
       object_id text, sequence integer, body text, at timestamptz)
-    RETURNING event_id, org_id, type, object_id, $1::jsonb ->> 'request_id' AS request_id,
+    RETURNING event_id, org_id, type, object_type, object_id, $1::jsonb ->> 'request_id' AS request_id,
       $1::jsonb ->> 'traceparent' AS traceparent
   ), ${fanOutText('event')}
   SELECT EXISTS (SELECT FROM changed) AS changed`,

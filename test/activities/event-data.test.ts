@@ -20,7 +20,10 @@ type World = { readonly api: TestApi; readonly partner: Caller; readonly steps: 
 /** The events of an object, oldest first. Each is as the OpenAPI document says, to the field. */
 async function eventsOf({ api, partner }: Pick<World, 'api' | 'partner'>, objectId: string): Promise<Json[]> {
   const events: Json[] = jsonOf(await api.call(partner, 'GET', `/v1/events?object_id=${objectId}&limit=100`));
-  for (const event of events) expect(WebhookEvent.parse(event)).toEqual(event);
+  for (const event of events) {
+    expect(WebhookEvent.parse(event)).toEqual(event);
+    expect(event.test).toBe(event.type === 'webhook.ping' ? true : undefined);
+  }
   return events.toSorted((a, b) => a.sequence - b.sequence);
 }
 

@@ -1,11 +1,14 @@
 /** Subscriptions over HTTP (contract §11): refusals first, then answers and stored rows. */
 import { describe, expect } from 'vitest';
+import { WebhookEvent } from '../../api/schemas/event.ts';
 import { createWebhook } from '../../db/commands/webhook.ts';
+import { EVENT_TYPES } from '../../domain/event.ts';
+import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { dumpTables, raceBehind } from '../support/database.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
-import { expectRefused, faultsOf } from '../support/refusal.ts';
+import { expectRefused, expectUnchanged, faultsOf } from '../support/refusal.ts';
 
 const names: Record<string, readonly string[]> = {
   'hooks.partner.example': ['93.184.216.34', '2606:4700::1111'],
@@ -247,6 +250,48 @@ describe('deliveries of a subscription', () => {
       [owner.orgId],
     );
     expect(rows).toEqual([{ count: 1 }]);
+  });
+
+  test('202 for an example of each type: sent to this subscription alone, in the form of its type, as a test', async ({
+    api,
+  }) => {
+    const owner = await api.createCaller();
+    const { webhook_id } = await create(api, owner, { event_types: ['webhook.ping'] });
+    await create(api, owner, { event_types: ['*'] });
+    for (const [index, type] of EVENT_TYPES.entries()) {
+      const answer = await api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/test`, { event_type: type });
+      expect([answer.statusCode, jsonOf(answer)]).toMatchObject([
+        202,
+        { webhook_id, event_type: type, status: 'pending' },
+      ]);
+      const event = jsonOf(await api.call(owner, 'GET', `/v1/events/${jsonOf(answer).event_id}`));
+      expect(WebhookEvent.parse(event)).toEqual(event);
+      expect(event).toMatchObject({ type, test: true, sequence: index + 1 });
+      if (type !== 'certificate.issued' && !type.startsWith('settlement.')) expect(event.data.org_id).toBe(owner.orgId);
+      const status = type.split('.')[1];
+      if (SETTLEMENT_STATUSES.some((known) => type === `settlement.${known}`)) {
+        expect(event.data.status).toBe(status);
+        expect(event.data.failure !== null).toBe(['rejected', 'expired', 'failed'].includes(event.data.status));
+        expect(event.data.certificate_id !== null).toBe(status === 'settled');
+      }
+    }
+    const { rows } = await api.connection.pool.query(
+      `SELECT DISTINCT d.webhook_id, e.object_type, e.object_id FROM webhook_deliveries d JOIN events e USING (event_id)
+      WHERE e.org_id = $1`,
+      [owner.orgId],
+    );
+    expect(rows).toEqual([{ webhook_id, object_type: 'webhook', object_id: webhook_id }]);
+  });
+
+  test('422 on event_type for an unknown type, and nothing is written', async ({ api, partner }) => {
+    const { webhook_id } = await create(api, partner);
+    await expectUnchanged(api.connection.pool, async () => {
+      for (const event_type of ['settlement.paid', '*', '', 1]) {
+        const answer = await api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/test`, { event_type });
+        expect(answer.statusCode).toBe(422);
+        expect(jsonOf(answer).detail).toMatchObject([{ loc: ['body', 'event_type'], type: 'enum' }]);
+      }
+    });
   });
 
   test('200 in pages, filtered by status, newest first', async ({ api }) => {

@@ -228,5 +228,5 @@ test('the receiver of the examples verifies what the service sends, with one of 
     API: stack.baseUrl,
     API_KEY: apiKey,
   });
-  expect(stdout).toBe('webhook.ping, number 1');
+  expect(stdout).toBe('settlement.settled, number 1');
 });

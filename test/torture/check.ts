@@ -166,7 +166,7 @@ export const checkSubscribers = (databaseUrl: string, subscribers: readonly Subs
       const { rows } = await client.query<{ event_id: string; status: string | null }>(
         `SELECT e.event_id, d.status FROM events e
           LEFT JOIN webhook_deliveries d ON d.event_id = e.event_id AND d.webhook_id = $2
-          WHERE e.org_id = $1 AND (e.type <> 'webhook.ping' OR e.object_id = $2)
+          WHERE e.org_id = $1 AND (e.object_type <> 'webhook' OR e.object_id = $2)
             AND e.created_at >= (SELECT created_at FROM webhooks WHERE webhook_id = $2)`,
         [tenant.orgId, webhookId],
       );

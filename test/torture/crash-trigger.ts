@@ -139,7 +139,7 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
   'webhook.create': onApi(createWebhook),
   'webhook.change': onApi(disableWebhook),
   'webhook.delete': onApi(deleteWebhook),
-  'webhook.ping': onApi(ping),
+  'webhook.test': onApi(ping),
   'webhook.replay': onApi(replay),
   'webhook.rotate_secret': onApi(rotateSecret),
   'dispatch.settlement': onApi(settleByCard),

@@ -512,10 +512,10 @@ export interface paths {
             query?: never;
         };
         /**
-         * Send a webhook.ping
-         * @description Only to this subscription, with any event types, and even if it is disabled. So an endpoint can be tested before it is enabled.
+         * Send a test event
+         * @description Marked `test: true`, and sent only to this subscription, with any event types, and even if it is disabled. So an endpoint can be tested before it is enabled. The list of events shows it too.
          */
-        post: operations["sendWebhookPing"];
+        post: operations["sendTestEvent"];
     };
     "/v1/webhooks/{webhook_id}/deliveries": {
         parameters: {
@@ -824,7 +824,7 @@ export interface components {
              * @constant
              */
             type: "api_key.created";
-            /** @description The object as it was right after the change. */
+            /** @description The object as a read would have answered at this change. */
             data: components["schemas"]["ApiKeyResponse"];
         } & {
             /**
@@ -921,7 +921,7 @@ export interface components {
              * @constant
              */
             type: "api_key.revoked";
-            /** @description The object as it was right after the change. */
+            /** @description The object as a read would have answered at this change. */
             data: components["schemas"]["ApiKeyResponse"];
         } & {
             /**
@@ -1016,7 +1016,7 @@ export interface components {
              * @constant
              */
             type: "api_key.rotated";
-            /** @description The object as it was right after the change. */
+            /** @description The object as a read would have answered at this change. */
             data: components["schemas"]["ApiKeyResponse"];
         } & {
             /**
@@ -2068,6 +2068,11 @@ export interface components {
              * @example 6
              */
             sequence: number;
+            /**
+             * @description Only in a test of a subscription: nothing has happened, `data` is an example, and `sequence` counts the events of the subscription.
+             * @constant
+             */
+            test?: true;
         };
         /**
          * @description What happened. May grow.
@@ -3715,6 +3720,13 @@ export interface components {
          * @enum {string}
          */
         TemporalStatus: "up" | "degraded";
+        TestWebhookRequest: {
+            /**
+             * @description An example of this type is sent. By default `webhook.ping`, which shows the subscription.
+             * @example settlement.settled
+             */
+            event_type?: components["schemas"]["EventType"] | null;
+        };
         /** @description A state that a settlement has reached. */
         TimelineEntry: {
             /** @description The state that was reached. */
@@ -4160,7 +4172,7 @@ export interface components {
              * @constant
              */
             type: "webhook.ping";
-            /** @description The object as it was right after the change. */
+            /** @description The object as a read would have answered at this change. */
             data: components["schemas"]["WebhookResponse"];
         } & {
             /**
@@ -6461,7 +6473,7 @@ export interface operations {
             default: components["responses"]["CommandFault"];
         };
     };
-    sendWebhookPing: {
+    sendTestEvent: {
         parameters: {
             query?: never;
             path: {
@@ -6469,7 +6481,11 @@ export interface operations {
                 webhook_id: string;
             };
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["TestWebhookRequest"];
+            };
+        };
         responses: {
             /** @description Accepted. The work continues. */
             202: {
@@ -6481,7 +6497,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["KeyRefused"];
-            403: components["responses"]["ScopeInsufficient"];
+            403: components["responses"]["KeyNotAllowed"];
             404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
             default: components["responses"]["CommandFault"];

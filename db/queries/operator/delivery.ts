@@ -44,13 +44,13 @@ export const listDeliveriesAbout = (db: Queryable, objectId: string) =>
     .orderBy(asc(events.sequence), asc(webhookDeliveries.deliveryId))
     .limit(ROWS_MAX);
 
-/** The latest deliveries of a subscription. */
+/** The latest deliveries of a subscription; those of one commit in the order of their events. */
 export const listDeliveriesTo = (db: Queryable, webhookId: string) =>
   db
     .select(deliveryColumns)
     .from(webhookDeliveries)
     .where(eq(webhookDeliveries.webhookId, webhookId))
-    .orderBy(desc(webhookDeliveries.createdAt), desc(webhookDeliveries.deliveryId))
+    .orderBy(desc(webhookDeliveries.createdAt), desc(webhookDeliveries.eventId), desc(webhookDeliveries.deliveryId))
     .limit(ROWS_MAX);
 
 export async function countDeliveriesTo(db: Queryable, webhookId: string) {

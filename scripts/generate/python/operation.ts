@@ -42,7 +42,7 @@ const PARTNER: Readonly<Record<string, Place>> = {
   updateWebhook: ['Webhooks', 'update'],
   deleteWebhook: ['Webhooks', 'delete'],
   rotateWebhookSecret: ['Webhooks', 'rotate_secret'],
-  sendWebhookPing: ['Webhooks', 'ping'],
+  sendTestEvent: ['Webhooks', 'send_test_event'],
   listWebhookDeliveries: ['Webhooks', 'deliveries'],
   redeliverWebhook: ['Webhooks', 'redeliver'],
   replayWebhook: ['Webhooks', 'replay'],

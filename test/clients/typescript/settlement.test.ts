@@ -268,7 +268,8 @@ describe('each group of methods', () => {
     const { webhook_id: id } = await client.webhooks.create({ ...fields, event_types: [...fields.event_types] });
     expect((await client.webhooks.update(id, { status: 'disabled' })).status).toBe('disabled');
     expect((await client.webhooks.get(id)).disabled_reason).toBe('requested');
-    const delivery = await client.webhooks.ping(id);
+    const delivery = await client.webhooks.sendTestEvent(id, { event_type: 'settlement.failed' });
+    expect(await client.events.get(delivery.event_id)).toMatchObject({ type: 'settlement.failed', test: true });
     expect((await client.webhooks.redeliver(id, delivery.delivery_id)).delivery_id).toBe(delivery.delivery_id);
     expect(await client.webhooks.deliveries(id, { status: 'pending' }).first(5)).toHaveLength(1);
     expect(

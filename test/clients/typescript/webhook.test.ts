@@ -132,7 +132,7 @@ test('the receiver of the examples verifies every delivery while the secret is r
     await until(verified, (received) => received >= count);
   };
   let stop = await startReceiver(port, [secret], lines);
-  await Promise.all(Array.from({ length: PINGS }, () => client.webhooks.ping(id)));
+  await Promise.all(Array.from({ length: PINGS }, () => client.webhooks.sendTestEvent(id)));
   await until(verified, (received) => received >= PINGS);
   // Both secrets sign: the receiver still has the old one, then both, then the new one alone.
   const rotated = await client.webhooks.rotateSecret(id);

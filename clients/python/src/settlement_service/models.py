@@ -337,6 +337,10 @@ class EventEnvelope(TypedDict):
     """The version of this form."""
     sequence: int
     """Counts the object's events from 1."""
+    test: NotRequired[Literal[True]]
+    """Only in a test of a subscription: nothing has happened, `data` is an example, and `sequence` counts the events
+    of the subscription.
+    """
 
 
 class ApiKeyCreatedEvent(EventEnvelope):
@@ -344,7 +348,7 @@ class ApiKeyCreatedEvent(EventEnvelope):
     type: Literal["api_key.created"]
     """What happened."""
     data: ApiKeyResponse
-    """The object as it was right after the change."""
+    """The object as a read would have answered at this change."""
 
 
 class ApiKeyResponse(TypedDict):
@@ -392,7 +396,7 @@ class ApiKeyRevokedEvent(EventEnvelope):
     type: Literal["api_key.revoked"]
     """What happened."""
     data: ApiKeyResponse
-    """The object as it was right after the change."""
+    """The object as a read would have answered at this change."""
 
 
 class ApiKeyRevokedResponse(TypedDict):
@@ -435,7 +439,7 @@ class ApiKeyRotatedEvent(EventEnvelope):
     type: Literal["api_key.rotated"]
     """What happened."""
     data: ApiKeyResponse
-    """The object as it was right after the change."""
+    """The object as a read would have answered at this change."""
 
 
 class ApiKeyRotatedResponse(ApiKeyCreatedResponse):
@@ -1869,6 +1873,11 @@ class StateConflictProblem(ProblemFields):
     """The state that forbids it."""
 
 
+class TestWebhookRequest(TypedDict):
+    event_type: NotRequired[EventType | None]
+    """An example of this type is sent. By default `webhook.ping`, which shows the subscription."""
+
+
 class TimelineEntry(TypedDict):
     """A state that a settlement has reached."""
     status: SettlementStatus
@@ -2096,7 +2105,7 @@ class WebhookPingEvent(EventEnvelope):
     type: Literal["webhook.ping"]
     """What happened."""
     data: WebhookResponse
-    """The object as it was right after the change."""
+    """The object as a read would have answered at this change."""
 
 
 class WebhookReplayResponse(TypedDict):

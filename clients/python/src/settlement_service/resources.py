@@ -1813,15 +1813,20 @@ class Webhooks(Resource):
         )
         return self._run(call)
 
-    def ping(self, webhook_id: str) -> models.WebhookDeliveryResponse:
-        """Send a webhook.ping.
+    def send_test_event(
+        self,
+        webhook_id: str,
+        **fields: Unpack[models.TestWebhookRequest],
+    ) -> models.WebhookDeliveryResponse:
+        """Send a test event.
 
-        Only to this subscription, with any event types, and even if it is disabled. So an endpoint can be tested
-        before it is enabled.
+        Marked `test: true`, and sent only to this subscription, with any event types, and even if it is disabled.
+        So an endpoint can be tested before it is enabled. The list of events shows it too.
         """
         call: Call[models.WebhookDeliveryResponse] = Call(
             "POST",
             path_of("/v1/webhooks/{webhook_id}/test", webhook_id=webhook_id),
+            body=encoded(fields),
         )
         return self._run(call)
 
@@ -1959,15 +1964,20 @@ class AsyncWebhooks(AsyncResource):
         )
         return await self._run(call)
 
-    async def ping(self, webhook_id: str) -> models.WebhookDeliveryResponse:
-        """Send a webhook.ping.
+    async def send_test_event(
+        self,
+        webhook_id: str,
+        **fields: Unpack[models.TestWebhookRequest],
+    ) -> models.WebhookDeliveryResponse:
+        """Send a test event.
 
-        Only to this subscription, with any event types, and even if it is disabled. So an endpoint can be tested
-        before it is enabled.
+        Marked `test: true`, and sent only to this subscription, with any event types, and even if it is disabled.
+        So an endpoint can be tested before it is enabled. The list of events shows it too.
         """
         call: Call[models.WebhookDeliveryResponse] = Call(
             "POST",
             path_of("/v1/webhooks/{webhook_id}/test", webhook_id=webhook_id),
+            body=encoded(fields),
         )
         return await self._run(call)
 

@@ -39,7 +39,7 @@ def main(program: str, port: int) -> None:
             command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as receiver:
             until_listening(port)
-            client.webhooks.ping(webhook["webhook_id"])
+            client.webhooks.send_test_event(webhook["webhook_id"], event_type="settlement.settled")
             assert receiver.stdout is not None
             print(receiver.stdout.readline().strip())
             receiver.kill()

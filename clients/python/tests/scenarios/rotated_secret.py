@@ -58,7 +58,7 @@ async def main(base_url: str, api_key: str, url: str) -> None:
 
         async def ping() -> None:
             async with limiter:
-                await client.webhooks.ping(webhook_id)
+                await client.webhooks.send_test_event(webhook_id)
 
         async with anyio.create_task_group() as group:
             for number in range(PINGS):
