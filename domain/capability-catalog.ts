@@ -202,7 +202,7 @@ const SERVICES: readonly Capability[] = [
     surface: 'GET /v1/caribbean/certificate/{cert_id}, GET /v1/caribbean/certificate/{cert_id}/verify',
     evidence: [
       'test/api/certificate.test.ts › 200 with the stored bytes, their digest and a signature that jose verifies',
-      'test/api/certificate.test.ts › is detected at every byte of a certificate',
+      'test/api/certificate.test.ts › is detected when two certificates are swapped, whole or in part',
       'test/scripts/verify-certificate.test.ts › any of its bytes changed',
     ],
     nextGate: 'ledger_reconciliation',

@@ -1,7 +1,7 @@
 import { fc, test as property } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { pageLinks } from '../../api/http/pagination.ts';
-import { COUNTED_MAX, type Cursor, cursorText, PAGE, parseCursor } from '../../domain/page.ts';
+import { type Cursor, cursorText, PAGE, parseCursor } from '../../domain/page.ts';
 
 const LINK = /<([^>]+)>; rel="(next|prev)"/g;
 const linked = (links: string, parameter: string): Record<string, string | null> =>
@@ -110,5 +110,3 @@ describe('a cursor', () => {
     (value) => expect(parseCursor(value)).toBeUndefined(),
   );
 });
-
-test('matches are counted up to 10 000', () => expect(COUNTED_MAX).toBe(10_000));

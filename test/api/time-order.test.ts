@@ -6,15 +6,12 @@ import { describe, expect } from 'vitest';
 import { webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { TestApi } from '../support/api.ts';
-import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
-import { BY_WIRE } from '../support/settlement.ts';
-import { complete, idverifyBody, openVerification, sendIdverify, statusOf } from '../support/verification.ts';
+import { complete, openVerification, statusOf } from '../support/verification.ts';
 import { ping, readDelivery, subscribe } from '../support/webhook.ts';
 
 const SKEW_MS = 10 * 60_000;
-const OVER_THRESHOLD = { amount: '2000.00' };
 
 const test = withApi();
 
@@ -61,16 +58,6 @@ describe("a verification's dates, when the clock of the second process is behind
     const verified = jsonOf(await api.call(partner, 'GET', `/v1/recipients/${recipientId}`));
     expectInOrder([decided.created_at, decided.decided_at], 2);
     expectInOrder([pending.updated_at, verified.updated_at], 2);
-    expectInOrder(await eventTimes(api, id), 2);
-  });
-
-  test('increase with a decision by the provider', async ({ api, partner, clock }) => {
-    const recipientId = await createRecipient(api, partner);
-    const { verification_id: id } = await openVerification(api, partner, recipientId);
-    clock.advance(-SKEW_MS);
-    await sendIdverify(api, idverifyBody(id));
-    const { latest } = await statusOf(api, partner, recipientId);
-    expectInOrder([latest.created_at, latest.decided_at], 2);
     expectInOrder(await eventTimes(api, id), 2);
   });
 
@@ -135,48 +122,5 @@ describe("a key's dates, when the clock of the second process is behind", () => 
     const rotated = jsonOf(await api.call(caller, 'POST', `/v1/orgs/keys/${second.key_id}/rotate`));
     const revoked = jsonOf(await api.call(caller, 'DELETE', `/v1/orgs/keys/${rotated.key_id}`));
     expectInOrder([second.created_at, rotated.created_at, revoked.revoked_at], 3);
-  });
-});
-
-describe("a settlement's dates, when a step has an earlier time than what came before it", () => {
-  test('increase with a step after a foreign currency', async ({ api, steps, clock }) => {
-    const id = await steps.waiting(BY_WIRE);
-    await sendBankledger(api, bankledgerBody(id));
-    clock.advance(SKEW_MS);
-    await sendBankledger(api, bankledgerBody(id, { currency: 'EUR' }));
-    await steps.activities.reviewSettlement(steps.step(id));
-    const { timeline, exceptions, updated_at: updated } = await steps.read(id);
-    expectInOrder([timeline[1].at, exceptions[0].at, timeline[2].at, updated], 4);
-    expectInOrder(await eventTimes(api, id), 5);
-  });
-
-  test('increase with the review of a decision', async ({ api, partner, steps }) => {
-    const id = await steps.waiting({ ...BY_WIRE, ...OVER_THRESHOLD });
-    const { recipientId } = await steps.stored(id);
-    const { verification_id: verificationId } = await openVerification(api, partner, recipientId);
-    const { decided_at: decided } = jsonOf(await complete(api, partner, verificationId, { status: 'verified' }));
-    await steps.activities.reviewSettlement(steps.step(id, Date.now() - SKEW_MS));
-    const { timeline } = await steps.read(id);
-    expectInOrder([timeline[0].at, timeline[1].at, decided, timeline[2].at], 4);
-  });
-
-  test('increase with the review of a decision about the earlier name', async ({ api, partner, steps }) => {
-    const id = await steps.waiting({ ...BY_WIRE, ...OVER_THRESHOLD });
-    const { recipientId } = await steps.stored(id);
-    const { verification_id: verificationId } = await openVerification(api, partner, recipientId);
-    await api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, { name: 'Another Name' });
-    const { decided_at: decided } = jsonOf(await complete(api, partner, verificationId, { status: 'verified' }));
-    await steps.activities.reviewSettlement(steps.step(id, Date.now() - SKEW_MS));
-    const { timeline } = await steps.read(id);
-    expectInOrder([timeline[0].at, timeline[1].at, decided, timeline[2].at], 4);
-  });
-
-  test('increase with the end by a deactivation', async ({ api, partner, steps }) => {
-    const id = await steps.accept(BY_WIRE);
-    const { recipientId } = await steps.stored(id);
-    const { updated_at: deactivated } = jsonOf(await api.call(partner, 'DELETE', `/v1/recipients/${recipientId}`));
-    await steps.activities.admitSettlement(steps.step(id, Date.now() - SKEW_MS));
-    const { timeline } = await steps.read(id);
-    expectInOrder([timeline[0].at, deactivated, timeline[1].at], 3);
   });
 });

@@ -169,15 +169,6 @@ describe('the project that Compose loads', () => {
       rmSync(folder, { recursive: true, force: true });
     }
   });
-
-  test('has a digest for every image, when the variables of the manual are set', ({ secrets }) => {
-    const names = [...OPERATIONS.matchAll(/^pin ([A-Z_]+) /gm)].map(([, name = '']) => name);
-    const pinned = Object.fromEntries(names.map((name) => [name, `any:1@sha256:${'0'.repeat(64)}`]));
-    const { services } = loadProject({ ...secrets, ...pinned });
-    const images = Object.values(services).flatMap(({ image, build }) => image ?? Object.values(build?.args ?? {}));
-    expect(images).toHaveLength(Object.keys(services).length);
-    for (const image of images) expect(image).toContain('@sha256:');
-  });
 });
 
 /** What the script does, as the superuser `postgres`. The cluster's own superuser has a name that the script uses. */

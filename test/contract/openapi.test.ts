@@ -1,5 +1,3 @@
-/** The document that clients are generated from: valid, complete, and with the names that clients know. */
-import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Operation } from '../../api/plugins/operation-list.ts';
@@ -173,17 +171,6 @@ function schemasUnder(value: unknown, seen = new Set<unknown>()): Record<string,
 }
 
 describe('the document', () => {
-  test('is valid OpenAPI 3.1, and every reference resolves', async () => {
-    const validator = new Validator();
-    const result = await validator.validate(structuredClone({ ...raw }));
-    expect(result).toMatchObject({ valid: true });
-    expect(validator.version).toBe('3.1');
-    const references = [...JSON.stringify(raw).matchAll(/"#\/components\/([A-Za-z]+)\/([^"]+)"/g)];
-    const components = z.record(z.string(), z.record(z.string(), z.unknown())).parse(raw.components);
-    expect(references.length).toBeGreaterThan(1_000);
-    expect(references.filter(([, kind = '', name = '']) => components[kind]?.[name] === undefined)).toEqual([]);
-  });
-
   test('has version 2.0.0', () => {
     expect([document.openapi, document.info.version]).toEqual(['3.1.0', '2.0.0']);
   });
@@ -193,10 +180,6 @@ describe('the document', () => {
     expect(new Set(all.map(({ name }) => name))).toEqual(
       new Set(operations.map(({ method, path }) => `${method} ${path}`)),
     );
-  });
-
-  test('is the same each time it is made', async () => {
-    expect(JSON.stringify((await describeApi()).document)).toBe(JSON.stringify(described.document));
   });
 
   test("has FastAPI's HTTPValidationError, exactly", () => {
@@ -231,17 +214,6 @@ describe('the document', () => {
 });
 
 describe('every operation', () => {
-  test('has a summary, and tags that the document declares', () => {
-    const known = document.tags.map(({ name }) => name);
-    expect(breaking(({ described }) => Boolean(described.summary) && described.tags.length > 0)).toEqual([]);
-    expect(breaking(({ described }) => described.tags.every((tag) => known.includes(tag)))).toEqual([]);
-  });
-
-  test('has an operationId of its own', () => {
-    expect(breaking(({ described }) => /^[a-z][A-Za-z]+$/.test(described.operationId ?? ''))).toEqual([]);
-    expect(new Set(all.map(({ described }) => described.operationId)).size).toBe(all.length);
-  });
-
   test('has an example of every value in requests and answers', () => {
     const SHOWN = ['example', 'enum', 'const', 'default', '$ref'];
     const COMPOSED = ['object', 'array', 'boolean'];
@@ -295,17 +267,6 @@ describe('every operation', () => {
           answer,
         ]);
     }
-  });
-
-  test('has the parameters of its path, all required', () => {
-    const namesIn = (path: string) => [...path.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => name);
-    const documented = ({ described }: Named) => described.parameters.filter((parameter) => parameter.in === 'path');
-    expect(breaking((named) => documented(named).every(({ required }) => required === true))).toEqual([]);
-    expect(
-      breaking((named) =>
-        namesIn(named.name).every((name) => documented(named).some((parameter) => parameter.name === name)),
-      ),
-    ).toEqual([]);
   });
 
   test('has its query parameters and headers, in the spelling of the contract', () => {
@@ -446,16 +407,7 @@ describe('a link', () => {
   });
 
   test.each([
-    ['POST /v2/settle', 'GET /v2/settle/{settlement_id}'],
-    ['POST /v1/caribbean/settle', 'GET /v2/settle/{settlement_id}'],
-    ['POST /v1/recipients', 'GET /v1/recipients/{recipient_id}'],
-    ['POST /v1/orgs/{org_id}/keys', 'GET /v1/orgs/{org_id}/keys'],
-    ['POST /v1/wallets', 'GET /v1/wallets/{wallet_id}'],
-    ['POST /v1/kyc/verify', 'GET /v1/kyc/{verification_id}'],
-    ['POST /v1/kyc/idverify/applicant', 'GET /v1/kyc/{verification_id}'],
-    ['POST /v1/webhooks', 'GET /v1/webhooks/{webhook_id}'],
     ['POST /v1/webhooks/{webhook_id}/test', 'GET /v1/webhooks/{webhook_id}/deliveries'],
-    ['POST /consumer/transfers', 'GET /consumer/transfers/{transfer_id}'],
     ['GET /v2/settle/{settlement_id}', 'GET /v1/caribbean/certificate/{cert_id}'],
     ['GET /v2/settle/{settlement_id}', 'GET /v1/caribbean/certificate/{cert_id}/verify'],
     ['GET /consumer/transfers/{transfer_id}', 'GET /consumer/transfers/{transfer_id}/certificate'],
@@ -591,15 +543,5 @@ describe('a reader', () => {
         ),
       );
     expect(undescribed).toEqual([]);
-  });
-
-  test('finds a description of every parameter, tag, event and server', () => {
-    const undescribed = all.flatMap(({ name, described }) =>
-      described.parameters.filter(({ description }) => !description).map((parameter) => `${name} ${parameter.name}`),
-    );
-    expect(undescribed).toEqual([]);
-    expect(document.tags.filter(({ description }) => description.length < 10)).toEqual([]);
-    expect(Object.values(document.webhooks).filter(({ post }) => !post.summary)).toEqual([]);
-    expect(document.servers.length).toBe(1);
   });
 });

@@ -106,30 +106,25 @@ function faintTexts(page: Page): Promise<string[]> {
   });
 }
 
-describe.each([
-  ['with scripts', true],
-  ['without scripts', false],
-])('%s', (_name, javaScriptEnabled) => {
-  test.for(PLAIN_PAGES)(
-    '%s fits any width, is readable in light and dark, and loads nothing from other servers',
-    async (path, { visit }) => {
-      await visit(path, { javaScriptEnabled }, async ({ page, requested }) => {
-        expect(await page.locator('h1').count()).toBe(1);
-        expect(await page.getByRole('note').textContent()).toContain('LOCAL SANDBOX: simulation only');
-        for (const colorScheme of ['light', 'dark'] as const) {
-          for (const viewport of [NARROW, WIDE]) {
-            await page.emulateMedia({ colorScheme });
-            await page.setViewportSize(viewport);
-            expect(await styleOf(page, 'body', 'backgroundColor')).toBe(BACKGROUND[colorScheme]);
-            expect(await overflow(page)).toBe(0);
-            expect(await faintTexts(page)).toEqual([]);
-          }
+test.for(PLAIN_PAGES)(
+  '%s fits any width, is readable in light and dark, and loads nothing from other servers',
+  async (path, { visit }) => {
+    await visit(path, {}, async ({ page, requested }) => {
+      expect(await page.locator('h1').count()).toBe(1);
+      expect(await page.getByRole('note').textContent()).toContain('LOCAL SANDBOX: simulation only');
+      for (const colorScheme of ['light', 'dark'] as const) {
+        for (const viewport of [NARROW, WIDE]) {
+          await page.emulateMedia({ colorScheme });
+          await page.setViewportSize(viewport);
+          expect(await styleOf(page, 'body', 'backgroundColor')).toBe(BACKGROUND[colorScheme]);
+          expect(await overflow(page)).toBe(0);
+          expect(await faintTexts(page)).toEqual([]);
         }
-        expect(kindsOf(requested)).toEqual([path, '/assets/icon.svg', '/assets/style.css']);
-      });
-    },
-  );
-});
+      }
+      expect(kindsOf(requested)).toEqual([path, '/assets/icon.svg', '/assets/style.css']);
+    });
+  },
+);
 
 test('the keyboard skips the navigation, and the focus is visible', async ({ visit, baseUrl }) => {
   await visit('/', {}, async ({ page }) => {
@@ -186,14 +181,6 @@ describe('the reference', () => {
       await page.setViewportSize(NARROW);
       expect(await overflow(page)).toBe(0);
       expect(JSON.stringify(await page.context().storageState())).not.toMatch(/secret|sk_/i);
-    });
-  });
-
-  test('is a list of operations when scripts are off', async ({ visit }) => {
-    await visit('/docs', { javaScriptEnabled: false, viewport: NARROW }, async ({ page }) => {
-      expect(await page.getByText('Start a settlement', { exact: true }).isVisible()).toBe(true);
-      expect(await overflow(page)).toBe(0);
-      expect(await faintTexts(page)).toEqual([]);
     });
   });
 });

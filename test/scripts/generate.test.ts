@@ -2,7 +2,6 @@ import { appendFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ERROR_CODES } from '../../domain/error.ts';
 import { TRANSITIONS } from '../../domain/settlement/state.ts';
 import { type GeneratedFiles, generatedFiles, staleFiles, writeFiles } from '../../scripts/generate/file.ts';
 
@@ -46,17 +45,9 @@ describe('a generated file', () => {
     expect(await staleFiles(root, files)).toEqual([]);
     expect(await writeFiles(root, files)).toEqual([]);
   });
-
-  test('is the same when it is generated again', async () => {
-    expect(await generatedFiles()).toEqual(files);
-  });
 });
 
 describe('the generated pages', () => {
-  test.each(ERROR_CODES)('list the code %s', (code) => {
-    expect(files['docs/errors.md']).toContain(`\`${code}\``);
-  });
-
   test('show every transition of a settlement, in valid Mermaid', () => {
     const [, diagram = ''] = String(files['docs/state-machines.md']).split('```');
     for (const { from, to } of TRANSITIONS) expect(diagram).toContain(`  ${from ?? '[*]'} --> ${to}: `);

@@ -9,7 +9,7 @@ import { FILE } from '../support/fixture.ts';
 /** Every program of package.json that a person runs with options; not the services, which take none. */
 const PROGRAMS = [
   ...['start', 'dev', 'reset', 'demo', 'sandbox', 'ops', 'codec', 'migrate', 'newcomer', 'generate', 'record-history'],
-  ...['verify-certificate', 'bench', 'cluster', 'drill', 'explore', 'fuzz', 'screenshots', 'torture'],
+  ...['verify-certificate', 'bench', 'cluster', 'drill', 'explore', 'fuzz', 'torture'],
 ];
 
 const WRONG = [
