@@ -5,13 +5,14 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { createSerializerCompiler, validatorCompiler } from 'fastify-zod-openapi';
 import type { ApiDeps } from './deps.ts';
-import { handleAddressError, handleClientError } from './http/client-error.ts';
+import { createClientAddress } from './http/client-address.ts';
+import { createClientErrorHandler } from './http/client-error.ts';
 import { createWaitingRead } from './http/prefer-wait.ts';
-import { parseQuery } from './http/query-string.ts';
+import { parseQuery, routedAddress } from './http/query-string.ts';
 import { openapi } from './openapi/document.ts';
 import { authentication } from './plugins/authentication.ts';
 import { consumerOrigin } from './plugins/consumer-origin.ts';
-import { http, requestIdOf } from './plugins/http.ts';
+import { answerHeaders, http, requestIdOf } from './plugins/http.ts';
 import { loadShedding } from './plugins/load-shedding.ts';
 import { registerMethodFallbacks } from './plugins/method-fallback.ts';
 import { metrics } from './plugins/metrics.ts';
@@ -80,7 +81,7 @@ export const LIMITS = {
  * @throws when a route declares no access
  */
 export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promise<FastifyInstance> {
-  const app = createServer(logger);
+  const app = createServer(deps, logger);
   await app.register(operationList);
   await app.register(http, { deps });
   await app.register(unreadAnswer, LIMITS);
@@ -134,7 +135,8 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
 }
 
 /** A server with our limits, JSON schemas and error answers, still without a route. */
-function createServer(logger: FastifyBaseLogger): FastifyInstance {
+function createServer(deps: ApiDeps, logger: FastifyBaseLogger): FastifyInstance {
+  const clientAddressOf = createClientAddress(deps.config.trustedProxies);
   const app = fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
@@ -144,8 +146,11 @@ function createServer(logger: FastifyBaseLogger): FastifyInstance {
     requestTimeout: LIMITS.requestTimeoutMs,
     keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
     connectionTimeout: LIMITS.idleTimeoutMs,
-    clientErrorHandler: handleClientError,
-    frameworkErrors: handleAddressError,
+    clientErrorHandler: createClientErrorHandler(answerHeaders(deps), ({ requestId, status, socket }) => {
+      const { logged: client } = clientAddressOf({ rawHeaders: [], socket });
+      logger.info({ request_id: requestId, method: 'none', route: 'none', status, duration_ms: 0, client }, 'request');
+    }),
+    rewriteUrl: ({ url = '/' }) => routedAddress(url),
     routerOptions: { maxParamLength: LIMITS.pathParameterLength, querystringParser: parseQuery },
     http: {
       headersTimeout: LIMITS.headersTimeoutMs,

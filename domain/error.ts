@@ -4,6 +4,7 @@
  * is not retried.
  */
 export const ERROR_CODES = [
+  'request_malformed',
   'credential_missing',
   'credential_ambiguous',
   'credential_invalid',
@@ -19,6 +20,7 @@ export const ERROR_CODES = [
   'payload_too_large',
   'unsupported_media_type',
   'rate_limited',
+  'headers_too_large',
   'remote_environment',
   'launch_gates_closed',
   'local_sandbox_only',
@@ -33,6 +35,10 @@ type ErrorText = { readonly title: string; readonly detail: string };
 
 /** The public texts, for the partner's developer: the cause, then the next step. */
 export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
+  request_malformed: {
+    title: 'Request malformed',
+    detail: 'The server could not read this as one HTTP request. The connection is closed.',
+  },
   credential_missing: { title: 'Credential missing', detail: 'Send the credential that this operation needs.' },
   credential_ambiguous: {
     title: 'Credential ambiguous',
@@ -71,6 +77,10 @@ export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
   request_timeout: { title: 'Request timeout', detail: 'The request did not arrive completely in time.' },
   payload_too_large: { title: 'Payload too large', detail: 'The request body is larger than this operation accepts.' },
   unsupported_media_type: { title: 'Unsupported media type', detail: 'Send the body as application/json.' },
+  headers_too_large: {
+    title: 'Headers too large',
+    detail: 'The address and the headers are larger than the server reads. The connection is closed.',
+  },
   rate_limited: { title: 'Rate limited', detail: 'Too many requests. Wait for the time in the Retry-After header.' },
   remote_environment: {
     title: 'Remote environment',

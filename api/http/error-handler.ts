@@ -6,11 +6,12 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { isUnavailable } from '../../db/client.ts';
 import { DomainError, ERROR_TEXT, type ErrorCode, ValidationError } from '../../domain/error.ts';
-import { splitAddress } from './query-string.ts';
+import { originForm, splitAddress } from './query-string.ts';
 import { faultOfField, InvalidRequestError, type RequestFault } from './request-fault.ts';
 import { requestFaults } from './validation.ts';
 
 export const STATUS_OF: Record<ErrorCode, number> = {
+  request_malformed: 400,
   credential_missing: 401,
   credential_ambiguous: 401,
   credential_invalid: 401,
@@ -27,6 +28,7 @@ export const STATUS_OF: Record<ErrorCode, number> = {
   payload_too_large: 413,
   unsupported_media_type: 415,
   rate_limited: 429,
+  headers_too_large: 431,
   internal_error: 500,
   remote_environment: 502,
   launch_gates_closed: 503,
@@ -37,9 +39,6 @@ export const STATUS_OF: Record<ErrorCode, number> = {
 
 /** A request that breaks its schema. The answer lists its faults and has no code. */
 const INVALID_STATUS = 422;
-/** Bytes that are not an HTTP request. Their problem has no code. */
-export const UNREADABLE_STATUS = 400;
-export const HEADERS_TOO_LARGE_STATUS = 431;
 /** Of a request whose caller went away, as nginx logs it. It is never sent. */
 export const ABORTED_STATUS = 499;
 
@@ -91,7 +90,7 @@ export function sendProblem(reply: FastifyReply, request: FastifyRequest, error:
       title: ERROR_TEXT[error.code].title,
       status,
       detail: error.detail,
-      instance: splitAddress(request.url).path,
+      instance: splitAddress(originForm(request.originalUrl)).path,
       code: error.code,
       request_id: request.id,
       ...error.extras,

@@ -20,24 +20,27 @@ export function singleHeader(raw: IncomingMessage, name: string): string {
   return value;
 }
 
+/** What a signature's header says. Its digests are compared once the body is there. */
+export type ReadSignature = {
+  /** Comes before the body in what is signed. */
+  readonly prefix: string;
+  readonly digests: readonly string[];
+};
+
 /**
  * `t=<unix>,v1=<hex>` over `<t>.<body>`. Several `v1` are allowed; the time may differ by 300 s in both directions.
  *
  * @throws DomainError `signature_invalid`
  */
-export function verifyTimestamped(header: string, bytes: Buffer, secrets: readonly string[], now: Date): void {
+export function readTimestamped(header: string, now: Date): ReadSignature {
   const parts = header.split(',').map((part) => part.trim().split('='));
-  const [timestamp, ...moreTimestamps] = parts.filter(([name]) => name === 't').map(([, value = '']) => value);
-  const signatures = parts.filter(([name]) => name === 'v1').map(([, value = '']) => value);
-  if (
-    timestamp === undefined ||
-    moreTimestamps.length > 0 ||
-    !/^[0-9]{1,12}$/.test(timestamp) ||
-    signatures.length > SIGNATURES_MAX
-  )
-    throw invalid();
+  const valuesOf = (wanted: string) => parts.filter(([name]) => name === wanted).map(([, value = '']) => value);
+  const [timestamp, ...moreTimestamps] = valuesOf('t');
+  if (timestamp === undefined || moreTimestamps.length > 0 || !/^[0-9]{1,12}$/.test(timestamp)) throw invalid();
   if (Math.abs(now.getTime() / 1_000 - Number(timestamp)) > TOLERANCE_SECONDS) throw invalid();
-  requireMatch(signatures, Buffer.concat([Buffer.from(`${timestamp}.`), bytes]), secrets);
+  const signatures = valuesOf('v1');
+  if (signatures.length > SIGNATURES_MAX) throw invalid();
+  return { prefix: `${timestamp}.`, digests: wellFormed(signatures) };
 }
 
 /**
@@ -45,15 +48,18 @@ export function verifyTimestamped(header: string, bytes: Buffer, secrets: readon
  *
  * @throws DomainError `signature_invalid`
  */
-export function verifyDigest(header: string, bytes: Buffer, secrets: readonly string[]): void {
-  requireMatch([header], bytes, secrets);
+export const readDigest = (header: string): ReadSignature => ({ prefix: '', digests: wellFormed([header]) });
+
+function wellFormed(signatures: readonly string[]): readonly string[] {
+  const digests = signatures.filter((signature) => HEX_DIGEST.test(signature));
+  if (digests.length === 0) throw invalid();
+  return digests;
 }
 
-function requireMatch(signatures: readonly string[], signed: Buffer, secrets: readonly string[]): void {
-  const expected = secrets.map((secret) => createHmac('sha256', secret).update(signed).digest());
-  const given = signatures
-    .filter((signature) => HEX_DIGEST.test(signature))
-    .map((signature) => Buffer.from(signature, 'hex'));
+/** @throws DomainError `signature_invalid` */
+export function requireMatch({ prefix, digests }: ReadSignature, bytes: Buffer, secrets: readonly string[]): void {
+  const expected = secrets.map((secret) => createHmac('sha256', secret).update(prefix).update(bytes).digest());
+  const given = digests.map((digest) => Buffer.from(digest, 'hex'));
   // Every pair is compared, so that the time it takes does not show which one matched.
   const matches = expected.flatMap((digest) => given.map((candidate) => timingSafeEqual(digest, candidate)));
   if (!matches.includes(true)) throw invalid();

@@ -6,6 +6,27 @@ export function splitAddress(url: string): { readonly path: string; readonly que
   return end < 0 ? { path: url, query: '' } : { path: url.slice(0, end), query: url.slice(end + 1) };
 }
 
+/** The path and query of an absolute address (RFC 9112 §3.2.2), whose host says nothing about this server. */
+export const originForm = (url: string): string => {
+  const [, rest] = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*(.*)$/i.exec(url) ?? [];
+  if (rest === undefined) return url;
+  return rest.startsWith('/') ? rest : `/${rest}`;
+};
+
+/** No route has it, so that it is answered, logged and counted as every other unknown address. */
+const UNDECODABLE = '/%25';
+
+/** The address that the router reads. Fastify calls no hook for one that cannot be decoded, such as `/%zz`. */
+export function routedAddress(url: string): string {
+  const address = originForm(url);
+  try {
+    decodeURIComponent(splitAddress(address).path);
+    return address;
+  } catch {
+    return UNDECODABLE;
+  }
+}
+
 const METADATA = /^metadata\[([^\]]*)\]$/;
 
 /**

@@ -5,6 +5,8 @@ import { STATUS_OF } from '../http/error-handler.ts';
 import { current, document, type Frame } from './layout.ts';
 
 const NEXT_STEP: Record<ErrorCode, string> = {
+  request_malformed: 'Use an HTTP client. Check for a proxy that changes requests: one Host header, one length.',
+  headers_too_large: 'Send a shorter address and fewer or shorter headers. The limit is 16 KiB for all of them.',
   credential_missing:
     'Send your API key in one X-API-Key header. Consumer operations need a session as a bearer token instead. POST ' +
     '/v1/orgs creates an organization with its first key.',

@@ -11,7 +11,7 @@ import { DomainError } from '../../domain/error.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { type ClientAddress, createClientAddress } from '../http/client-address.ts';
-import { namesOneHost, refuseUnreadable } from '../http/client-error.ts';
+import { namesOneHost } from '../http/client-error.ts';
 import { ABORTED_STATUS, handleError } from '../http/error-handler.ts';
 import { headerLines } from '../http/header-lines.ts';
 import { parseJsonBody } from '../http/json-body.ts';
@@ -45,6 +45,12 @@ function requireGiven(body: unknown): unknown {
   if (body === null) throw new InvalidRequestError([missingField(['body'])]);
   return body;
 }
+
+/** The headers of every answer, besides its request id. */
+export const answerHeaders = ({ runtime }: Pick<ApiDeps, 'runtime'>): Readonly<Record<string, string>> => ({
+  ...securityHeaders(isRemote(runtime)),
+  'Cache-Control': 'no-store',
+});
 
 /** One line for each request. A leaked key is found by its id, and its user by the network of the address. */
 function logAccess(log: FastifyBaseLogger, request: FastifyRequest, status: number): void {
@@ -85,7 +91,7 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
   app.decorateRequest('arrivedAtMs', 0);
   app.decorateRequest('clientAddress');
   const clientAddressOf = createClientAddress(deps.config.trustedProxies);
-  const headersOfAll = { ...securityHeaders(isRemote(deps.runtime)), 'Cache-Control': 'no-store' };
+  const headersOfAll = answerHeaders(deps);
   const warned = new Set<string>();
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(/^application\/json/i, { parseAs: 'buffer' }, (request, body, done) => {
@@ -110,7 +116,10 @@ export const http = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps })
       request.log.warn(DOUBTS[doubt]);
     }
     reply.headers(headersOfAll).header('X-Request-ID', request.id);
-    if (!namesOneHost(request.raw)) return void refuseUnreadable(request, reply);
+    if (!namesOneHost(request.raw)) {
+      reply.header('Connection', 'close');
+      throw new DomainError('request_malformed');
+    }
     if (request.method !== 'GET') requireReadableBody(request);
     done();
   });

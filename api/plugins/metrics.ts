@@ -7,6 +7,8 @@ import fp from 'fastify-plugin';
 import { Counter, Histogram } from 'prom-client';
 import { ERROR_CODES, type ErrorCode } from '../../domain/error.ts';
 import type { ApiDeps } from '../deps.ts';
+import { refusalOf } from '../http/client-error.ts';
+import { STATUS_OF } from '../http/error-handler.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -36,6 +38,13 @@ export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps
   });
   // Prometheus computes a rate from two samples, so that each series must begin with 0.
   for (const code of ERROR_CODES) refusals.inc({ code }, 0);
+  // Before the answer, which ends the socket.
+  app.server.prependListener('clientError', (error, socket) => {
+    const code = refusalOf(error, socket);
+    if (code === undefined) return;
+    duration.observe({ route: 'none', method: 'none', status: STATUS_OF[code] }, 0);
+    refusals.inc({ code });
+  });
   app.addHook('onResponse', (request, reply, done) => {
     const { url: route = 'none' } = request.routeOptions;
     duration.observe({ route, method: request.method, status: reply.statusCode }, reply.elapsedTime / 1_000);

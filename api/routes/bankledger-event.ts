@@ -15,7 +15,7 @@ import {
   readKnownEvent,
   receiveEvent,
 } from '../http/provider-event.ts';
-import { singleHeader, verifyDigest } from '../http/provider-signature.ts';
+import { readDigest, singleHeader } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
 import {
   BANKLEDGER_TYPES,
@@ -36,9 +36,10 @@ export const bankledgerEventRoutes =
       '/v2/webhooks/bankledger',
       {
         config: { access: { auth: 'signature', refusals: ['provider_event_conflict'] } },
-        preValidation: verifyThenParse((request) => {
-          verifyDigest(singleHeader(request.raw, 'x-signature'), request.rawBody, deps.config.bankledgerWebhookSecrets);
-        }),
+        ...verifyThenParse(
+          ({ raw }) => readDigest(singleHeader(raw, 'x-signature')),
+          deps.config.bankledgerWebhookSecrets,
+        ),
         schema: {
           tags: ['Provider webhooks'],
           operationId: 'receiveBankledgerEvent',

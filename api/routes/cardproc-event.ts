@@ -13,7 +13,7 @@ import {
   readKnownEvent,
   receiveEvent,
 } from '../http/provider-event.ts';
-import { singleHeader, verifyTimestamped } from '../http/provider-signature.ts';
+import { readTimestamped, singleHeader } from '../http/provider-signature.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
 import {
   CARDPROC_TYPES,
@@ -37,14 +37,10 @@ export const cardprocEventRoutes =
       '/v2/webhooks/cardproc',
       {
         config: { access: { auth: 'signature', refusals: ['provider_event_conflict', 'launch_gates_closed'] } },
-        preValidation: verifyThenParse((request) => {
-          verifyTimestamped(
-            singleHeader(request.raw, 'cardproc-signature'),
-            request.rawBody,
-            deps.config.cardprocWebhookSecrets,
-            deps.now(),
-          );
-        }),
+        ...verifyThenParse(
+          ({ raw }) => readTimestamped(singleHeader(raw, 'cardproc-signature'), deps.now()),
+          deps.config.cardprocWebhookSecrets,
+        ),
         schema: {
           tags: ['Provider webhooks'],
           operationId: 'receiveCardprocEvent',

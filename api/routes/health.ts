@@ -1,8 +1,13 @@
+import type { FastifyBaseLogger } from 'fastify';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import type { z } from 'zod';
 import { migrationCount } from '../../db/migrate.ts';
 import { countAppliedMigrations } from '../../db/queries/health.ts';
 import type { ApiDeps } from '../deps.ts';
 import { Liveness, Readiness } from '../schemas/health.ts';
+
+/** How old an answer about readiness may be. */
+const PROBE_INTERVAL_MS = 1_000;
 
 /**
  * Health checks (contract §15). Live: the process runs. Ready: PostgreSQL answers and has the migrations of this
@@ -12,6 +17,28 @@ export const healthRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     const expected = migrationCount();
+    const probe = async (log: FastifyBaseLogger): Promise<z.output<typeof Readiness>> => {
+      const [applied, temporal] = await Promise.all([
+        countAppliedMigrations(deps.db).catch((error: unknown) => {
+          log.warn({ err: error }, 'readiness could not query the database');
+          return undefined;
+        }),
+        deps.temporalHealth(),
+      ]);
+      return {
+        status: applied === expected ? 'ready' : 'not_ready',
+        postgres: applied === undefined ? 'down' : 'up',
+        migrations: { applied: applied ?? null, expected },
+        temporal,
+      };
+    };
+    // All requests of a second share one probe: anybody may ask, and asking must cost others nothing.
+    let last: { readonly atMs: number; readonly found: ReturnType<typeof probe> } | undefined;
+    const readiness = (log: FastifyBaseLogger): ReturnType<typeof probe> => {
+      const nowMs = deps.now().getTime();
+      if (!last || Math.abs(nowMs - last.atMs) >= PROBE_INTERVAL_MS) last = { atMs: nowMs, found: probe(log) };
+      return last.found;
+    };
     app.get(
       '/health/live',
       {
@@ -38,21 +65,8 @@ export const healthRoutes =
         },
       },
       async (request, reply) => {
-        const [applied, temporal] = await Promise.all([
-          countAppliedMigrations(deps.db).catch((error: unknown) => {
-            request.log.warn({ err: error }, 'readiness could not query the database');
-            return undefined;
-          }),
-          deps.temporalHealth(),
-        ]);
-        const ready = applied === expected;
-        const postgres = applied === undefined ? ('down' as const) : ('up' as const);
-        return reply.code(ready ? 200 : 503).send({
-          status: ready ? 'ready' : 'not_ready',
-          postgres,
-          migrations: { applied: applied ?? null, expected },
-          temporal,
-        });
+        const found = await readiness(request.log);
+        return reply.code(found.status === 'ready' ? 200 : 503).send(found);
       },
     );
   };

@@ -7,7 +7,7 @@ import { isLiveMode, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
 import { isKnownType, readKnownEvent, receiveEvent } from '../http/provider-event.ts';
-import { singleHeader, verifyDigest } from '../http/provider-signature.ts';
+import { readDigest, singleHeader } from '../http/provider-signature.ts';
 import { InvalidRequestError, missingField } from '../http/request-fault.ts';
 import { verifyThenParse } from '../plugins/signed-body.ts';
 import {
@@ -27,15 +27,11 @@ export const idverifyEventRoutes =
       '/v2/webhooks/idverify',
       {
         config: { access: { auth: 'signature', refusals: ['provider_event_conflict'] } },
-        preValidation: verifyThenParse((request) => {
-          if (singleHeader(request.raw, 'x-payload-digest-alg') !== DIGEST_ALGORITHM)
+        ...verifyThenParse(({ raw }) => {
+          if (singleHeader(raw, 'x-payload-digest-alg') !== DIGEST_ALGORITHM)
             throw new DomainError('signature_invalid');
-          verifyDigest(
-            singleHeader(request.raw, 'x-payload-digest'),
-            request.rawBody,
-            deps.config.idverifyWebhookSecrets,
-          );
-        }),
+          return readDigest(singleHeader(raw, 'x-payload-digest'));
+        }, deps.config.idverifyWebhookSecrets),
         schema: {
           tags: ['Provider webhooks'],
           operationId: 'receiveIdverifyEvent',

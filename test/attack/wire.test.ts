@@ -1,8 +1,11 @@
 /** Requests that no HTTP client sends: the answer is documented, or a 400 problem, and comes at once. */
 import { METHODS } from 'node:http';
+import { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect } from 'vitest';
+import { Registry } from 'prom-client';
+import { describe, expect, vi } from 'vitest';
 import { newId } from '../../db/id.ts';
+import { createLogger } from '../../process/logger.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
 import type { TestApi } from '../support/api.ts';
 import { requireConformance, type SeenAnswer } from '../support/conformance.ts';
@@ -20,7 +23,18 @@ const OPERATIONS = describedOperations(await describeApi());
 const HOST = 'Host: api.acme.example';
 const JSON_BODY = 'Content-Type: application/json';
 
-const test = withAttack()
+const logged: Record<string, unknown>[] = [];
+const sink = new Writable({
+  write: (chunk: Buffer, _encoding, done) => {
+    logged.push(JSON.parse(chunk.toString()));
+    done();
+  },
+});
+const metrics = new Registry();
+
+const test = withAttack({ logger: createLogger({ level: 'info', name: 'api' }, sink), deps: { metrics } })
+  .extend('logged', FILE, logged)
+  .extend('metrics', FILE, metrics)
   .extend('wire', FILE, async ({ api }) => {
     const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
     return createWire(Number(port));
@@ -45,20 +59,27 @@ const test = withAttack()
 const keyLine = (tenant: Tenant) => `X-API-Key: ${tenant.partner.apiKey}`;
 const lengthOf = (body: string | Buffer) => `Content-Length: ${Buffer.byteLength(body)}`;
 
-/** The answer to bytes that are not a request: a problem without a code, and the headers of every answer. */
+const EVERY_ANSWER = {
+  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+};
+
+/** The answer to bytes that are not a request: a problem, and the headers of every answer. */
 function expectUnreadable(answer: SeenAnswer, status = 400): void {
+  const code = status === 431 ? 'headers_too_large' : 'request_malformed';
   expect(answer).toMatchObject({
     statusCode: status,
     headers: { 'content-type': expect.stringContaining('application/problem+json') },
   });
   expect(JSON.parse(answer.body)).toMatchObject({
-    type: 'about:blank',
+    type: `/problems/${code}`,
+    code,
     status,
     request_id: answer.headers['x-request-id'],
   });
   expect(answer.headers).toMatchObject({
-    'x-content-type-options': 'nosniff',
-    'cache-control': 'no-store',
+    ...EVERY_ANSWER,
     connection: 'close',
   });
   expect(answer.body + JSON.stringify(answer.headers)).not.toContain(MARK);
@@ -253,6 +274,37 @@ describe('addresses', () => {
     expect([200, 404]).toContain(answer.statusCode);
     expect(JSON.stringify(answer.headers)).not.toContain(MARK);
   });
+
+  test('a list at an absolute target has links without its host', async ({ api, tenant, ask }) => {
+    for (let n = 0; n < 2; n += 1) await createRecipient(api, tenant.partner);
+    for (const target of ['/v1/recipients?limit=1', `http://${MARK}.example/v1/recipients?limit=1`]) {
+      const { headers } = await ask(`GET ${target}`, [HOST, keyLine(tenant)]);
+      expect(headers['link']).toMatch(/^<\/v1\/recipients\?/);
+    }
+  });
+
+  test.for([
+    ['a line of nonsense', 'NONSENSE', [], 'none', 400, 'request_malformed'],
+    ['a request with two hosts', 'GET /health/live', [HOST, HOST], '/health/live', 400, 'request_malformed'],
+    ['a request with long headers', 'GET /', [HOST, `X-Long: ${'x'.repeat(20_000)}`], 'none', 431, 'headers_too_large'],
+    ['an undecodable address', 'GET /v1/recipients/%zz', [HOST], 'none', 404, 'not_found'],
+  ] as const)(
+    '%s is logged, counted and answered as any other',
+    async ([_case, start, lines, route, status, code], { ask, metrics, logged }) => {
+      const count = async () => (await metrics.getSingleMetricAsString('settlement_http_refusals_total')).split('\n');
+      const before = await count();
+      const answer = await ask(start, lines);
+      expect([answer.statusCode, JSON.parse(answer.body).code]).toEqual([status, code]);
+      expect(answer.headers).toMatchObject(EVERY_ANSWER);
+      const requestId = answer.headers['x-request-id'];
+      const line = () => logged.find((entry) => entry['request_id'] === requestId);
+      await vi.waitUntil(line);
+      expect(line()).toMatchObject({ route, status, client: '127.0.0.0', msg: 'request' });
+      expect((await count()).filter((sample) => !before.includes(sample))).toEqual([
+        expect.stringContaining(`code="${code}"`),
+      ]);
+    },
+  );
 });
 
 describe('bodies', () => {

@@ -1957,7 +1957,7 @@ export interface components {
          * @description The kind of a problem. Branch on it. May grow.
          * @enum {string}
          */
-        ErrorCode: "credential_missing" | "credential_ambiguous" | "credential_invalid" | "scope_insufficient" | "organization_mismatch" | "not_found" | "method_not_allowed" | "idempotency_key_reused" | "state_conflict" | "last_full_key" | "provider_event_conflict" | "request_timeout" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "remote_environment" | "launch_gates_closed" | "local_sandbox_only" | "provider_not_configured" | "temporarily_unavailable" | "signature_invalid" | "internal_error";
+        ErrorCode: "request_malformed" | "credential_missing" | "credential_ambiguous" | "credential_invalid" | "scope_insufficient" | "organization_mismatch" | "not_found" | "method_not_allowed" | "idempotency_key_reused" | "state_conflict" | "last_full_key" | "provider_event_conflict" | "request_timeout" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "remote_environment" | "launch_gates_closed" | "local_sandbox_only" | "provider_not_configured" | "temporarily_unavailable" | "signature_invalid" | "internal_error";
         /** @description What an estimate or a quote says. */
         EstimateFigures: {
             corridor: components["schemas"]["CorridorId"];

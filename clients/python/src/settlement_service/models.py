@@ -89,6 +89,7 @@ EntityType = Literal["individual", "business"]
 Environment = Literal["local sandbox", "remote sandbox", "production"]
 """The runtime environment that answered."""
 ErrorCode = Literal[
+    "request_malformed",
     "credential_missing",
     "credential_ambiguous",
     "credential_invalid",
@@ -104,6 +105,7 @@ ErrorCode = Literal[
     "payload_too_large",
     "unsupported_media_type",
     "rate_limited",
+    "headers_too_large",
     "remote_environment",
     "launch_gates_closed",
     "local_sandbox_only",

@@ -1,0 +1,84 @@
+/**
+ * What a stranger can make the service read and hold at the webhooks of providers and at its probes (contract §9, §15):
+ * no body without a signature's form, a bounded number of bytes, and no query for each probe.
+ */
+import { connect, type Socket } from 'node:net';
+import { describe, expect, vi } from 'vitest';
+import { BODIES_IN_FLIGHT_BYTES_MAX, SIGNED_BODY_BYTES_MAX } from '../../api/plugins/signed-body.ts';
+import { FILE, withApi } from '../support/fixture.ts';
+import { jsonOf } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
+import { recordStatements } from '../support/statement-count.ts';
+import { SIGNATURES } from './world.ts';
+
+const DIGEST = 'a'.repeat(64);
+const nowSeconds = () => Math.floor(Date.now() / 1_000);
+
+const test = withApi()
+  .extend('port', FILE, async ({ api }) => {
+    const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
+    return Number(port);
+  })
+  /** Sends a head that declares a body, and no body. */
+  .extend('sendHead', ({ port, onTestFinished }) => (path: string, lines: readonly string[], length = 1_000) => {
+    const socket = connect(port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    const seen = { socket, text: '', isClosed: false };
+    socket.on('data', (part: Buffer) => {
+      seen.text += part.toString();
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      seen.isClosed = true;
+    });
+    const head = [`POST ${path} HTTP/1.1`, 'Host: x', 'Content-Type: application/json', `Content-Length: ${length}`];
+    socket.write(`${[...head, ...lines].join('\r\n')}\r\n\r\n`);
+    return seen as { readonly socket: Socket; readonly text: string; readonly isClosed: boolean };
+  });
+
+describe('the body of a provider event', () => {
+  test.for<[string, string, () => string[]]>([
+    ['no signature', 'cardproc', () => []],
+    ['no time', 'cardproc', () => [`Cardproc-Signature: v1=${DIGEST}`]],
+    ['no digest', 'cardproc', () => [`Cardproc-Signature: t=${nowSeconds()}`]],
+    ['a digest of no form', 'cardproc', () => [`Cardproc-Signature: t=${nowSeconds()},v1=xyz`]],
+    ['an old time', 'cardproc', () => [`Cardproc-Signature: t=${nowSeconds() - 301},v1=${DIGEST}`]],
+    ['no signature', 'bankledger', () => []],
+    ['two signatures', 'bankledger', () => [`X-Signature: ${DIGEST}`, `X-Signature: ${DIGEST}`]],
+    ['a digest of no form', 'bankledger', () => ['X-Signature: xyz']],
+    ['no algorithm', 'idverify', () => [`X-Payload-Digest: ${DIGEST}`]],
+    ['another algorithm', 'idverify', () => [`X-Payload-Digest: ${DIGEST}`, 'X-Payload-Digest-Alg: HMAC_SHA1_HEX']],
+  ])('is not read with %s at %s', async ([_case, name, lines], { sendHead }) => {
+    const answer = sendHead(`/v2/webhooks/${name}`, lines());
+    await vi.waitUntil(() => answer.text.includes('signature_invalid'), WAIT);
+    expect(answer.text).toMatch(/^HTTP\/1\.1 401 /);
+  });
+
+  test('is ended when newer ones need its room, so that held bodies refuse nobody', async ({ api, sendHead }) => {
+    const url = '/v2/webhooks/bankledger';
+    const fits = BODIES_IN_FLIGHT_BYTES_MAX / SIGNED_BODY_BYTES_MAX;
+    const held = Array.from({ length: fits + 10 }, () =>
+      sendHead(url, [`X-Signature: ${DIGEST}`], SIGNED_BODY_BYTES_MAX),
+    );
+    await vi.waitUntil(() => held.filter(({ isClosed }) => isClosed).length === 10, WAIT);
+    const payload = '{"id":"evt_1","event":"unknown"}';
+    const headers = { 'content-type': 'application/json', ...SIGNATURES[`POST ${url}`]?.(Buffer.from(payload)) };
+    const answer = await api.app.inject({ method: 'POST', url, payload, headers });
+    expect([answer.statusCode, jsonOf(answer).matched]).toEqual([200, false]);
+  });
+});
+
+describe('readiness', () => {
+  test('is asked of PostgreSQL once a second at most, however often it is read', async ({ api, clock }) => {
+    clock.stop(new Date('2026-11-21T08:00:00.000Z'));
+    const recorded = recordStatements(api.connection.pool);
+    const read = async () => (await api.app.inject('/health/ready')).statusCode;
+    const statuses = await Promise.all(Array.from({ length: 50 }, read));
+    clock.advance(999);
+    statuses.push(await read());
+    clock.advance(1);
+    statuses.push(await read());
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    expect(recorded()).toHaveLength(2);
+  });
+});
