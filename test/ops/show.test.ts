@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { Client, Connection } from '@temporalio/client';
+import stringify from 'json-stringify-pretty-compact';
 import { expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { OBJECT_KINDS } from '../../db/queries/operator/object-kind.ts';
@@ -101,8 +102,9 @@ test.for(KINDS)(
       const data = JSON.parse(asJson.printed.join('\n'));
       const all = JSON.stringify([asText, asJson]);
       expect(HIDDEN.filter((hidden) => all.includes(hidden))).toEqual([]);
-      const golden = `${asText.printed.join('\n')}\n\n${JSON.stringify(data, null, 2)}\n`;
-      await expect(normalize(golden)).toMatchFileSnapshot(`golden/show-${kind}.txt`);
+      const [lines, json = ''] = normalize(`${asText.printed.join('\n')}\0${JSON.stringify(data)}`).split('\0');
+      const golden = `${lines}\n\n${stringify(JSON.parse(json), { maxLength: 120 })}\n`;
+      await expect(golden).toMatchFileSnapshot(`golden/show-${kind}.txt`);
     });
   },
 );
