@@ -11,7 +11,6 @@ import { openPayee } from '../db/payee.ts';
 import { listForbiddingGates } from '../db/queries/gate.ts';
 import { lockForDecision, readSurroundings } from '../db/queries/settlement-facts.ts';
 import type { Transaction } from '../domain/crash-point.ts';
-import { isScreeningHit } from '../domain/sandbox/input.ts';
 import { type Decision, decide } from '../domain/settlement/decide.ts';
 import { decisionAboutPayee, type StepFacts } from '../domain/settlement/facts.ts';
 import type { HappeningOf } from '../domain/settlement/happening.ts';
@@ -28,6 +27,7 @@ import { certified } from './certificate.ts';
 import type { ActivityDeps } from './deps.ts';
 import { hasCollectionPlan } from './providers/collection.ts';
 import { internalFunding } from './providers/internal.ts';
+import { isScreeningHit } from './providers/screening.ts';
 
 /** `nowMs` is the workflow's time when it calls the activity, in epoch milliseconds. */
 export type SettlementActivityInput = { readonly settlementId: string; readonly orgId: string; readonly nowMs: number };

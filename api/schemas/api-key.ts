@@ -15,6 +15,7 @@ import {
   queryFlag,
   text,
   timestampOrNull,
+  visibleText,
 } from './common.ts';
 
 const Scope = closedEnum(
@@ -52,7 +53,7 @@ const allowedCidrs = () =>
 
 export const CreateApiKeyRequest = z
   .strictObject({
-    name: text(1, API_KEY_NAME_LENGTH_MAX).meta({
+    name: visibleText(1, API_KEY_NAME_LENGTH_MAX).meta({
       description: 'For your own lists: what uses the key.',
       example: 'Payout service',
     }),

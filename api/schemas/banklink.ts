@@ -1,7 +1,16 @@
 /** Bank linking (contract §10). */
 import { z } from 'zod';
 import { PUBLIC_TOKEN_PATTERN } from '../../domain/banklink.ts';
-import { constant, environment, nullAsAbsent, outputText, pattern, simulation, text, timestamp } from './common.ts';
+import {
+  constant,
+  environment,
+  nullAsAbsent,
+  outputText,
+  pattern,
+  simulation,
+  timestamp,
+  visibleText,
+} from './common.ts';
 
 const PUBLIC_TOKEN_LENGTH_MAX = 79;
 const USER_REFERENCE_LENGTH_MAX = 128;
@@ -15,7 +24,7 @@ const publicToken = () =>
 export const LinkTokenRequest = nullAsAbsent(
   z
     .strictObject({
-      user_reference: nullAsAbsent(text(1, USER_REFERENCE_LENGTH_MAX)).meta({
+      user_reference: nullAsAbsent(visibleText(1, USER_REFERENCE_LENGTH_MAX)).meta({
         description: "The caller's own reference for the payer. It must not contain personal data.",
         example: 'payer-7',
       }),

@@ -22,6 +22,19 @@ export const TEXT_PATTERN =
   '^[^\\s\\x00-\\x1f\\x7f-\\x9f\\ufeff]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f\\ufeff])?$';
 export const OPTIONAL_TEXT_PATTERN = TEXT_PATTERN.replace(/^\^(.*)\$$/, '^($1)?$');
 
+/**
+ * What shows nothing, or changes the direction of what is shown: two names would look alike, or one would look like
+ * something else. The second part is beyond what the document's dialect of patterns can name.
+ */
+const UNSEEN =
+  '\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f' +
+  '\\u2800\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb';
+const UNSEEN_CHARACTER = new RegExp(
+  `[${UNSEEN}\\u{13430}-\\u{1343f}\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]`,
+  'u',
+);
+export const VISIBLE_TEXT_PATTERN = TEXT_PATTERN.replaceAll('\\x7f-\\x9f', `\\x7f-\\x9f${UNSEEN}`);
+
 /** JSON Schema counts characters, and JavaScript the units of UTF-16, of which some characters have two. */
 const hasAtMost = (max: number) => (context: z.core.ParsePayload<string>) => {
   const { value } = context;
@@ -44,6 +57,15 @@ export const text = (min: number, max: number) =>
     .check(hasAtMost(max))
     .refine(isClean, { error: 'must be trimmed Unicode NFC text without control characters', abort })
     .meta({ maxLength: max, pattern: min === 0 ? OPTIONAL_TEXT_PATTERN : TEXT_PATTERN });
+
+/** As `text`, for names and references, which people compare by eye (contract §1). */
+export const visibleText = (min: number, max: number) =>
+  text(min, max)
+    .refine((value) => !UNSEEN_CHARACTER.test(value), {
+      error: 'must have no invisible character and none that changes the direction of writing',
+      abort,
+    })
+    .meta({ pattern: VISIBLE_TEXT_PATTERN });
 
 /** As `text`, for a value that a regular expression describes completely. */
 export const pattern = (expression: RegExp, min: number, max: number) =>

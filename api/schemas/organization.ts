@@ -1,13 +1,13 @@
 /** Organizations (contract §3). */
 import { z } from 'zod';
-import { constant, createdAt, environment, id, objectId, outputText, text } from './common.ts';
+import { constant, createdAt, environment, id, objectId, outputText, visibleText } from './common.ts';
 import { country, email } from './contact.ts';
 
 const NAME_LENGTH_MAX = 120;
 
 export const CreateOrganizationRequest = z
   .strictObject({
-    name: text(1, NAME_LENGTH_MAX).meta({ description: "The organization's name.", example: 'Acme Remit Ltd' }),
+    name: visibleText(1, NAME_LENGTH_MAX).meta({ description: "The organization's name.", example: 'Acme Remit Ltd' }),
     country: country('Where the organization is (ISO 3166-1 alpha-2).'),
     contact_email: email('Where the operator of the service can reach you.'),
   })

@@ -26,6 +26,7 @@ import {
   shownMetadata,
   text,
   updatedAt,
+  visibleText,
 } from './common.ts';
 import { COUNTRY_CODES, country, email, phone } from './contact.ts';
 import { PageQuery } from './page.ts';
@@ -44,7 +45,10 @@ export const RecipientVerificationStatus = openEnum(
 );
 
 const name = () =>
-  text(1, NAME_LENGTH_MAX).meta({ description: 'The full name of the person or company.', example: 'Marcia Campbell' });
+  visibleText(1, NAME_LENGTH_MAX).meta({
+    description: 'The full name of the person or company.',
+    example: 'Marcia Campbell',
+  });
 
 /** ISO 9362: party, country, location, and optionally branch. */
 const bic = () =>
@@ -60,7 +64,7 @@ const bic = () =>
 
 export const BankDetailsRequest = z
   .strictObject({
-    bank_name: text(1, 100).meta({ description: 'The name of the bank.', example: 'National Commercial Bank' }),
+    bank_name: visibleText(1, 100).meta({ description: 'The name of the bank.', example: 'National Commercial Bank' }),
     account_number: pattern(/^[A-Z0-9]+$/, 4, 34).meta({
       description: 'Encrypted at rest. Answers show only the last four characters.',
       example: '404123456',

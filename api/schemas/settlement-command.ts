@@ -15,6 +15,7 @@ import {
   paymentMethod,
   rail,
   text,
+  visibleText,
 } from './common.ts';
 import { priced } from './estimate.ts';
 
@@ -25,7 +26,7 @@ export const paymentToken = () => text(1, TOKEN_LENGTH_MAX);
 
 const REFERENCE_LENGTH_MAX = 140;
 export const REFERENCE = 'Your own reference. The service only stores it.';
-export const reference = () => text(1, REFERENCE_LENGTH_MAX);
+export const reference = () => visibleText(1, REFERENCE_LENGTH_MAX);
 
 /** The fields that both settlement routes accept. */
 const command = {

@@ -1,6 +1,6 @@
 /** Transfers of consumers (contract §12). */
 import { z } from 'zod';
-import { corridor, EXAMPLE_ID, id, money, nullAsAbsent, objectId, paymentMethod, rail, text } from './common.ts';
+import { corridor, EXAMPLE_ID, id, money, nullAsAbsent, objectId, paymentMethod, rail, visibleText } from './common.ts';
 import { RequiredIdempotencyKey } from './idempotency.ts';
 import { SessionHeader } from './session.ts';
 import { SettlementResponse } from './settlement.ts';
@@ -33,7 +33,7 @@ export const TransferBody = z
     banklink_account_token: nullAsAbsent(paymentToken()).meta({
       description: 'Required with payment method ach, refused otherwise.',
     }),
-    reference: nullAsAbsent(text(1, REFERENCE_LENGTH_MAX)).meta({
+    reference: nullAsAbsent(visibleText(1, REFERENCE_LENGTH_MAX)).meta({
       description: 'Your own reference. The service only stores it.',
       example: 'For school',
     }),

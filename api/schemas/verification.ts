@@ -21,6 +21,7 @@ import {
   text,
   timestamp,
   timestampOrNull,
+  visibleText,
 } from './common.ts';
 import { country, email, phone } from './contact.ts';
 import { RecipientVerificationStatus } from './recipient.ts';
@@ -60,7 +61,7 @@ export const StartVerificationRequest = z
 export const CompleteVerificationRequest = z
   .strictObject({
     status: VerificationDecision.meta({ description: 'The decision. It is final.', example: 'verified' }),
-    verified_name: nullAsAbsent(text(1, NAME_LENGTH_MAX)).meta({
+    verified_name: nullAsAbsent(visibleText(1, NAME_LENGTH_MAX)).meta({
       description: 'The name that was verified. Allowed only with `verified`.',
       example: 'Marcia Campbell',
     }),

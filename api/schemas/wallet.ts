@@ -12,7 +12,7 @@ import {
   outputText,
   outputTextOrNull,
   pattern,
-  text,
+  visibleText,
 } from './common.ts';
 import { ADDRESS_PATTERN, hasValidChecksum, isZeroAddress } from './wallet-address.ts';
 
@@ -31,7 +31,7 @@ const LABEL = 'For your own lists: who signs.';
 const Signer = z
   .strictObject({
     address: address(),
-    label: nullAsAbsent(text(1, WALLET_LIMITS.labelLengthMax)).meta({ description: LABEL, example: 'Treasury' }),
+    label: nullAsAbsent(visibleText(1, WALLET_LIMITS.labelLengthMax)).meta({ description: LABEL, example: 'Treasury' }),
   })
   .meta({ id: 'WalletSignerRequest', description: 'Who signs.' });
 
@@ -41,7 +41,10 @@ const SignerResponse = z
 
 export const CreateWalletRequest = z
   .strictObject({
-    name: text(1, WALLET_LIMITS.nameLengthMax).meta({ description: 'For your own lists.', example: 'Payout treasury' }),
+    name: visibleText(1, WALLET_LIMITS.nameLengthMax).meta({
+      description: 'For your own lists.',
+      example: 'Payout treasury',
+    }),
     signers: list(1, WALLET_LIMITS.signersMax, Signer).meta({ description: 'Distinct addresses.' }),
     threshold: z
       .int()

@@ -8,8 +8,6 @@ export const SANDBOX_NAMES = {
   payoutPending: 'PAYOUT PENDING',
 } as const;
 
-export const isScreeningHit = (name: string): boolean => name.includes(SANDBOX_NAMES.screeningHit);
-
 /** Words in a recipient's name that make the simulated identity provider decide by itself. */
 const SANDBOX_REVIEWS: Readonly<Record<string, ReviewAnswer>> = { 'KYC REJECT': 'RED', 'KYC APPROVE': 'GREEN' };
 

@@ -8,6 +8,7 @@ import {
   OPTIONAL_TEXT_PATTERN,
   SETTLEMENT_ID_PATTERN,
   TEXT_PATTERN,
+  VISIBLE_TEXT_PATTERN,
 } from '../../api/schemas/common.ts';
 import { cursorText } from '../../domain/page.ts';
 import { bare, type DescribedOperation, type Schema, sampleOf } from './document.ts';
@@ -201,7 +202,9 @@ function textCases(place: Place, schema: Schema): Case[] {
   if (maxLength === undefined && pattern === undefined && format === undefined)
     throw new Error(`${place.join('.')} is a text without bounds`);
   // Such a character has two units in JavaScript, and is one character of JSON Schema.
-  const character = [TEXT_PATTERN, OPTIONAL_TEXT_PATTERN].includes(pattern ?? '') ? '\u{1D400}' : 'x';
+  const character = [TEXT_PATTERN, OPTIONAL_TEXT_PATTERN, VISIBLE_TEXT_PATTERN].includes(pattern ?? '')
+    ? '\u{1D400}'
+    : 'x';
   const of = (length: number) => character.repeat(length);
   return [
     ...(minLength > 0
