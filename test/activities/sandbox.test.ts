@@ -79,24 +79,6 @@ describe("posting a provider's event", () => {
     expect((await steps.read(id)).amount_received).toBe('2.00');
   });
 
-  test('both answers of the rail, one of them twice: the first one counts', async ({ world, sandbox, steps }) => {
-    const id = await steps.waiting(BY_WIRE, { name: 'PAYOUT PENDING' });
-    await sandbox.sendSandboxEvent({
-      ...world.input(id),
-      commandId: 'paid',
-      event: 'collection_succeeded',
-      amountMinor: '25000',
-    });
-    await steps.activities.reviewSettlement(steps.step(id));
-    await steps.activities.sendPayout(steps.step(id));
-    const answer = { ...world.input(id), amountMinor: '0' };
-    await sandbox.sendSandboxEvent({ ...answer, commandId: 'a', event: 'payout_refused' });
-    await sandbox.sendSandboxEvent({ ...answer, commandId: 'b', event: 'payout_confirmed' });
-    await sandbox.sendSandboxEvent({ ...answer, commandId: 'a', event: 'payout_refused' });
-    expect(await world.kindsOf(id)).toEqual(['collection_succeeded', 'payout_refused']);
-    expect((await steps.activities.reviewSettlement(steps.step(id))).status).toBe('failed');
-  });
-
   test('fails and can be retried while the webhook refuses the event', async ({ world, api, steps }) => {
     const id = await steps.waiting(BY_WIRE);
     const deps = activityDeps(api, await api.app.listeningOrigin, { nudge: () => undefined });

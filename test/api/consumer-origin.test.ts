@@ -137,13 +137,4 @@ describe('a transfer that is read with Prefer: wait', () => {
     const answer = await waiting;
     expect([answer.json().status, answer.headers['preference-applied']]).toEqual(['canceled', 'wait=20']);
   });
-
-  test("404 at once for another consumer's, which shows nothing of it", async ({ api }) => {
-    const { transfer_id: id } = await create(api, await signIn(api));
-    const startedAt = performance.now();
-    const other = await callAs(api, await signIn(api), 'GET', `/consumer/transfers/${id}`, undefined, {
-      prefer: 'wait=20',
-    });
-    expect([other.statusCode, performance.now() - startedAt < 5_000]).toEqual([404, true]);
-  });
 });

@@ -1,10 +1,7 @@
 import { connect, type Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect } from 'vitest';
-import { LIMITS } from '../../api/app.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
-import { stretched } from '../support/patience.ts';
 
 const test = withApi({ config: { rateLimitPerMinute: 20 } }).extend('raw', FILE, async ({ api }) => {
   const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
@@ -23,49 +20,6 @@ const sendRaw = (port: number, bytes: string): Promise<{ text: string; ms: numbe
     socket.on('close', () => resolve({ text, ms: performance.now() - startedAt }));
     socket.on('error', reject);
   });
-
-const statusOf = (text: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(text)?.[1]);
-
-describe('a malformed request', () => {
-  test('400 as a problem for bytes that are not HTTP, and the connection is closed', async ({ raw }) => {
-    const { text } = await raw('NONSENSE\r\n\r\n');
-    expect(statusOf(text)).toBe(400);
-    expect(text).toContain('application/problem+json');
-    expect(text).not.toContain('NONSENSE');
-  });
-
-  test('400 for two lengths, and for a length together with chunks', async ({ raw }) => {
-    for (const headers of [
-      'Content-Length: 2\r\nContent-Length: 3',
-      'Content-Length: 2\r\nTransfer-Encoding: chunked',
-    ]) {
-      expect(statusOf((await raw(`POST /v1/orgs HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n{}`)).text)).toBe(400);
-    }
-  });
-
-  test('431 for headers that are too long', async ({ raw }) => {
-    const { text } = await raw(
-      `GET /health/live HTTP/1.1\r\nHost: x\r\nX-Long: ${'a'.repeat(LIMITS.headerBytes + 1)}\r\n\r\n`,
-    );
-    expect(statusOf(text)).toBe(431);
-  });
-
-  test('404 for a malformed URL, which the answer does not repeat', async ({ api }) => {
-    const answer = await api.call(null, 'GET', '/v1/recipients/%zz');
-    expect(jsonOf(answer)).toMatchObject({ status: 404, code: 'not_found' });
-    expect(answer.headers['x-request-id']).toBe(jsonOf(answer).request_id);
-  });
-
-  test('408 for headers that come too late, while other callers are answered', async ({ api, raw }) => {
-    const slow = raw('GET /health/live HTTP/1.1\r\nHost: x\r\n');
-    await delay(50);
-    expect((await api.call(null, 'GET', '/health/live')).statusCode).toBe(200);
-    const { text, ms } = await slow;
-    expect(statusOf(text)).toBe(408);
-    expect(text).toContain('request_timeout');
-    expect(ms).toBeLessThan(stretched(LIMITS.headersTimeoutMs + 3 * LIMITS.connectionsCheckingIntervalMs));
-  });
-});
 
 /** A minute may end between two requests of a test: then the counts begin again. */
 const MINUTE_ENDS = { retry: 1 };

@@ -21,33 +21,12 @@ const test = withApi().extend(
 );
 
 describe('sending an event', () => {
-  test('422 for no amount, for one of an event without one, and for a currency, and nothing is stored', async ({
-    api,
-    steps,
-    helper,
-  }) => {
-    const id = await steps.waiting(BY_MANUAL_CARD);
-    for (const body of [
-      { event: 'collection_succeeded', amount: '0.00' },
-      { event: 'collection_failed', amount: '1.00' },
-      { event: 'collection_succeeded', currency: 'CAD' },
-    ]) {
-      await expectRefused(api, () => helper(id, 'events', body), 422);
-    }
-  });
-
   test('422 for an event that the provider cannot send', async ({ api, steps, helper }) => {
     const wire = await steps.waiting(BY_WIRE);
     const problem = await expectRefused(api, () => helper(wire, 'events', { event: 'dispute_opened' }), 422);
     expect(problem.detail).toMatchObject([{ loc: ['body', 'event'], type: 'value_error' }]);
     const funded = await steps.acceptInternal();
     await expectRefused(api, () => helper(funded, 'events', { event: 'collection_succeeded' }), 422);
-  });
-
-  test('409 for a payout answer before a payout was sent', async ({ api, steps, helper }) => {
-    const id = await steps.waiting(BY_MANUAL_CARD);
-    const problem = await expectRefused(api, () => helper(id, 'events', { event: 'payout_confirmed' }), 409);
-    expect(problem).toMatchObject({ code: 'state_conflict', current_state: 'awaiting_funds' });
   });
 
   test('202 with one command and one workflow for each request, with only ids and money', async ({
@@ -156,16 +135,6 @@ describe('advancing the clock', () => {
     expect((await steps.stored(id)).clockOffsetMs).toBeLessThanOrEqual(10 * DAY_MS);
     expect((await steps.activities.reviewSettlement(steps.step(id))).status).toBe('expired');
     expect((await steps.activities.reviewSettlement(steps.step(other))).status).toBe('awaiting_funds');
-  });
-
-  test('gives evidence and cancellation their times', async ({ api, partner, steps, helper }) => {
-    const id = await steps.waiting(BY_WIRE);
-    await helper(id, 'advance', { by: 'P3D' });
-    await sendBankledger(api, bankledgerBody(id, { currency: 'CAD' }));
-    await api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
-    const { exceptions, timeline } = await steps.read(id);
-    for (const { at } of [...exceptions, timeline.at(-1)])
-      expect(new Date(at).getTime() - Date.now()).toBeGreaterThan(2.9 * DAY_MS);
   });
 
   test('fifty at once: each counts', async ({ steps, helper }) => {

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { hasOtherFullKey } from '../../db/queries/api-key.ts';
-import { getOrganization, lockOrganization } from '../../db/queries/organization.ts';
+import { lockOrganization } from '../../db/queries/organization.ts';
 import { withApi } from '../support/fixture.ts';
 import { recipientBody } from '../support/partner.ts';
 
@@ -10,10 +10,6 @@ const LATER = new Date(NOW.getTime() + 1);
 const test = withApi();
 
 describe('an organization', () => {
-  test('is not found by an unknown id', async ({ api }) => {
-    await expect(getOrganization(api.connection.db, 'unknown')).rejects.toMatchObject({ code: 'not_found' });
-  });
-
   test('can be used by its keys while its row is locked', async ({ api, partner }) => {
     await api.connection.db.transaction(async (tx) => {
       await lockOrganization(tx, partner.orgId);

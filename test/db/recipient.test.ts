@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import type { Tx } from '../../db/client.ts';
 import { createRecipient, deactivateRecipient } from '../../db/commands/recipient.ts';
-import { getRecipient, lockRecipient, recipientLockSql } from '../../db/queries/recipient.ts';
+import { getRecipient, recipientLockSql } from '../../db/queries/recipient.ts';
 import type { Recipient, RecipientDraft } from '../../domain/recipient.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
 import { untilBlocked } from '../support/database.ts';
@@ -28,18 +28,6 @@ const test = withApi().extend('recipient', async ({ api }): Promise<Recipient> =
 });
 
 describe('a recipient', () => {
-  test('is found by its own organization only, by every read', async ({ api, recipient }) => {
-    const { orgId, recipientId } = recipient;
-    const other = await api.createCaller();
-    const { db } = api.connection;
-    for (const read of [getRecipient, lockRecipient]) {
-      await expect(db.transaction((tx) => read(tx, other.orgId, recipientId))).rejects.toMatchObject({
-        code: 'not_found',
-      });
-      await expect(db.transaction((tx) => read(tx, orgId, recipientId))).resolves.toMatchObject({ recipientId });
-    }
-  });
-
   test('is read without its sealed account number', async ({ api, recipient }) => {
     const found = await getRecipient(api.connection.db, recipient.orgId, recipient.recipientId);
     expect(found).toEqual(recipient);

@@ -1,9 +1,6 @@
-/** The statement that writes a settlement's changes, and the numbers of its events. */
-import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { lockSettlement } from '../../db/queries/settlement.ts';
-import { events } from '../../db/schema/index.ts';
 import { withApi } from '../support/fixture.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { moveSettlement } from '../support/settlement.ts';
@@ -14,10 +11,6 @@ const test = withApi().extend('world', ({ api, partner }) => {
     lock: (id: string) => db.transaction((tx) => lockSettlement(tx, partner.orgId, id)),
     move: (settlement: Parameters<typeof moveSettlement>[1], to: Parameters<typeof moveSettlement>[2]['to']) =>
       db.transaction((tx) => moveSettlement(tx, settlement, { to, at: new Date(), reason: 'test' })),
-    sequencesOf: async (id: string) => {
-      const rows = await db.select().from(events).where(eq(events.objectId, id)).orderBy(events.sequence);
-      return rows.map(({ sequence }) => sequence);
-    },
   };
 });
 

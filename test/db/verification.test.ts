@@ -8,7 +8,7 @@ import { settlementActivities } from '../../activities/settlement.ts';
 import { decideLocked } from '../../db/commands/verification.ts';
 import { newId } from '../../db/id.ts';
 import { lockRecipient } from '../../db/queries/recipient.ts';
-import { insertVerification, lockVerification, moveVerification } from '../../db/queries/verification.ts';
+import { insertVerification, lockVerification } from '../../db/queries/verification.ts';
 import { events, outbox, verifications } from '../../db/schema/index.ts';
 import {
   canMoveVerification,
@@ -143,16 +143,6 @@ describe('the database', () => {
 });
 
 describe('a move of a verification', () => {
-  test('writes nothing if it is not in the table', async ({ api, partner, kyc }) => {
-    const { verificationId } = await kyc.newVerification();
-    await kyc.decide(verificationId, VERIFIED);
-    const move = api.connection.db.transaction(async (tx) => {
-      const locked = await lockVerification(tx, partner.orgId, verificationId);
-      return moveVerification(tx, locked, { to: 'in_review', at: new Date(), requestId: 'test' });
-    });
-    await expect(move).rejects.toMatchObject({ code: 'state_conflict', extras: { current_state: 'verified' } });
-  });
-
   test.for(['events', 'outbox'])(
     'leaves nothing when writing to %s fails, and succeeds when it is repeated',
     async (table, { api, partner, kyc }) => {

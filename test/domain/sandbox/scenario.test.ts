@@ -3,28 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { SANDBOX_EVENTS } from '../../../domain/sandbox/event.ts';
 import { SCENARIOS } from '../../../domain/sandbox/scenario.ts';
 import { EXCEPTION_TYPES } from '../../../domain/settlement/evidence.ts';
-import { canMove, SETTLEMENT_STATUSES, TRANSITIONS } from '../../../domain/settlement/state.ts';
+import { SETTLEMENT_STATUSES, TRANSITIONS } from '../../../domain/settlement/state.ts';
 
 const missing = (wanted: readonly string[], shown: readonly (string | undefined)[]) =>
   wanted.filter((name) => !shown.includes(name));
 
 describe('the scenarios', () => {
-  test.each(SCENARIOS.map((scenario) => [scenario.name, scenario.path] as const))(
-    '%s takes only transitions of the table',
-    (_name, path) => {
-      expect(path[0]).toBe('accepted');
-      const pairs = path.slice(1).map((to, index) => [path[index] ?? expect.fail('no status'), to] as const);
-      expect(pairs.filter(([from, to]) => !canMove(from, to))).toEqual([]);
-    },
-  );
-
-  test.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))(
-    '%s acts only in states of its path',
-    (_name, { steps, path }) => {
-      expect(steps.filter((step) => !path.includes(step.when))).toEqual([]);
-    },
-  );
-
   test('reach every state, send every event and record every exception', () => {
     expect(
       missing(
