@@ -1,25 +1,8 @@
-import { connect, type Socket } from 'node:net';
 import { describe, expect } from 'vitest';
-import { FILE, withApi } from '../support/fixture.ts';
+import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 
-const test = withApi({ config: { rateLimitPerMinute: 20 } }).extend('raw', FILE, async ({ api }) => {
-  const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
-  return (bytes: string) => sendRaw(Number(port), bytes);
-});
-
-/** Sends bytes as they are, and reads until the server closes the connection. */
-const sendRaw = (port: number, bytes: string): Promise<{ text: string; ms: number }> =>
-  new Promise((resolve, reject) => {
-    const startedAt = performance.now();
-    let text = '';
-    const socket: Socket = connect(port, '127.0.0.1', () => socket.write(bytes));
-    socket.on('data', (part) => {
-      text += String(part);
-    });
-    socket.on('close', () => resolve({ text, ms: performance.now() - startedAt }));
-    socket.on('error', reject);
-  });
+const test = withApi({ config: { rateLimitPerMinute: 20 } });
 
 /** A minute may end between two requests of a test: then the counts begin again. */
 const MINUTE_ENDS = { retry: 1 };

@@ -5,24 +5,16 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
-import { sql } from 'drizzle-orm';
 import { execa } from 'execa';
 import { expect, vi } from 'vitest';
 import { repositoryRoot } from '../../process/local/place.ts';
-import { type Partner, signUp } from '../../scripts/sandbox/partner.ts';
-import { type ApiProcess, startApiProcess } from '../support/api-process.ts';
 import { FILE, withStack } from '../support/fixture.ts';
-import { stretched } from '../support/patience.ts';
 import { acquirePython, PYTHON_DIRECTORY } from '../support/python-program.ts';
 
 const PACKAGE = path.join(repositoryRoot, 'clients', 'python');
 const SOURCE = path.join(PACKAGE, 'src');
 const EXAMPLES = path.join(repositoryRoot, 'examples', 'python');
 
-/** The number of settlements of both clients after which the API is killed. */
-const KILLED_AFTER = [6, 15];
-const SETTLEMENTS = 12;
 const EVENTS = 60;
 
 const PURPOSE = 'The Python client';
@@ -115,61 +107,6 @@ test("the client's package is complete and typed, and no index accepts it", asyn
   expect(stdout).toContain('Classifier: Private :: Do Not Upload');
 });
 
-test('an API killed twice while each client settles makes no second settlement', async ({ python, stack }) => {
-  const api = await startApiProcess(stack);
-  try {
-    // A sign-up has no idempotency key, so it comes before the kills.
-    const { baseUrl } = api;
-    const partners = [await signUp({ baseUrl }), await signUp({ baseUrl })] as const;
-    const ends = await settleWhileKilled(python, api, partners);
-    for (const { orgId, end } of ends) {
-      const [, settled, retries] = /^done (\d+) settled, (\d+) retries$/.exec(end) ?? [];
-      expect(Number(settled), end).toBe(SETTLEMENTS);
-      expect(Number(retries)).toBeGreaterThan(0);
-      const { rows } = await stack.api.connection.db.execute(
-        sql`SELECT count(*)::int AS count, count(DISTINCT reference)::int AS orders FROM settlements WHERE org_id = ${orgId}`,
-      );
-      expect(rows).toEqual([{ count: SETTLEMENTS, orders: SETTLEMENTS }]);
-    }
-  } finally {
-    await api.kill();
-  }
-});
-
-type Settled = { readonly orgId: string; readonly end: string };
-
-/** Both clients settle at once, while the API is killed twice. `end` is the last line that one of them printed. */
-async function settleWhileKilled(
-  python: Python,
-  api: ApiProcess,
-  [first, second]: readonly [Partner, Partner],
-): Promise<Settled[]> {
-  let created = 0;
-  const restarts: Promise<void>[] = [];
-  const restart = async (): Promise<void> => {
-    await api.kill();
-    await api.start();
-  };
-  const play = async (style: string, { orgId, apiKey }: Partner): Promise<Settled> => {
-    const program = execa(python.command, ['tests/scenarios/killed_api.py', style], {
-      cwd: PACKAGE,
-      env: { ...python.env, API: api.baseUrl, API_KEY: apiKey },
-    });
-    let end = '';
-    for await (const line of createInterface({ input: program.stdout })) {
-      end = line;
-      created += line.startsWith('created') ? 1 : 0;
-      if (created === KILLED_AFTER[restarts.length]) restarts.push(restart());
-    }
-    await program;
-    return { orgId, end };
-  };
-  const ends = await Promise.all([play('blocking', first), play('asynchronous', second)]);
-  await Promise.all(restarts);
-  expect(restarts).toHaveLength(KILLED_AFTER.length);
-  return ends;
-}
-
 test('a receiver verifies every delivery while the secret is rotated', async ({ python, stack }) => {
   const { apiKey } = await stack.api.createCaller('full');
   const { stdout } = await run(python, ['tests/scenarios/rotated_secret.py'], {
@@ -179,23 +116,6 @@ test('a receiver verifies every delivery while the secret is rotated', async ({ 
   const [, verified, events] = /^(\d+) verified of (\d+) events, 0 refused$/.exec(stdout) ?? [stdout];
   expect(Number(events)).toBe(EVENTS);
   expect(Number(verified)).toBeGreaterThanOrEqual(2 * EVENTS);
-});
-
-test('a wait of each client returns within a second what changed between two reads', async ({ python, stack }) => {
-  const { apiKey } = await stack.api.createCaller('full');
-  const access = { API: stack.baseUrl, API_KEY: apiKey };
-  const { stdout } = await run(python, ['tests/scenarios/change_between_reads.py'], access);
-  const late = stdout.split('\n').map((line) => line.split(' '));
-  expect(late.map(([style]) => style)).toEqual(['blocking', 'asynchronous']);
-  for (const [style, seconds] of late) expect(Number(seconds) * 1_000, style).toBeLessThan(stretched(1_000));
-});
-
-test('the certificate of a transfer is verified with a separate signature and in one file', async ({
-  python,
-  stack,
-}) => {
-  const { stdout } = await run(python, ['tests/scenarios/consumer_certificate.py'], { API: stack.baseUrl });
-  expect(stdout.split('\n')).toEqual(['blocking', 'asynchronous']);
 });
 
 test('every block of its page runs', async ({ python, stack, partner }) => {
