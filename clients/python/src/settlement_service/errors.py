@@ -84,6 +84,12 @@ class ValidationFailedError(ApiError):
         return f"422: {faults} (request {self.request_id})"
 
 
+class RequestMalformedError(ApiError):
+    """400: the bytes are not one HTTP request. The connection is closed."""
+
+    code_of_class = "request_malformed"
+
+
 class CredentialMissingError(ApiError):
     """401: the operation needs a credential."""
 
@@ -178,6 +184,12 @@ class UnsupportedMediaTypeError(ApiError):
     """415."""
 
     code_of_class = "unsupported_media_type"
+
+
+class HeadersTooLargeError(ApiError):
+    """431: the address and the headers are larger than the server reads. The connection is closed."""
+
+    code_of_class = "headers_too_large"
 
 
 class RateLimitedError(ApiError):
