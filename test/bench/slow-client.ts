@@ -3,9 +3,11 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const DRIP_INTERVAL_MS = 500;
-/** The API reads a webhook's body before it asks the database, so these clients cost connections only. */
-const BODY_HEAD =
-  'POST /v2/webhooks/cardproc HTTP/1.1\r\nHost: slow.example\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n';
+/** A signature's form is all that the API asks for before it reads this body: it asks the database nothing. */
+const BODY_HEAD = [
+  ...['POST /v2/webhooks/bankledger HTTP/1.1', 'Host: slow.example', 'Content-Type: application/json'],
+  ...[`X-Signature: ${'a'.repeat(64)}`, 'Content-Length: 100000', '', ''],
+].join('\r\n');
 const KINDS = [
   { first: '', drip: '' },
   { first: 'GET /health/live HTTP/1.1\r\nHo', drip: '' },
