@@ -237,6 +237,7 @@ describe('a process of a remote runtime', () => {
         cwd: repositoryRoot,
         env: {
           RUNTIME_ENVIRONMENT: 'production',
+          TRUSTED_PROXIES: 'none',
           DATABASE_URL: database.migrationUrl,
           PORT: '0',
           API_KEY_PEPPER: secret(),
