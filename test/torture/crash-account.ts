@@ -118,8 +118,8 @@ export const createKey = withKey(async (world, tenant, keyId) => {
   if ((await statusOfKey(world, tenant, keyId)) !== 'active') throw new Error('the key is not active');
 });
 export const rotateKey = withKey(async (world, tenant, keyId) => {
-  // The answer was lost: the key may be rotated already, and then it is refused.
-  requireStatus(await send(world, tenant, 'POST', `/v1/orgs/keys/${keyId}/rotate`, {}), 200, 409);
+  // If the answer was lost, the same idempotency key gets it again.
+  requireStatus(await send(world, tenant, 'POST', `/v1/orgs/keys/${keyId}/rotate`, {}), 200);
   if ((await statusOfKey(world, tenant, keyId)) !== 'rotated') throw new Error('the key is not rotated');
 });
 export const revokeKey = withKey(async (world, tenant, keyId) => {
