@@ -9,7 +9,6 @@ import { lockSettlement } from '../../db/queries/settlement.ts';
 import type { NewEvidence } from '../../domain/settlement/evidence.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
 import type { TestApi } from '../support/api.ts';
-import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { type ConsumerCaller, callAs, createConsumerRecipient, signIn, transferBody } from '../support/consumer.ts';
 import { untilBlocked } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -117,31 +116,4 @@ const lateWire = ({ settlementId, amountMinor, sourceCurrency }: Settlement): Ne
   currency: sourceCurrency,
   failure: null,
   sha256: '00'.repeat(32),
-});
-
-describe('reads of settlements that move', () => {
-  const SETTLEMENTS = 6;
-  const READERS = 2;
-
-  test('never contradict themselves', async ({ api, steps }) => {
-    const ids = await Promise.all(Array.from({ length: SETTLEMENTS }, () => steps.accept(BY_WIRE)));
-    const moved = new AbortController();
-    const shown: Json[] = [];
-    const readUntilMoved = async (): Promise<void> => {
-      while (!moved.signal.aborted) for (const id of ids) shown.push(await steps.read(id));
-    };
-    const readers = Array.from({ length: READERS }, readUntilMoved);
-    for (const id of ids) {
-      await steps.activities.admitSettlement(steps.step(id));
-      await sendBankledger(api, bankledgerBody(id));
-      await steps.activities.reviewSettlement(steps.step(id));
-      await steps.activities.sendPayout(steps.step(id));
-    }
-    moved.abort();
-    await Promise.all(readers);
-    const isTorn = (read: Json): boolean =>
-      lastStatus(read) !== read.status || (read.status === 'settled') !== (read.certificate_id !== null);
-    expect(shown.filter(isTorn)).toEqual([]);
-    expect(new Set(shown.map(({ status }) => status))).toContain('settled');
-  });
 });

@@ -212,22 +212,6 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
     expect(await eventTypesOf(api, id)).toEqual(['verification.pending', 'verification.verified']);
   });
 
-  test('200 rejected; another decision is 409', async ({ api, partner, newRecipient }) => {
-    const recipientId = await newRecipient();
-    const { verification_id: id } = await openVerification(api, partner, recipientId);
-    const answer = await complete(api, partner, id, rejected);
-    expect(jsonOf(answer)).toMatchObject({
-      status: 'rejected',
-      rejection_reason: 'The document is blurred.',
-      verified_name: null,
-    });
-    expect((await statusOf(api, partner, recipientId)).verification_status).toBe('rejected');
-    await expectRefused(api, () => complete(api, partner, id, rejected), 200, jsonOf(answer));
-    await expectRefused(api, () => complete(api, partner, id, { status: 'verified' }), 409, {
-      current_state: 'rejected',
-    });
-  });
-
   test('200 and 409 with the decided state for two different decisions at once', async ({
     api,
     partner,

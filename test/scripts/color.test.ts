@@ -34,11 +34,3 @@ test('the verdict on a delivery is colored in a terminal, and not with NO_COLOR'
   expect(await shown('headers_missing', LISTENER, {})).toContain(ESCAPE);
   expect(await shown('headers_missing', LISTENER, { NO_COLOR: '1' })).not.toContain(ESCAPE);
 });
-
-test.for([
-  ['ops/main.ts', ['--help'], 'Usage: npm run ops'],
-  ['ops/main.ts', ['show'], 'See npm run ops -- show --help'],
-  ['scripts/sandbox.ts', ['listen', '--port', 'none'], 'See npm run sandbox -- listen --help'],
-] as const)('%s %j prints no color with NO_COLOR', async ([script, args, text]) => {
-  expect(await shown(text, [script, ...args], { NO_COLOR: '1' })).not.toContain(ESCAPE);
-});

@@ -1,5 +1,3 @@
-/** The TypeScript client against the running service: what a partner does all day. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { describe, expect } from 'vitest';
 import {
@@ -14,7 +12,6 @@ import {
   WaitTimeout,
 } from '../../../clients/typescript/index.ts';
 import { FILE, withStack } from '../../support/fixture.ts';
-import { stretched } from '../../support/patience.ts';
 
 const RECIPIENT = {
   kind: 'contractor',
@@ -73,29 +70,6 @@ describe('a settlement', () => {
     expect((await client.settlements.cancel(id)).status).toBe('canceled');
   });
 
-  test('is awaited without delay, also when it changes between two reads', async ({
-    client,
-    recipientId,
-    stack,
-    partner,
-  }) => {
-    const body = { ...cardOf(recipientId), card_token: 'tok_manual' };
-    const { settlement_id: id } = await client.settlements.create(body);
-    await client.settlements.wait(id, { until: ['awaiting_funds'] });
-    let changedAtMs = 0;
-    const changing: typeof fetch = async (...request) => {
-      const answer = await fetch(...request);
-      if (changedAtMs > 0) return answer;
-      await client.sandbox.sendEvent(id, { event: 'collection_partial', amount: '100.00' });
-      while ((await client.settlements.get(id)).amount_received !== '100.00') await delay(20);
-      changedAtMs = performance.now();
-      return answer;
-    };
-    const slow = createClient({ baseUrl: stack.baseUrl, apiKey: partner.apiKey, fetch: changing });
-    await slow.settlements.wait(id, { until: ({ amount_received }) => amount_received === '100.00' });
-    expect(performance.now() - changedAtMs).toBeLessThan(stretched(1_000));
-  });
-
   test('is created once by an intent that was stored as JSON', async ({ client, recipientId }) => {
     const stored = JSON.stringify(client.settlements.prepare({ ...cardOf(recipientId), reference: 'INV-1' }));
     const ids = await Promise.all(
@@ -117,16 +91,6 @@ describe('a refusal', () => {
     expect(refused.requestId).toMatch(/^[0-9a-f-]{36}$/);
     expect(isApiError(refused)).toBe(true);
     expect(isApiError(refused, 'not_found', 'last_full_key')).toBe(false);
-  });
-
-  test('names the fields that differ when a key is sent with another body', async ({ client, recipientId }) => {
-    const intent = client.settlements.prepare(cardOf(recipientId));
-    await client.settlements.create(intent);
-    const other = { ...cardOf(recipientId), amount: '300.00' };
-    const options = { idempotencyKey: intent.idempotency_key };
-    const refused = await errorOf(client.settlements.create(other, options));
-    if (!isApiError(refused, 'idempotency_key_reused')) throw refused;
-    expect(refused.problem.mismatch).toEqual(['amount']);
   });
 
   test('lists every fault of an invalid request', async ({ client, recipientId }) => {
