@@ -1,6 +1,8 @@
 /** What activities use. `worker/main.ts` makes it once; tests make their own. */
+import type { ChangeListener } from '../db/change-listener.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Runs } from '../db/commands/lost-run.ts';
+import type { LaneReport } from '../domain/webhook.ts';
 import type { Certifier } from './certificate.ts';
 import type { GuardedHttp } from './providers/guarded-http.ts';
 import type { Mailer } from './providers/mailer.ts';
@@ -22,6 +24,12 @@ export type ActivityDeps = CommandDeps & {
   /** Undefined when no mail server is configured. */
   readonly mailer: Mailer | undefined;
   readonly runs: Runs;
+  /** Shows operators what a lane did. */
+  readonly reportLane: (workflowId: string, report: LaneReport) => Promise<void>;
+  /** Wakes the lanes when there are deliveries to take. */
+  readonly deliveriesDue: Pick<ChangeListener, 'subscribe'>;
+  /** Aborted when the process begins to stop: long activities end then. */
+  readonly stopping: AbortSignal;
   readonly eventRetentionDays: number;
   readonly log: Record<'info' | 'warn', (fields: Record<string, unknown>, message: string) => void>;
 };

@@ -8,12 +8,14 @@ import { sandboxActivities } from './sandbox.ts';
 import { settlementActivities } from './settlement.ts';
 import { sweepActivities } from './sweep.ts';
 import { verificationActivities, verificationSandboxActivities } from './verification.ts';
+import { webhookLaneActivities } from './webhook-lane.ts';
 import { webhookSubscriptionActivities } from './webhook-subscription.ts';
 
 export function createActivities(deps: ActivityDeps) {
   const activities = {
     ...settlementActivities(deps),
     ...verificationActivities(deps),
+    ...webhookLaneActivities(deps),
     ...webhookSubscriptionActivities(deps),
     ...otpActivities(deps),
     ...sweepActivities(deps),

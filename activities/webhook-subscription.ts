@@ -1,71 +1,87 @@
 /**
- * One round of a subscription's workflow (contract §11): deliver what is due, and say when the next attempt is due. A
- * subscriber's failure is data; only our own dependencies fail the activity. Attempts are recorded before their
- * requests are sent, so after a crash the same bytes are sent again with the same number and the same webhook-id.
+ * The retries of one subscription (contract §11): send what is due, one after the other, and say when the next retry is
+ * due. Once an attempt succeeds, the rest of what is due goes to the lane, which sends many at once. Only our own
+ * dependencies fail the activity.
  */
 import { asyncLocalStorage } from '@temporalio/activity';
-import { type DisabledReason, IN_FLIGHT, type WebhookStatus } from '../domain/webhook.ts';
+import { commit, commitStatement } from '../db/commands/commit.ts';
+import { recordFailures } from '../db/commands/webhook-attempt.ts';
+import { endDeliveries, openClaimant } from '../db/queries/webhook-attempt.ts';
+import { claimRetry, lookForRetries, type RetryLook, releaseRetries } from '../db/queries/webhook-retry.ts';
 import type { ActivityDeps } from './deps.ts';
-import { deliverWhileDue } from './webhook-run.ts';
-import { createWatch } from './webhook-watch.ts';
+import { keepConnections } from './providers/guarded-http.ts';
+import { sendDelivery } from './webhook-attempt.ts';
 
 const HEARTBEAT_MS = 2_000;
+/** After this time no attempt begins. The one under way takes at most 15 s longer. */
+const ROUND_MAX_MS = 8_000;
 
-/** `nowMs` (epoch milliseconds) comes from the workflow; `inFlight` from its last round. */
-export type RoundInput = {
-  readonly webhookId: string;
-  readonly orgId: string;
-  readonly nowMs: number;
-  readonly inFlight?: number;
-};
+/** `nowMs` (epoch milliseconds) comes from the workflow. */
+export type RetryInput = { readonly webhookId: string; readonly orgId: string; readonly nowMs: number };
 
-/** `standing` is what operators see; null when there was no moment to look. */
-export type RoundResult = {
-  /** Until the next round: 0 when more is due now, null when nothing is pending. */
+export type RetryResult = {
+  /** Until the next retry is due: 0 when it is due now, null when none is left. */
   readonly waitMs: number | null;
-  readonly inFlight: number;
-  readonly standing: {
-    readonly status: WebhookStatus | 'deleted';
-    readonly disabledReason: DisabledReason | null;
-    /** Counted up to a limit. */
-    readonly pending: number;
-    readonly failingSince: string | null;
+  /** What operators see. */
+  readonly found: Omit<RetryLook, 'nextAttemptAt' | 'failingSince'> & {
     readonly nextAttemptAt: string | null;
+    readonly failingSince: string | null;
     /** Of the last attempt of this round. */
     readonly lastOutcome: string | null;
-  } | null;
+  };
 };
 
 export function webhookSubscriptionActivities(deps: ActivityDeps) {
-  const watch = createWatch(deps.db);
   return {
-    /** Sends what is due to a subscription, stays for a moment for what comes next, and ends after a bounded time. */
-    deliverDue: async ({ webhookId, orgId, nowMs, inFlight = IN_FLIGHT.first }: RoundInput): Promise<RoundResult> => {
+    /** Sends the due retries of a subscription for a bounded time, and ends what was pending when it was disabled. */
+    deliverRetries: async ({ webhookId, nowMs }: RetryInput): Promise<RetryResult> => {
       const context = asyncLocalStorage.getStore();
       const heartbeat = context && setInterval(() => context.heartbeat(), HEARTBEAT_MS);
+      const connections = keepConnections();
       // A retry of the activity has the input of the first try.
       const startMs = Math.max(nowMs, context?.info.currentAttemptScheduledTimestampMs ?? nowMs);
+      const startedMs = performance.now();
+      const now = (): Date => new Date(startMs + performance.now() - startedMs);
+      const isOver = (): boolean =>
+        context?.cancellationSignal.aborted === true || performance.now() - startedMs >= ROUND_MAX_MS;
       try {
-        const signal = context?.cancellationSignal;
-        return roundResult(await deliverWhileDue(deps, { webhookId, orgId, nowMs: startMs, inFlight, watch, signal }));
+        const claimant = await openClaimant(deps.db);
+        let mayEndMore = true;
+        let lastOutcome: string | null = null;
+        while (!isOver()) {
+          mayEndMore &&= await commitStatement(deps, 'subscription.end_deliveries', (db) =>
+            endDeliveries(db, webhookId),
+          );
+          const delivery = await commitStatement(deps, 'subscription.claim', (db) =>
+            claimRetry(db, webhookId, { claimant, now: now() }),
+          );
+          if (!delivery && !mayEndMore) break;
+          if (!delivery) continue;
+          const result = await sendDelivery(deps, delivery, connections, now());
+          lastOutcome = result.error === null ? `succeeded with ${result.response_status}` : `failed: ${result.error}`;
+          await recordFailures(deps, { webhookId, claimant, requestId: delivery.requestId }, [result]);
+          if (result.error === null)
+            await commitStatement(deps, 'subscription.release', (db) => releaseRetries(db, webhookId, now()));
+        }
+        const look = await commit(deps, 'subscription.look', (tx) => lookForRetries(tx, webhookId));
+        return resultOf(look, now(), lastOutcome);
       } finally {
         clearInterval(heartbeat);
+        connections.close();
       }
     },
   };
 }
 
-function roundResult({ look, now, inFlight, lastOutcome }: Awaited<ReturnType<typeof deliverWhileDue>>): RoundResult {
-  if (look === undefined) return { waitMs: 0, inFlight, standing: null };
-  const { hasWork, nextAttemptAt, status, disabledReason, pending, failingSince } = look;
-  const standing = {
-    status,
-    disabledReason,
-    pending,
-    failingSince: failingSince?.toISOString() ?? null,
-    nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
-    lastOutcome,
+function resultOf(look: RetryLook, now: Date, lastOutcome: string | null): RetryResult {
+  const { nextAttemptAt, failingSince, ...found } = look;
+  return {
+    waitMs: nextAttemptAt && Math.max(0, nextAttemptAt.getTime() - now.getTime()),
+    found: {
+      ...found,
+      nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
+      failingSince: failingSince?.toISOString() ?? null,
+      lastOutcome,
+    },
   };
-  if (hasWork) return { waitMs: 0, inFlight, standing };
-  return { waitMs: nextAttemptAt && Math.max(0, nextAttemptAt.getTime() - now.getTime()), inFlight, standing };
 }

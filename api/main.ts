@@ -19,7 +19,7 @@ const config = loadConfig();
 const log = createLogger({ level: config.logLevel, name: 'api' });
 const { deps, temporal, tracing, metrics, startDispatcher, close } = await openProcess(config, 'api', log);
 const dispatcher = startDispatcher();
-const changes = createChangeListener(config.databaseUrl, (error) =>
+const changes = createChangeListener(config.databaseUrl, 'settlement_changed', (error) =>
   log.warn({ err: error }, 'the connection for notifications of changes broke'),
 );
 const app = await buildApp(

@@ -1,13 +1,16 @@
 /**
- * Wakes the requests that wait for a settlement to change. One connection of the process listens for the notifications
- * that PostgreSQL sends with each commit. A notification can be missed while the connection is being opened again, so a
- * waiting request must also read from time to time.
+ * Wakes what waits for a change: the requests that wait for a settlement, and the lanes that wait for deliveries. One
+ * connection of the process listens for PostgreSQL's notifications on a channel. A notification can be missed while the
+ * connection is being opened again, so who waits must also look from time to time.
  */
 import pg from 'pg';
 
+/** `settlement_changed` names the settlement. `deliveries_due` names nothing: its subject is the empty text. */
+export type Channel = 'settlement_changed' | 'deliveries_due';
+
 export type ChangeListener = {
-  /** Calls `onChange` after each change of this settlement, until the returned function is called. */
-  subscribe(settlementId: string, onChange: () => void): () => void;
+  /** Calls `onChange` after each notification about this subject, until the returned function is called. */
+  subscribe(subject: string, onChange: () => void): () => void;
   close(): Promise<void>;
 };
 
@@ -19,7 +22,11 @@ const RECONNECT_DELAY_MS = 1_000;
  *
  * @param onError is called when the connection breaks or cannot be opened; it is opened again
  */
-export function createChangeListener(databaseUrl: string, onError: (error: Error) => void): ChangeListener {
+export function createChangeListener(
+  databaseUrl: string,
+  channel: Channel,
+  onError: (error: Error) => void,
+): ChangeListener {
   const waiting = new Map<string, Set<() => void>>();
   let client: pg.Client | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -50,18 +57,18 @@ export function createChangeListener(databaseUrl: string, onError: (error: Error
     });
     opened
       .connect()
-      .then(() => opened.query('LISTEN settlement_changed'))
+      .then(() => opened.query(`LISTEN ${channel}`))
       .catch(onBroken);
   }
 
   return {
-    subscribe(settlementId, onChange) {
+    subscribe(subject, onChange) {
       listen();
-      const others = waiting.get(settlementId) ?? new Set();
-      waiting.set(settlementId, others.add(onChange));
+      const others = waiting.get(subject) ?? new Set();
+      waiting.set(subject, others.add(onChange));
       return () => {
         others.delete(onChange);
-        if (others.size === 0 && waiting.get(settlementId) === others) waiting.delete(settlementId);
+        if (others.size === 0 && waiting.get(subject) === others) waiting.delete(subject);
       };
     },
     async close() {

@@ -94,10 +94,9 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
     update: { allBut: ['verificationId', 'orgId', 'recipientId', 'subjectName', 'createdAt'] },
   },
   wallets: PERMANENT,
-  webhookAttempts: KEPT,
+  webhookAttempts: PERMANENT,
   webhookDeliveries: { ...PERMANENT, update: { allBut: ['deliveryId', 'orgId', 'webhookId', 'eventId', 'createdAt'] } },
   webhookEarlierSecrets: PASSING,
-  webhookRuns: KEPT,
   webhooks: { ...PERMANENT, update: { allBut: ['webhookId', 'orgId', 'createdAt'] } },
 };
 

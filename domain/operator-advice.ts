@@ -169,6 +169,12 @@ export function deliveryAdvice(delivery: {
   }
 }
 
+/** @param hasUntaken deliveries wait that the lane has not taken */
+export const laneAdvice = (hasUntaken: boolean): Advice =>
+  hasUntaken
+    ? alert('Deliveries wait for this lane. See which subscriptions take longest; add a worker if all are busy.')
+    : alert('None: it takes what is due.');
+
 export function subscriptionAdvice(subscription: {
   readonly status: WebhookStatus;
   readonly disabledReason: DisabledReason | null;

@@ -12,7 +12,8 @@ import type { Webhook } from './webhook.ts';
 type OutboxSignals = {
   readonly settlement: 'evidenceRecorded' | 'canceled' | 'clockAdvanced' | 'verificationDecided' | 'redispatched';
   readonly verification: 'verificationDecided' | 'redispatched';
-  readonly webhook_subscription: 'deliveriesCommitted';
+  readonly webhook_subscription: 'retriesAdded';
+  readonly webhook_lane: never;
   readonly otp: never;
   readonly sandbox_collection: never;
   readonly sandbox_event: never;
@@ -29,6 +30,8 @@ type OutboxContexts = {
   readonly settlement: Readonly<Pick<Settlement, 'orgId' | 'corridor' | 'paymentMethod'>>;
   readonly verification: VerificationContext;
   readonly webhook_subscription: { readonly orgId: string };
+  /** A lane sends for all organizations. */
+  readonly webhook_lane: { readonly orgId?: never };
   /** A challenge belongs to no organization. */
   readonly otp: { readonly orgId?: never };
   readonly sandbox_collection: { readonly orgId: string; readonly paymentMethod: PaymentMethod };
@@ -48,18 +51,20 @@ export const OUTBOX_KINDS = [
   'verification',
   'sandbox_verification',
   'webhook_subscription',
+  'webhook_lane',
   'otp',
 ] as const satisfies readonly (keyof OutboxContexts)[];
 export type OutboxKind = (typeof OUTBOX_KINDS)[number];
 
 /**
  * The kinds whose open objects must have a run: a sweep starts a lost one again. A subscription is open while a
- * delivery of it is due.
+ * retry of it is due; a lane always is.
  */
 export const SWEPT_KINDS = [
   'settlement',
   'verification',
   'webhook_subscription',
+  'webhook_lane',
 ] as const satisfies readonly OutboxKind[];
 export type SweptKind = (typeof SWEPT_KINDS)[number];
 
@@ -109,15 +114,24 @@ export const verificationMessage = (
   requestId,
 });
 
-/** Wakes the subscription's run: deliveries of it were committed or changed. Without a run, it starts one. */
+/** Wakes the subscription's run: retries of it were added. Without a run, it starts one. */
 export const subscriptionMessage = (
   { webhookId, orgId }: Pick<Webhook, 'webhookId' | 'orgId'>,
   requestId: string,
 ): OutboxMessage<'webhook_subscription'> => ({
   kind: 'webhook_subscription',
   objectId: webhookId,
-  signal: 'deliveriesCommitted',
+  signal: 'retriesAdded',
   context: { orgId },
+  requestId,
+});
+
+/** The message that starts a lane, unless it runs. @param lane its number, from 0 */
+export const laneMessage = (lane: number, requestId: string): OutboxMessage<'webhook_lane'> => ({
+  kind: 'webhook_lane',
+  objectId: String(lane),
+  signal: null,
+  context: {},
   requestId,
 });
 

@@ -80,10 +80,12 @@ export type Delivery = {
   readonly status: DeliveryStatus;
   /** 1 for the delivery of the event itself. Each redelivery adds 1. */
   readonly generation: number;
-  /** The partner requested it. Its first attempt is sent even if the subscription is disabled. */
-  readonly requested: boolean;
   /** The number of attempts in earlier generations. */
   readonly priorAttempts: number;
+  /** How many attempts have ended. */
+  readonly attemptCount: number;
+  /** Since when an attempt is under way; null if none is. */
+  readonly claimedAt: Date | null;
   readonly nextAttemptAt: Date | null;
   readonly requestId: string;
   readonly createdAt: Date;
@@ -135,6 +137,15 @@ export function retryDelayMs(attempt: number, random: number, retryAfterMs: numb
 export const hasFailedTooLong = (failingSince: Date | null, at: Date): boolean =>
   failingSince !== null && at.getTime() - failingSince.getTime() >= FAILING_WINDOW_MS;
 
+/** How many lanes make first attempts. */
+export const LANES = 4;
+/** Each subscription has one of so many keys. A lane sends to a range of them. */
+export const LANE_KEYS = 256;
+/** The key of a subscription: the last byte of its id, which is random. */
+export const laneKeyOf = (webhookId: string): number => Number.parseInt(webhookId.slice(-2), 16);
+
+/** How many requests of one lane are in flight at most. */
+export const LANE_IN_FLIGHT_MAX = 512;
 /** How many requests to one subscription are in flight: at first, at most, and while it is failing. */
 export const IN_FLIGHT = { first: 4, most: 32, failing: 1 } as const;
 /** An answer that takes longer does not let more requests be in flight. */
@@ -152,3 +163,15 @@ export function nextInFlight(
 
 /** The pending deliveries of a subscription are counted for operators, up to this many. */
 export const PENDING_COUNT_MAX = 1_000;
+
+/** What a lane did in the last minute, as operators see it. */
+export type LaneReport = {
+  readonly at: string;
+  readonly inFlight: number;
+  readonly sent: number;
+  readonly failed: number;
+  /** Since when the oldest delivery waits that the lane has not taken. */
+  readonly oldestDueAt: string | null;
+  /** The subscriptions whose requests took longest in total. */
+  readonly slowest: readonly { readonly webhookId: string; readonly requests: number; readonly meanMs: number }[];
+};

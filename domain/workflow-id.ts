@@ -6,8 +6,11 @@ export const settlementWorkflowId = (settlementId: string): string => `settlemen
 
 export const verificationWorkflowId = (verificationId: string): string => `verification:${verificationId}`;
 
-/** It runs while a delivery of the subscription is pending; its runs follow one another. */
+/** It runs while a retry of the subscription waits; its runs follow one another. */
 export const webhookSubscriptionWorkflowId = (webhookId: string): string => `webhook-subscription:${webhookId}`;
+
+/** It always runs. @param lane its number, from 0 */
+export const laneWorkflowId = (lane: number | string): string => `webhook-lane:${lane}`;
 
 /** Of the schedule that starts the sweeps; Temporal adds the time to it for each sweep's own workflow. */
 export const SWEEP_ID = 'sweep';

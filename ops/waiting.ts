@@ -1,5 +1,5 @@
 /** What waits and what is stuck, from PostgreSQL: these commands work while Temporal is down. */
-import { listLostRuns } from '../db/commands/lost-run.ts';
+import { type LostRun, listLostRuns } from '../db/commands/lost-run.ts';
 import {
   type LateDelivery,
   listLateDeliveries,
@@ -7,7 +7,6 @@ import {
   listStuckSettlements,
   listWaitingSettlements,
   listWaitingVerifications,
-  type OpenObject,
   type StuckOutboxRow,
   type WaitingSettlement,
   type WaitingVerification,
@@ -124,8 +123,8 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
 }
 
 /** Open settlements and verifications without a run; undefined when Temporal does not answer. */
-async function listWithoutRun(deps: OpsDeps, now: Date): Promise<readonly OpenObject[] | undefined> {
-  const lost: OpenObject[] = [];
+async function listWithoutRun(deps: OpsDeps, now: Date): Promise<readonly LostRun[] | undefined> {
+  const lost: LostRun[] = [];
   try {
     for (const kind of SWEPT_KINDS) lost.push(...(await listLostRuns(deps, kind, { now, limit: LINES_MAX })));
     return lost.slice(0, LINES_MAX);
@@ -172,8 +171,8 @@ const verificationLine = (verification: WaitingVerification, now: Date): string 
   lineOf(verification.verificationId, `the decision about recipient ${verification.recipientId}`, verification, now);
 const outboxLine = ({ kind, objectId, attempts, lastError, since }: StuckOutboxRow): string =>
   `${kind} ${objectId}: since ${since.toISOString()}, ${attempts} attempts, last error ${lastError ?? 'none'}`;
-const withoutRunLine = ({ orgId, message: { kind, objectId } }: OpenObject): string =>
-  `${kind} ${objectId}: no run; it is started again within a minute, or now by redispatch; organization ${orgId}`;
+const withoutRunLine = ({ orgId, message: { kind, objectId } }: LostRun): string =>
+  `${kind} ${objectId}: no run; it is started again within a minute${orgId === null ? '' : `, or now by redispatch; organization ${orgId}`}`;
 const deliveryLine = ({ deliveryId, webhookId, orgId, dueAt }: LateDelivery): string =>
   `${deliveryId} to webhook ${webhookId} of ${orgId}: due since ${dueAt.toISOString()}`;
 

@@ -9,6 +9,7 @@ import type { Database } from '../db/client.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../db/queries/outbox.ts';
 import { type Crash, dispatchPoint } from '../domain/crash-point.ts';
 import { settlementIdOf } from '../domain/outbox.ts';
+import { createDeliveryNotice } from './delivery-notice.ts';
 import type { Tracing } from './tracing.ts';
 import { workflowStartOf } from './workflow-start.ts';
 
@@ -31,7 +32,7 @@ const CLAIM_INTERVAL_MS = 10;
 const CLAIM_INTERVAL_REFUSED_MS = 250;
 
 export type Dispatcher = {
-  /** To be called after a commit that wrote to the outbox. Never waits and never throws. */
+  /** To be called after a commit: it may have written to the outbox, or deliveries. Never waits and never throws. */
   nudge(): void;
   /** Resolves when the current batch has ended. */
   stop(): Promise<void>;
@@ -78,10 +79,14 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
       if (nudged && !stopped) nudge();
     });
   };
+  const notifyLanes = createDeliveryNotice(deps.db);
   const timer = setInterval(nudge, POLL_INTERVAL_MS);
   nudge();
   return {
-    nudge,
+    nudge: () => {
+      nudge();
+      notifyLanes();
+    },
     stop: async () => {
       stopped = true;
       clearInterval(timer);

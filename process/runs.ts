@@ -2,6 +2,8 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import type { Runs } from '../db/commands/lost-run.ts';
+import type { LaneReport } from '../domain/webhook.ts';
+import { laneReported } from '../workflows/contract.ts';
 
 const CALL_TIMEOUT_MS = 5_000;
 const IDS_PER_QUERY_MAX = 200;
@@ -24,6 +26,12 @@ export const createRuns = (client: Client): Runs => ({
     return running;
   },
 });
+
+/** Sends what a lane did to its run, which shows it to operators. */
+export const createLaneReports = (client: Client) => async (workflowId: string, report: LaneReport) =>
+  await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+    client.workflow.getHandle(workflowId).signal(laneReported, report),
+  );
 
 /** At most one run of each id is running. */
 async function listRunning(client: Client, workflowIds: readonly string[]): Promise<string[]> {

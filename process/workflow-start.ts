@@ -6,6 +6,7 @@ import type { WorkflowStartOptions } from '@temporalio/client';
 import type { WorkflowIdReusePolicy } from '@temporalio/common';
 import { type OutboxKind, type OutboxMessage, settlementIdOf } from '../domain/outbox.ts';
 import {
+  laneWorkflowId,
   otpWorkflowId,
   sandboxCollectionWorkflowId,
   sandboxEventWorkflowId,
@@ -58,13 +59,13 @@ export function workflowStartOf(
  * Whether a workflow whose run has ended is started again. One whose run was terminated, or ended by a fault, has not
  * done its work: every row starts it again. A completed one is started again only by a row that is written for an open
  * object: PostgreSQL may have been restored to a moment before the run completed. Every run reads the database first,
- * so a run for an object that has ended does nothing. A subscription's workflow completes whenever nothing is pending,
- * and starts again with the next event. The workflow of a one-time code is never started again, because a second run
+ * so a run for an object that has ended does nothing. A subscription's workflow completes whenever no retry waits,
+ * and starts again with the next one. A lane's completes when there are to be fewer lanes. The workflow of a one-time code is never started again, because a second run
  * could mail the code twice.
  */
 function reusePolicyOf({ kind, signal }: OutboxMessage): WorkflowIdReusePolicy {
   if (kind === 'otp') return 'REJECT_DUPLICATE';
-  if (kind === 'webhook_subscription') return 'ALLOW_DUPLICATE';
+  if (kind === 'webhook_subscription' || kind === 'webhook_lane') return 'ALLOW_DUPLICATE';
   return signal === 'redispatched' ? 'ALLOW_DUPLICATE' : 'ALLOW_DUPLICATE_FAILED_ONLY';
 }
 
@@ -112,11 +113,19 @@ const DESCRIBE: { readonly [Kind in OutboxKind]: (message: OutboxMessage<Kind>) 
     workflowType: 'webhookSubscription',
     workflowId: webhookSubscriptionWorkflowId(objectId),
     args: [{ webhookId: objectId, orgId: context.orgId }],
-    summary: `Deliveries to webhook ${objectId}`,
+    summary: `Retries to webhook ${objectId}`,
     details:
       `Subscription \`${objectId}\` of organization \`${context.orgId}\`.\n\n` +
-      'It runs while a delivery is pending. Each attempt is a row in PostgreSQL.\n\n' +
+      'It runs while a retry waits. Each attempt is a row in PostgreSQL.\n\n' +
       `Everything about it: \`npm run ops -- show ${objectId}\``,
+    taskQueue: DELIVERY_TASK_QUEUE,
+  }),
+  webhook_lane: ({ objectId }) => ({
+    workflowType: 'webhookLane',
+    workflowId: laneWorkflowId(objectId),
+    args: [{ lane: Number(objectId) }],
+    summary: `First attempts of deliveries, lane ${objectId}`,
+    details: 'It always runs. Its one activity sends the first attempts for a share of all subscriptions.',
     taskQueue: DELIVERY_TASK_QUEUE,
   }),
   otp: ({ objectId }) => ({

@@ -6,9 +6,12 @@ import { createGuardedHttp } from '../activities/providers/guarded-http.ts';
 import { createMailer } from '../activities/providers/mailer.ts';
 import { createPayoutRail } from '../activities/providers/payout-rail.ts';
 import { loadConfig } from '../config/load.ts';
+import { createChangeListener } from '../db/change-listener.ts';
+import { startLanes } from '../db/commands/lost-run.ts';
+import { newId } from '../db/id.ts';
 import { createLogger } from '../process/logger.ts';
 import { freeLoopbackPort, serveMetrics, temporalExposition, workerMetricsPort } from '../process/metrics.ts';
-import { createRuns } from '../process/runs.ts';
+import { createLaneReports, createRuns } from '../process/runs.ts';
 import { closeInOrder } from '../process/shutdown.ts';
 import { openProcess } from '../process/startup.ts';
 import { ensureSweepSchedule } from '../process/sweep-schedule.ts';
@@ -42,6 +45,10 @@ const guardedHttp = createGuardedHttp({
   rules: { allowLocal: config.webhookAllowLocalTargets },
   resolve: deps.resolveHost,
 });
+const deliveriesDue = createChangeListener(config.databaseUrl, 'deliveries_due', (error) =>
+  log.warn({ err: error }, 'the connection for notifications of deliveries broke'),
+);
+const stopping = new AbortController();
 const activities = createActivities({
   ...deps,
   certifier: createCertifier(config.certificateSigningKeys),
@@ -54,6 +61,9 @@ const activities = createActivities({
   mailer: createMailer(config),
   dispatcher,
   runs: createRuns(temporal.client),
+  reportLane: createLaneReports(temporal.client),
+  deliveriesDue,
+  stopping: stopping.signal,
   eventRetentionDays: config.eventRetentionDays,
   log,
 });
@@ -68,13 +78,16 @@ const metricsServer =
       });
 
 const running = worker.run();
+await startLanes({ ...deps, dispatcher }, `worker-${newId()}`);
 log.info({ runtime: config.runtime }, 'worker ready');
 
 const grace = closeInOrder(CLOSE_TIMEOUT_MS, async ({ err }) => {
   if (err) log.error({ err }, 'the worker stops after an error');
+  stopping.abort();
   worker.shutdown();
   await running.catch(() => undefined);
   await metricsServer?.close();
+  await deliveriesDue.close();
   await dispatcher.stop();
   await worker.close();
   await close();

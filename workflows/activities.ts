@@ -35,8 +35,17 @@ export const local = proxyLocal({
 export const remote = (summary: string) => proxyRemote({ startToCloseTimeout: 15_000, retry: RETRY, summary });
 
 /**
- * For a round of a subscription: it claims for 8 s, and a request takes at most 15 s. A worker that died is noticed by
- * its missing heartbeat. The subscriber's answers are data, never a failure.
+ * For a round of a subscription: it begins attempts for 8 s, and a request takes at most 15 s. A worker that died is
+ * noticed by its missing heartbeat. The subscriber's answers are data, never a failure.
  */
 export const round = (summary: string) =>
   proxyRemote({ startToCloseTimeout: 60_000, heartbeatTimeout: 10_000, retry: RETRY, summary });
+
+/** For a lane's activity, which lasts for two hours at most. Another worker takes it over within seconds. */
+export const lane = (summary: string) =>
+  proxyRemote({
+    startToCloseTimeout: 3 * 60 * 60_000,
+    heartbeatTimeout: 8_000,
+    retry: { ...RETRY, maximumInterval: 2_000 },
+    summary,
+  });

@@ -6,6 +6,7 @@ import { defineSearchAttributeKey } from '@temporalio/common';
 import { defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { OutboxSignal } from '../domain/outbox.ts';
 import type { SettlementStatus } from '../domain/settlement/state.ts';
+import type { LaneReport } from '../domain/webhook.ts';
 import type * as workflows from './index.ts';
 
 export type Workflows = typeof workflows;
@@ -22,9 +23,12 @@ export const evidenceRecorded = defineSignal('evidenceRecorded' satisfies Outbox
 export const canceled = defineSignal('canceled' satisfies OutboxSignal);
 export const clockAdvanced = defineSignal('clockAdvanced' satisfies OutboxSignal);
 export const verificationDecided = defineSignal('verificationDecided' satisfies OutboxSignal);
-export const deliveriesCommitted = defineSignal('deliveriesCommitted' satisfies OutboxSignal);
+export const retriesAdded = defineSignal('retriesAdded' satisfies OutboxSignal);
 /** An operator redispatched the object: its workflow is started if it does not run, and signalled if it does. */
 export const redispatched = defineSignal('redispatched' satisfies OutboxSignal);
+
+/** What a lane did in the last minute. Its activity sends this to the run, which shows it. */
+export const laneReported = defineSignal<[LaneReport]>('laneReported');
 
 /**
  * Operators have agreed on the outcome of a payout (contract §6). The update carries no decision: the run reads it from
@@ -51,9 +55,8 @@ export type VerificationInput = { readonly verificationId: string; readonly orgI
 /** The input of the workflow of a one-time code: only an id. */
 export type OtpInput = { readonly challengeId: string };
 
-/** The input of the workflow of a subscription. `inFlight` is set only when a long workflow continues as a new run. */
-export type WebhookSubscriptionInput = {
-  readonly webhookId: string;
-  readonly orgId: string;
-  readonly inFlight?: number;
-};
+/** The input of the workflow of a subscription: only ids. */
+export type WebhookSubscriptionInput = { readonly webhookId: string; readonly orgId: string };
+
+/** The input of the workflow of a lane: its number, from 0. */
+export type WebhookLaneInput = { readonly lane: number };

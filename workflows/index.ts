@@ -6,4 +6,5 @@ export { sandboxVerification } from './sandbox/verification.ts';
 export { settlement } from './settlement.ts';
 export { sweep } from './sweep.ts';
 export { verification } from './verification.ts';
+export { webhookLane } from './webhook-lane.ts';
 export { webhookSubscription } from './webhook-subscription.ts';

@@ -1,50 +1,51 @@
 /**
- * The deliveries of one subscription (contract §11). It runs while something is pending: a round delivers what is due,
- * then the workflow waits until the next attempt is due, or until it is woken. PostgreSQL holds the state. A busy
- * subscription is not woken for each event: a round stays for a moment and finds them itself.
+ * The retries of one subscription (contract §11). It runs while a retry waits: it sends what is due, then it waits until
+ * the next one is due, or until it is woken for an earlier one. PostgreSQL holds the state.
  */
-import { condition, continueAsNew, setHandler } from '@temporalio/workflow';
-import type { RoundResult } from '../activities/webhook-subscription.ts';
+import { condition, continueAsNew, setHandler, workflowInfo } from '@temporalio/workflow';
+import type { RetryResult } from '../activities/webhook-subscription.ts';
 import { subscriptionAdvice } from '../domain/operator-advice.ts';
 import { PENDING_COUNT_MAX } from '../domain/webhook.ts';
 import { round } from './activities.ts';
-import { deliveriesCommitted, type WebhookSubscriptionInput } from './contract.ts';
+import { retriesAdded, type WebhookSubscriptionInput } from './contract.ts';
 import { publishDetails } from './details.ts';
 import { uncancelable } from './uncancelable.ts';
 
-/** Then the workflow continues as a new run, so that no history grows without end. */
-const ROUNDS_MAX = 500;
+export const webhookSubscription = uncancelable(retryAll);
 
-export const webhookSubscription = uncancelable(deliverAll);
-
-async function deliverAll({ webhookId, orgId, ...input }: WebhookSubscriptionInput): Promise<void> {
+async function retryAll({ webhookId, orgId }: WebhookSubscriptionInput): Promise<void> {
   let isWoken = false;
-  let { inFlight } = input;
-  setHandler(deliveriesCommitted, () => {
+  setHandler(retriesAdded, () => {
     isWoken = true;
   });
-  for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) {
+  while (!workflowInfo().continueAsNewSuggested) {
     isWoken = false;
-    const known = inFlight === undefined ? {} : { inFlight };
-    const result = await round('Deliver what is due').deliverDue({ webhookId, orgId, nowMs: Date.now(), ...known });
-    inFlight = result.inFlight;
-    // A round has its own row in Temporal UI. Details are for what waits.
-    if (result.waitMs === null && !isWoken) return;
-    if (result.waitMs === null || result.waitMs === 0) continue;
-    publishStatus(result);
-    await condition(() => isWoken, result.waitMs, { summary: 'Waiting until the next attempt is due' });
+    const { waitMs, found } = await round('Deliver what is due').deliverRetries({
+      webhookId,
+      orgId,
+      nowMs: Date.now(),
+    });
+    if (waitMs === null && !isWoken) return;
+    if (waitMs === null || waitMs === 0) continue;
+    publishFound(found);
+    await condition(() => isWoken, waitMs, { summary: 'Waiting until the next retry is due' });
   }
-  await continueAsNew<typeof deliverAll>({ webhookId, orgId, ...(inFlight === undefined ? {} : { inFlight }) });
+  await continueAsNew<typeof retryAll>({ webhookId, orgId });
 }
 
 /** Shows operators, in Temporal UI, the subscription's status after a round, and what they do next. */
-function publishStatus({ standing }: RoundResult): void {
-  if (standing === null) return;
-  const { status, disabledReason, pending, failingSince, nextAttemptAt, lastOutcome } = standing;
+function publishFound({
+  status,
+  disabledReason,
+  waiting,
+  failingSince,
+  nextAttemptAt,
+  lastOutcome,
+}: RetryResult['found']) {
   publishDetails(
     [
       `Subscription: **${status}**${disabledReason === null ? '' : ` (${disabledReason})`}`,
-      `Pending deliveries: **${pending >= PENDING_COUNT_MAX ? `${PENDING_COUNT_MAX} or more` : pending}**`,
+      `Waiting retries: **${waiting >= PENDING_COUNT_MAX ? `${PENDING_COUNT_MAX} or more` : waiting}**`,
       `Failing since: ${failingSince ?? 'not failing'}`,
       `Next attempt at: ${nextAttemptAt ?? 'none'}`,
       `Last outcome: ${lastOutcome ?? 'none in the last round'}`,

@@ -1,10 +1,13 @@
 /**
- * Lost runs: a settlement or verification is open, or a delivery of a subscription is due, but no workflow runs for it.
+ * Lost runs: a settlement or verification is open, a retry of a subscription is due, or a lane is to be served, but no
+ * workflow runs for it.
  * Its run was terminated, a fault ended it, or Temporal lost it. A sweep finds such objects every few seconds and
  * restarts their workflows (contract §6).
  */
-import { SWEPT_KINDS, type SweptKind } from '../../domain/outbox.ts';
+import { laneMessage, type OutboxMessage, SWEPT_KINDS, type SweptKind } from '../../domain/outbox.ts';
+import { LANES } from '../../domain/webhook.ts';
 import {
+  laneWorkflowId,
   settlementWorkflowId,
   verificationWorkflowId,
   webhookSubscriptionWorkflowId,
@@ -16,7 +19,6 @@ import {
   listOpenSettlements,
   listOpenVerifications,
   type OpenFilter,
-  type OpenObject,
   type OpenPage,
 } from '../queries/operator/waiting.ts';
 import { enqueue, listQueued } from '../queries/outbox.ts';
@@ -41,18 +43,27 @@ const PAGE_SIZE = 200;
 const LOOKED_AT_MAX = 10_000;
 const RESTARTED_MAX = 1_000;
 
-type List = (db: Queryable, page: OpenPage & OpenFilter, requestId: string) => Promise<OpenObject[]>;
+/** `orgId` is null for what belongs to no organization. */
+export type LostRun = { readonly orgId: string | null; readonly message: OutboxMessage };
+type List = (db: Queryable, page: OpenPage & OpenFilter, requestId: string) => Promise<LostRun[]>;
+
+/** The lanes: all of them are always open. */
+const listLanes: List = async (_db, { after, among }, requestId) =>
+  Array.from({ length: LANES }, (_, lane) => ({ orgId: null, message: laneMessage(lane, requestId) })).filter(
+    ({ message: { objectId } }) => objectId > after && (among?.includes(objectId) ?? true),
+  );
 
 const SWEPT: Readonly<Record<SweptKind, { list: List; workflowIdOf: (objectId: string) => string }>> = {
   settlement: { list: listOpenSettlements, workflowIdOf: settlementWorkflowId },
   verification: { list: listOpenVerifications, workflowIdOf: verificationWorkflowId },
   webhook_subscription: { list: listDueSubscriptions, workflowIdOf: webhookSubscriptionWorkflowId },
+  webhook_lane: { list: listLanes, workflowIdOf: laneWorkflowId },
 };
 
 type Search = { readonly after: string; readonly recent: OpenFilter['recent'] & object; readonly lostMax: number };
 
 /** Open objects without a run. `afterId`: where the next search continues; empty when this one has reached the end. */
-type Found = { readonly lost: readonly OpenObject[]; readonly afterId: string };
+type Found = { readonly lost: readonly LostRun[]; readonly afterId: string };
 
 type SearchDeps = { readonly db: Queryable; readonly runs: Runs };
 
@@ -61,8 +72,8 @@ export async function listLostRuns(
   deps: SearchDeps,
   kind: SweptKind,
   { now, limit }: { readonly now: Date; readonly limit: number },
-): Promise<readonly OpenObject[]> {
-  const lost: OpenObject[] = [];
+): Promise<readonly LostRun[]> {
+  const lost: LostRun[] = [];
   let after = '';
   do {
     const search = { after, recent: recentAt(now), lostMax: limit };
@@ -85,7 +96,7 @@ export async function restartLostRuns(
   now: Date,
 ): Promise<Readonly<Record<SweptKind, number>>> {
   const requestId = `sweep-${newId()}`;
-  const counts = { settlement: 0, verification: 0, webhook_subscription: 0 };
+  const counts = { settlement: 0, verification: 0, webhook_subscription: 0, webhook_lane: 0 };
   for (const kind of SWEPT_KINDS) {
     const after = await getSweepPosition(deps.db, kind);
     const search = { after, recent: recentAt(now), lostMax: RESTARTED_MAX };
@@ -99,6 +110,12 @@ export async function restartLostRuns(
   return counts;
 }
 
+/** Starts the lanes that do not run. To be called when a worker starts; later the sweep does it. */
+export async function startLanes(deps: CommitDeps, requestId: string): Promise<void> {
+  const messages = Array.from({ length: LANES }, (_, lane) => laneMessage(lane, requestId));
+  await commit(deps, 'lost_runs.restart', (tx) => enqueue(tx, ...messages));
+}
+
 const recentAt = (now: Date) => ({ since: new Date(now.getTime() - RECENT_MS), until: now });
 
 async function searchLost(
@@ -107,7 +124,7 @@ async function searchLost(
   { after, lostMax, ...filter }: Search,
   requestId: string,
 ): Promise<Found> {
-  const lost: OpenObject[] = [];
+  const lost: LostRun[] = [];
   let afterId = after;
   for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && lost.length < lostMax; lookedAt += PAGE_SIZE) {
     const page = { after: afterId, limit: PAGE_SIZE, ...filter };
@@ -126,10 +143,10 @@ async function searchLost(
 async function lostAmong(
   deps: SearchDeps,
   kind: SweptKind,
-  open: readonly OpenObject[],
+  open: readonly LostRun[],
   page: OpenPage & OpenFilter,
   requestId: string,
-): Promise<readonly OpenObject[]> {
+): Promise<readonly LostRun[]> {
   const among = (await withoutRun(deps, kind, open)).map(({ message }) => message.objectId);
   if (among.length === 0) return [];
   const stillOpen = await SWEPT[kind].list(deps.db, { ...page, among }, requestId);
@@ -144,10 +161,10 @@ async function lostAmong(
 async function withoutRun(
   { runs }: SearchDeps,
   kind: SweptKind,
-  objects: readonly OpenObject[],
-): Promise<readonly OpenObject[]> {
+  objects: readonly LostRun[],
+): Promise<readonly LostRun[]> {
   if (objects.length === 0) return [];
-  const workflowIdOf = ({ message }: OpenObject): string => SWEPT[kind].workflowIdOf(message.objectId);
+  const workflowIdOf = ({ message }: LostRun): string => SWEPT[kind].workflowIdOf(message.objectId);
   const running = await runs.findRunning(objects.map(workflowIdOf));
   return objects.filter((object) => !running.has(workflowIdOf(object)));
 }

@@ -12,7 +12,6 @@ import {
   type OpenPage,
 } from '../queries/operator/waiting.ts';
 import { enqueue } from '../queries/outbox.ts';
-import { clearRunning } from '../queries/webhook-run.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 const BATCH_SIZE = 100;
@@ -59,8 +58,6 @@ async function redispatchBatch(
   page: OpenPage,
   { requestId, ...entry }: OperatorAct & { readonly at: Date },
 ): Promise<OpenObject[]> {
-  // After a restore, a subscription without a run may be marked as running.
-  if (list === listPendingSubscriptions && page.after === '') await clearRunning(tx);
   const open = await list(tx, page, requestId);
   await enqueue(tx, ...open.map(({ message }) => message));
   await insertAuditEntries(

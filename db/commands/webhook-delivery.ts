@@ -9,13 +9,11 @@ import { findDeliveryOwner } from '../queries/operator/waiting.ts';
 import { lockWebhook } from '../queries/webhook.ts';
 import {
   beginGeneration,
-  countAttempts,
   lockDelivery,
   type ReplaySelection,
   replayDeliveries,
   requestNextAttempt,
 } from '../queries/webhook-delivery.ts';
-import { wakeSubscription } from '../queries/webhook-run.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { type Creation, type CreationDeps, commitCreation } from './creation.ts';
 
@@ -38,9 +36,8 @@ export async function redeliver(
 ): Promise<Answer> {
   return await commitCreation(deps, { ...creation, name: 'delivery.redeliver' }, async (tx) => {
     const delivery = await redeliverLocked(tx, orgId, key, requestId);
-    const count = await countAttempts(tx, delivery.deliveryId);
     // The answer is stored with its key, so it holds no attempts.
-    return { id: delivery.deliveryId, created: { delivery, attempts: { count, last: [] } } };
+    return { id: delivery.deliveryId, created: { delivery, attempts: { count: delivery.attemptCount, last: [] } } };
   });
 }
 
@@ -58,7 +55,6 @@ export async function replayWebhook(
   return await commitCreation(deps, { ...creation, name: 'webhook.replay' }, async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     const deliveries = await replayDeliveries(tx, webhook, selection, requestId);
-    if (deliveries > 0) await wakeSubscription(tx, webhook, requestId);
     const replayId = newId();
     return { id: replayId, created: { replayId, deliveries } };
   });
@@ -83,10 +79,9 @@ export async function redeliverAsOperator(
 }
 
 async function redeliverLocked(tx: Tx, orgId: string, key: DeliveryKey, requestId: string): Promise<Delivery> {
-  const webhook = await lockWebhook(tx, orgId, key.webhookId);
+  await lockWebhook(tx, orgId, key.webhookId);
   const delivery = await lockDelivery(tx, orgId, key);
-  const isPending = delivery.status === 'pending';
-  const due = isPending ? await requestNextAttempt(tx, delivery) : await beginGeneration(tx, delivery, requestId);
-  await wakeSubscription(tx, webhook, requestId);
-  return due;
+  return delivery.status === 'pending'
+    ? await requestNextAttempt(tx, delivery)
+    : await beginGeneration(tx, delivery, requestId);
 }

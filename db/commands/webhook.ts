@@ -30,7 +30,7 @@ import {
   webhookSecretBinding,
 } from '../queries/webhook.ts';
 import { getDeliveryOfEvent } from '../queries/webhook-delivery.ts';
-import { wakeSubscription } from '../queries/webhook-run.ts';
+import { wakeSubscription } from '../queries/webhook-retry.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { type Creation, commitCreation } from './creation.ts';
 
@@ -71,7 +71,7 @@ const limitReached = (): DomainError =>
 
 /**
  * Changes the fields that are present; `status` disables and enables. Disabling skips the pending deliveries, however
- * many: they are shown as skipped at once, and a run changes their rows.
+ * many: they are shown as skipped at once, and its workflow changes their rows.
  *
  * @throws DomainError `not_found`
  */
@@ -85,7 +85,8 @@ export async function changeWebhook(
   return await commit(deps, 'webhook.change', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     const changed = await updateWebhook(tx, webhook, change, deps.now());
-    if (webhook.status === 'enabled' && changed.status === 'disabled') await wakeSubscription(tx, webhook, requestId);
+    if (webhook.status === 'enabled' && changed.status === 'disabled')
+      await wakeSubscription(tx, webhook, deps.now(), requestId);
     return changed;
   });
 }
@@ -99,7 +100,7 @@ export async function deleteWebhook(deps: Deps, orgId: string, webhookId: string
   await commit(deps, 'webhook.delete', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     await setWebhookDeleted(tx, webhook, deps.now());
-    await wakeSubscription(tx, webhook, requestId);
+    await wakeSubscription(tx, webhook, deps.now(), requestId);
   });
 }
 

@@ -330,7 +330,7 @@ CREATE TABLE events (
     FOREIGN KEY (org_id) REFERENCES organizations (org_id)
 );
 
--- Subscriptions. endings counts how often its pending deliveries were ended.
+-- Subscriptions. endings counts how often its pending deliveries were ended; lane_key says which lane sends to it.
 CREATE TABLE webhooks (
   webhook_id text PRIMARY KEY,
   org_id text NOT NULL,
@@ -341,6 +341,8 @@ CREATE TABLE webhooks (
   disabled_reason text,
   failing_since timestamptz(3),
   endings integer NOT NULL DEFAULT 0,
+  lane_key smallint NOT NULL,
+  retries_at timestamptz(3),
   secret_sealed text,
   event_sequence integer NOT NULL DEFAULT 0,
   event_at timestamptz(3),
@@ -362,18 +364,11 @@ CREATE TABLE webhook_earlier_secrets (
     FOREIGN KEY (webhook_id) REFERENCES webhooks (webhook_id)
 );
 
--- The handshake between the run that delivers and the transactions that write deliveries.
-CREATE TABLE webhook_runs (
-  webhook_id text PRIMARY KEY,
-  running boolean NOT NULL DEFAULT false,
-  CONSTRAINT webhook_runs_webhook_id_webhooks_webhook_id_fk
-    FOREIGN KEY (webhook_id) REFERENCES webhooks (webhook_id)
-);
+-- A later activity that sends has a higher number.
+CREATE SEQUENCE webhook_claimants;
 
--- A later run has a higher number.
-CREATE SEQUENCE webhook_run_numbers;
-
--- One row for each event and subscription. With fewer endings than its subscription, it has ended.
+-- One row for each event and subscription. With fewer endings than its subscription, it has ended. With a lane_key, a
+-- lane sends it now; a pending one without waits for its retry. Free space in each page keeps claims cheap.
 CREATE TABLE webhook_deliveries (
   delivery_id text PRIMARY KEY,
   org_id text NOT NULL,
@@ -382,11 +377,13 @@ CREATE TABLE webhook_deliveries (
   event_type text NOT NULL,
   status text NOT NULL,
   generation integer NOT NULL,
-  requested boolean NOT NULL,
   prior_attempts integer NOT NULL,
+  attempt_count integer NOT NULL DEFAULT 0,
   next_attempt_at timestamptz(3),
+  lane_key smallint,
   endings integer NOT NULL,
   claimed_by bigint NOT NULL DEFAULT 0,
+  claimed_at timestamptz(3),
   redelivery_requested boolean NOT NULL DEFAULT false,
   request_id text NOT NULL,
   traceparent text,
@@ -397,21 +394,19 @@ CREATE TABLE webhook_deliveries (
     FOREIGN KEY (webhook_id) REFERENCES webhooks (webhook_id),
   CONSTRAINT webhook_deliveries_event_id_events_event_id_fk
     FOREIGN KEY (event_id) REFERENCES events (event_id)
-);
+) WITH (fillfactor = 80);
 
--- Written before a request is sent, and completed after.
+-- What was sent, and what became of it.
 CREATE TABLE webhook_attempts (
   delivery_id text NOT NULL,
   number integer NOT NULL,
-  webhook_id text NOT NULL,
   at timestamptz(3) NOT NULL,
   outcome text NOT NULL,
   response_status integer,
   response_bytes integer,
   response_sha256 bytea,
-  duration_ms integer,
+  duration_ms integer NOT NULL,
   error text,
-  lease_expires_at timestamptz NOT NULL,
   CONSTRAINT webhook_attempts_delivery_id_number_pk PRIMARY KEY (delivery_id, number),
   CONSTRAINT webhook_attempts_delivery_id_webhook_deliveries_delivery_id_fk
     FOREIGN KEY (delivery_id) REFERENCES webhook_deliveries (delivery_id)

@@ -72,7 +72,7 @@ CREATE TRIGGER webhook_deliveries_permanent BEFORE TRUNCATE ON webhook_deliverie
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER webhook_deliveries_retained BEFORE DELETE ON webhook_deliveries
   FOR EACH ROW EXECUTE FUNCTION refuse_early_deletion();
-CREATE TRIGGER webhook_attempts_permanent BEFORE TRUNCATE ON webhook_attempts
+CREATE TRIGGER webhook_attempts_permanent BEFORE UPDATE OR TRUNCATE ON webhook_attempts
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER webhook_attempts_retained BEFORE DELETE ON webhook_attempts
   FOR EACH ROW EXECUTE FUNCTION refuse_early_deletion();
@@ -276,24 +276,17 @@ ALTER TABLE webhooks
   ADD CONSTRAINT webhooks_status
     CHECK (status IN ('enabled', 'disabled') AND (status = 'disabled') = (disabled_reason IS NOT NULL)),
   ADD CONSTRAINT webhooks_secret CHECK ((secret_sealed IS NULL) = (deleted_at IS NOT NULL)),
-  ADD CONSTRAINT webhooks_event_types CHECK (cardinality(event_types) > 0);
+  ADD CONSTRAINT webhooks_event_types CHECK (cardinality(event_types) > 0),
+  ADD CONSTRAINT webhooks_lane_key CHECK (lane_key BETWEEN 0 AND 255);
 
 ALTER TABLE webhook_deliveries
   ADD CONSTRAINT webhook_deliveries_status
     CHECK (status IN ('pending', 'succeeded', 'exhausted', 'skipped', 'canceled')),
   ADD CONSTRAINT webhook_deliveries_next CHECK ((status = 'pending') = (next_attempt_at IS NOT NULL)),
-  ADD CONSTRAINT webhook_deliveries_generation CHECK (generation >= 1 AND prior_attempts >= 0);
-
-CREATE FUNCTION refuse_attempt_change() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  IF OLD.outcome <> 'pending' THEN
-    RAISE EXCEPTION 'what an attempt came to is permanent' USING ERRCODE = 'restrict_violation';
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE TRIGGER webhook_attempts_outcome_once BEFORE UPDATE ON webhook_attempts
-  FOR EACH ROW EXECUTE FUNCTION refuse_attempt_change();
+  ADD CONSTRAINT webhook_deliveries_lane CHECK (lane_key IS NULL OR status = 'pending'),
+  ADD CONSTRAINT webhook_deliveries_claim CHECK ((claimed_by = 0) = (claimed_at IS NULL)),
+  ADD CONSTRAINT webhook_deliveries_generation
+    CHECK (generation >= 1 AND prior_attempts >= 0 AND attempt_count >= prior_attempts);
 
 -- Gate evidence is revoked once and otherwise never changed. An operator's name has one spelling, so that nobody counts
 -- as two.

@@ -51,9 +51,10 @@ CREATE INDEX webhook_earlier_secrets_expiry ON webhook_earlier_secrets (expires_
 CREATE UNIQUE INDEX webhook_deliveries_once ON webhook_deliveries (event_id, webhook_id);
 CREATE INDEX webhook_deliveries_webhook ON webhook_deliveries (webhook_id, created_at, delivery_id);
 CREATE INDEX webhook_deliveries_status ON webhook_deliveries (status, created_at);
-CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook_id, endings, next_attempt_at, delivery_id)
-  WHERE status = 'pending';
-CREATE INDEX webhook_attempts_under_way ON webhook_attempts (webhook_id) WHERE outcome = 'pending';
+CREATE INDEX webhook_deliveries_lane
+  ON webhook_deliveries (lane_key, org_id, webhook_id, next_attempt_at, delivery_id) WHERE lane_key IS NOT NULL;
+CREATE INDEX webhook_deliveries_retries ON webhook_deliveries (webhook_id, next_attempt_at, delivery_id)
+  WHERE status = 'pending' AND lane_key IS NULL;
 
 -- What reaches Temporal
 CREATE INDEX outbox_first ON outbox (outbox_id) WHERE kind <> 'webhook_subscription';

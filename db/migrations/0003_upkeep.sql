@@ -48,17 +48,8 @@ CREATE TRIGGER settlements_metadata_move AFTER UPDATE OF status ON settlements
   FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status AND OLD.metadata <> '{}')
   EXECUTE FUNCTION move_settlement_metadata();
 
--- Every subscription has its row for the handshake with the run that delivers.
-CREATE FUNCTION add_webhook_run() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  INSERT INTO webhook_runs (webhook_id) VALUES (NEW.webhook_id);
-  RETURN NULL;
-END $$;
-
-CREATE TRIGGER webhooks_run AFTER INSERT ON webhooks FOR EACH ROW EXECUTE FUNCTION add_webhook_run();
-
 -- Every sweep has its row from the start, so that one that never runs is noticed.
-INSERT INTO sweeps (kind) VALUES ('settlement'), ('verification'), ('webhook_subscription');
+INSERT INTO sweeps (kind) VALUES ('settlement'), ('verification'), ('webhook_subscription'), ('webhook_lane');
 
 -- Deletes the oldest events that are old enough, with their deliveries and attempts. An event with a pending delivery
 -- stays: somebody may have asked for it again. Two callers at once take different events. It runs as the owner and

@@ -9,7 +9,6 @@ import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { type Statement, statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
-import { wakeSql } from './webhook-run.ts';
 
 /** When a change happened, and which request or operator's command made it: its events show both. */
 export type Stamp = { readonly at: Date; readonly requestId: string };
@@ -96,37 +95,27 @@ async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<st
 }
 
 /**
- * The common table expressions that fan events out: a delivery for each subscription to an event's type, and a row of
- * the outbox that wakes each subscription without a run. Append them to the expression that inserts the events, in the
- * same statement. The delivery of a disabled subscription is `skipped` and can be redelivered. A test has one delivery:
- * to the subscription that it is about.
- *
- * The shared lock is the writer's part of the handshake (db/queries/webhook-run.ts): it reads `running` after it has
- * waited, and a run that clears it waits for the writer's commit.
+ * The common table expressions that fan events out: a delivery for each subscription to an event's type, which its lane
+ * sends. Append them to the expression that inserts the events, in the same statement. The delivery of a disabled
+ * subscription is `skipped` and can be redelivered. A test has one delivery: to
+ * the subscription that it is about.
  *
  * @param source the name of an expression with the columns event_id, org_id, type, object_type, object_id, request_id
  *   and traceparent (text or null), a row for each event
  */
 export const fanOutText = (source: string): string => `
   wanted AS (
-    SELECT e.event_id, e.org_id, e.type, e.request_id, e.traceparent, w.webhook_id, w.endings, r.running,
-      e.object_type = 'webhook' AS requested, e.object_type = 'webhook' OR w.status = 'enabled' AS pending
+    SELECT e.event_id, e.org_id, e.type, e.request_id, e.traceparent, w.webhook_id, w.endings, w.lane_key,
+      e.object_type = 'webhook' OR w.status = 'enabled' AS pending
     FROM ${source} e JOIN webhooks w ON w.org_id = e.org_id AND w.deleted_at IS NULL
       AND CASE WHEN e.object_type = 'webhook' THEN w.webhook_id = e.object_id
         ELSE w.event_types && ARRAY[e.type, '${ALL_EVENTS}'] END
-      JOIN webhook_runs r ON r.webhook_id = w.webhook_id
-    FOR SHARE OF r
   ), delivery AS (
     INSERT INTO webhook_deliveries (delivery_id, org_id, webhook_id, event_id, event_type, status, generation,
-      requested, prior_attempts, next_attempt_at, endings, request_id, traceparent, created_at)
+      prior_attempts, next_attempt_at, lane_key, endings, request_id, traceparent, created_at)
     SELECT new_id(), org_id, webhook_id, event_id, type, CASE WHEN pending THEN 'pending' ELSE 'skipped' END, 1,
-      requested, 0, CASE WHEN pending THEN now() END, endings, request_id, traceparent, now()
+      0, CASE WHEN pending THEN now() END, CASE WHEN pending THEN lane_key END, endings, request_id, traceparent, now()
     FROM wanted
-  ), wake AS (
-    ${wakeSql(`(
-      SELECT DISTINCT ON (webhook_id) webhook_id, org_id, request_id, traceparent FROM wanted
-      WHERE pending AND NOT running ORDER BY webhook_id
-    ) unattended`)}
   )`;
 
 const insertEventStatement = statement<

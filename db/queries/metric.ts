@@ -19,7 +19,7 @@ export type StateCounts = {
   readonly finishedLastHour: readonly { readonly status: SettlementStatus; readonly count: number }[];
   readonly outbox: readonly { readonly kind: OutboxKind; readonly count: number; readonly oldestSeconds: number }[];
   readonly deliveriesLastDay: readonly { readonly status: DeliveryStatus; readonly count: number }[];
-  /** Deliveries past their time, without those of a subscription that has an attempt under way: there it is slow. */
+  /** Deliveries past their time that no lane took; without those of endpoints that fail, which delay them. */
   readonly deliveriesOverdue: number;
   /** How many runs were restarted in total, and how long ago the last sweep for lost runs was. */
   readonly sweeps: readonly { readonly kind: SweptKind; readonly restarted: number; readonly ageSeconds: number }[];
@@ -35,10 +35,9 @@ const listOf = (statuses: readonly string[]) =>
     sql`, `,
   );
 
-/** Whether no attempt to the subscription of a delivery is under way. */
-export const isUnattended = (delivery: SQL): SQL => sql`NOT EXISTS (
-  SELECT 1 FROM webhook_attempts a
-  WHERE a.webhook_id = ${delivery}.webhook_id AND a.outcome = 'pending' AND a.lease_expires_at > now())`;
+/** Whether a delivery waits for a lane, and not for its endpoint, which fails. */
+export const isUntaken: SQL = sql`webhook_deliveries.lane_key IS NOT NULL AND webhook_deliveries.claimed_by = 0
+  AND EXISTS (SELECT 1 FROM webhooks w WHERE w.webhook_id = webhook_deliveries.webhook_id AND w.failing_since IS NULL)`;
 
 /** Waits are compared on each settlement's own clock, outbox rows on the database's clock. */
 export async function countStates(db: Queryable, now: Date): Promise<StateCounts> {
@@ -66,7 +65,7 @@ export async function countStates(db: Queryable, now: Date): Promise<StateCounts
         WHERE status = 'pending' OR created_at > ${ago(24 * HOUR_MS)} GROUP BY status) d) AS "deliveriesLastDay",
       (SELECT count(*)::int FROM webhook_deliveries
         WHERE status = 'pending' AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}
-          AND ${isUnattended(sql`webhook_deliveries`)}) AS "deliveriesOverdue",
+          AND ${isUntaken}) AS "deliveriesOverdue",
       (SELECT coalesce(json_agg(w), '[]') FROM (
         SELECT kind, restarted, greatest(0, extract(epoch FROM now() - finished_at))::float8 AS "ageSeconds"
         FROM sweeps) w) AS sweeps`);

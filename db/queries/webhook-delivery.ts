@@ -1,8 +1,8 @@
 /**
  * Deliveries (contract §11): one row for each event and subscription, also when it is delivered again. A delivery
- * begins again only under its subscription's lock. Its attempts are claimed and recorded by db/queries/webhook-run.ts.
+ * begins again only under its subscription's lock. Its attempts are claimed and recorded by db/queries/webhook-attempt.ts.
  */
-import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, max, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -24,7 +24,7 @@ type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
 /**
  * The status that everyone is shown. A delivery that was pending when its subscription was disabled or deleted has
- * ended with that; a run changes its row later. The columns are written with their table, because drizzle leaves it
+ * ended with that; its row is changed later. The columns are written with their table, because drizzle leaves it
  * out.
  */
 export const shownStatus = sql<DeliveryStatus>`CASE WHEN webhook_deliveries.status <> 'pending'
@@ -85,10 +85,7 @@ export async function listDeliveries(
         .limit(limit)
         .offset(offset),
     );
-    const attempts = await listAttempts(
-      tx,
-      paged.items.map(({ deliveryId }) => deliveryId),
-    );
+    const attempts = await listAttempts(tx, paged.items);
     const items = paged.items.map((delivery) => ({
       delivery,
       attempts: attempts.get(delivery.deliveryId) ?? NO_ATTEMPTS,
@@ -97,11 +94,14 @@ export async function listDeliveries(
   });
 }
 
-/** The last attempts of each of these deliveries. A delivery's attempts are numbered from 1 without a gap. */
-export async function listAttempts(db: Queryable, deliveryIds: readonly string[]): Promise<Map<string, Attempts>> {
-  if (deliveryIds.length === 0) return new Map();
+/**
+ * The last attempts of each of these deliveries, with the one that is under way. A delivery's attempts are numbered from
+ * 1 without a gap.
+ */
+export async function listAttempts(db: Queryable, deliveries: readonly Delivery[]): Promise<Map<string, Attempts>> {
+  if (deliveries.length === 0) return new Map();
   const { deliveryId, number, at, outcome, responseStatus, durationMs, error } = webhookAttempts;
-  const wanted = sql`unnest(${sql.param([...deliveryIds])}::text[])`;
+  const wanted = sql`unnest(${sql.param(deliveries.map((delivery) => delivery.deliveryId))}::text[])`;
   const last = db
     .select({ deliveryId, number, at, outcome, responseStatus, durationMs, error })
     .from(webhookAttempts)
@@ -114,12 +114,30 @@ export async function listAttempts(db: Queryable, deliveryIds: readonly string[]
     .from(sql`${wanted} AS wanted (delivery_id)`)
     .crossJoinLateral(last)
     .orderBy(asc(last.number));
-  const byDelivery = new Map<string, Attempt[]>();
+  const ended = new Map<string, Attempt[]>(deliveries.map((delivery) => [delivery.deliveryId, []]));
   for (const { last: row } of rows) {
     const { deliveryId: of, ...attempt } = row;
-    byDelivery.set(of, [...(byDelivery.get(of) ?? []), attempt]);
+    ended.get(of)?.push(attempt);
   }
-  return new Map([...byDelivery].map(([of, shown]) => [of, { count: shown.at(-1)?.number ?? 0, last: shown }]));
+  return new Map(
+    deliveries.map((delivery) => [
+      delivery.deliveryId,
+      withAttemptUnderWay(delivery, ended.get(delivery.deliveryId) ?? []),
+    ]),
+  );
+}
+
+function withAttemptUnderWay({ attemptCount: count, claimedAt }: Delivery, ended: readonly Attempt[]): Attempts {
+  if (claimedAt === null) return { count, last: ended };
+  const underWay: Attempt = {
+    number: count + 1,
+    at: claimedAt,
+    outcome: 'pending',
+    responseStatus: null,
+    durationMs: null,
+    error: null,
+  };
+  return { count: count + 1, last: [...ended, underWay].slice(-SHOWN_ATTEMPTS_MAX) };
 }
 
 /**
@@ -158,34 +176,30 @@ export async function getDeliveryOfEvent(tx: Tx, webhookId: string, eventId: str
   return row;
 }
 
-/** The number of the delivery's last attempt. */
-export async function countAttempts(tx: Tx, deliveryId: string): Promise<number> {
-  const [last] = await tx
-    .select({ number: max(webhookAttempts.number) })
-    .from(webhookAttempts)
-    .where(eq(webhookAttempts.deliveryId, deliveryId));
-  return last?.number ?? 0;
-}
+const currentEndings = (webhookId: string) => sql`(SELECT endings FROM webhooks WHERE webhook_id = ${webhookId})`;
+const laneOf = (webhookId: string) => sql`(SELECT lane_key FROM webhooks WHERE webhook_id = ${webhookId})`;
 
-/** Makes a finished delivery pending again, as a new generation whose attempts follow those made so far. */
+/**
+ * Makes an ended delivery pending again, as a new generation whose attempts follow those made so far. If its last
+ * attempt is still under way and fails, the next one follows at once.
+ */
 export async function beginGeneration(tx: Tx, delivery: Delivery, requestId: string): Promise<Delivery> {
-  const priorAttempts = await countAttempts(tx, delivery.deliveryId);
+  const { deliveryId, webhookId, generation, attemptCount, claimedAt } = delivery;
   const [begun] = await tx
     .update(webhookDeliveries)
     .set({
       status: 'pending',
-      generation: delivery.generation + 1,
-      requested: true,
-      priorAttempts,
+      generation: generation + 1,
+      priorAttempts: attemptCount,
       nextAttemptAt: sql`now()`,
-      endings: sql`(SELECT endings FROM webhooks WHERE webhook_id = ${delivery.webhookId})`,
-      claimedBy: 0,
-      redeliveryRequested: false,
+      laneKey: laneOf(webhookId),
+      endings: currentEndings(webhookId),
+      redeliveryRequested: claimedAt !== null,
       requestId,
     })
-    .where(eq(webhookDeliveries.deliveryId, delivery.deliveryId))
+    .where(eq(webhookDeliveries.deliveryId, deliveryId))
     .returning();
-  if (!begun) throw new Error(`delivery ${delivery.deliveryId} does not exist any more`);
+  if (!begun) throw new Error(`delivery ${deliveryId} does not exist any more`);
   return begun;
 }
 
@@ -224,10 +238,9 @@ export async function replayDeliveries(
       SELECT delivery_id FROM ${webhookDeliveries} WHERE ${selected}
       ORDER BY created_at, delivery_id LIMIT ${REPLAY_MAX} FOR NO KEY UPDATE
     )
-    UPDATE ${webhookDeliveries} d SET status = 'pending', generation = generation + 1, requested = true,
-      prior_attempts = coalesce((SELECT max(number) FROM ${webhookAttempts} a WHERE a.delivery_id = d.delivery_id), 0),
-      next_attempt_at = now(), endings = (SELECT endings FROM webhooks WHERE webhook_id = ${webhookId}),
-      claimed_by = 0, redelivery_requested = false, request_id = ${requestId}
+    UPDATE ${webhookDeliveries} d SET status = 'pending', generation = generation + 1, prior_attempts = attempt_count,
+      next_attempt_at = now(), lane_key = ${laneOf(webhookId)}, endings = ${currentEndings(webhookId)},
+      redelivery_requested = claimed_by <> 0, request_id = ${requestId}
     FROM chosen WHERE d.delivery_id = chosen.delivery_id`);
   return rowCount ?? 0;
 }
@@ -236,10 +249,16 @@ export async function replayDeliveries(
  * Makes the next attempt of a pending delivery due now. While an attempt is under way, this is remembered: if it fails,
  * the next one follows at once, and if it was the last one, a new generation begins.
  */
-export async function requestNextAttempt(tx: Tx, { deliveryId }: Delivery): Promise<Delivery> {
+export async function requestNextAttempt(tx: Tx, delivery: Delivery): Promise<Delivery> {
+  const { deliveryId, webhookId, claimedAt } = delivery;
   const [row] = await tx
     .update(webhookDeliveries)
-    .set({ nextAttemptAt: sql`least(${webhookDeliveries.nextAttemptAt}, now())`, redeliveryRequested: true })
+    .set({
+      nextAttemptAt: sql`least(${webhookDeliveries.nextAttemptAt}, now())`,
+      // While somebody else sends it, it stays with that sender.
+      laneKey: claimedAt === null ? laneOf(webhookId) : sql`${webhookDeliveries.laneKey}`,
+      redeliveryRequested: claimedAt !== null,
+    })
     .where(eq(webhookDeliveries.deliveryId, deliveryId))
     .returning();
   if (!row) throw new Error(`delivery ${deliveryId} does not exist any more`);

@@ -6,7 +6,7 @@ import { and, count, eq, gt, inArray, isNull, lte, sql } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
-import type { DisabledReason, Webhook } from '../../domain/webhook.ts';
+import { type DisabledReason, laneKeyOf, type Webhook } from '../../domain/webhook.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { webhookEarlierSecrets, webhooks } from '../schema/webhook.ts';
 import { type List, readPage } from './page.ts';
@@ -52,7 +52,8 @@ export async function insertWebhook(
     createdAt: at,
     updatedAt: at,
   };
-  await tx.insert(webhooks).values({ ...webhook, eventTypes: [...webhook.eventTypes], secretSealed });
+  const laneKey = laneKeyOf(webhook.webhookId);
+  await tx.insert(webhooks).values({ ...webhook, eventTypes: [...webhook.eventTypes], laneKey, secretSealed });
   return webhook;
 }
 
@@ -70,7 +71,7 @@ export async function lockWebhook(tx: Tx, orgId: string, webhookId: string): Pro
   return toWebhook(row);
 }
 
-/** As `lockWebhook`, for a run, which also ends the deliveries of a deleted one. */
+/** As `lockWebhook`, for the sender, which also ends the deliveries of a deleted one. */
 export async function lockSubscription(tx: Tx, webhookId: string): Promise<Webhook> {
   const [row] = await tx.select().from(webhooks).where(eq(webhooks.webhookId, webhookId)).for('no key update');
   if (!row) throw new DomainError('not_found');
@@ -98,7 +99,7 @@ export async function listWebhooks(db: Database, orgId: string, page: Page): Pro
   return { ...paged, items: paged.items.map(toWebhook) };
 }
 
-/** Ends all deliveries that are pending now, however many: their rows are changed later, by a run. */
+/** Ends all deliveries that are pending now, however many: their rows are changed later, by its workflow. */
 const ONE_MORE_ENDING = sql`${webhooks.endings} + 1`;
 
 /**

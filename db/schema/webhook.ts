@@ -7,8 +7,8 @@ import {
   pgSequence,
   pgTable,
   primaryKey,
+  smallint,
   text,
-  timestamp,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import type { EventType } from '../../domain/event.ts';
@@ -40,6 +40,10 @@ export const webhooks = pgTable(
     failingSince: moment('failing_since'),
     /** How often its pending deliveries were ended: each time when it was disabled or deleted. */
     endings: integer('endings').notNull().default(0),
+    /** Which lane sends to it: each lane has a range of the keys. */
+    laneKey: smallint('lane_key').notNull(),
+    /** When its workflow looks for due retries; null while it does not run. */
+    retriesAt: moment('retries_at'),
     secretSealed: text('secret_sealed'),
     ...eventCounter(),
     createdAt: moment('created_at').notNull(),
@@ -66,23 +70,8 @@ export const webhookEarlierSecrets = pgTable(
   ],
 );
 
-/**
- * Each subscription's row for the handshake between the run that delivers to it and the transactions that write
- * deliveries. A trigger inserts it with the subscription.
- */
-export const webhookRuns = pgTable('webhook_runs', {
-  webhookId: text('webhook_id')
-    .primaryKey()
-    .references(() => webhooks.webhookId),
-  /**
-   * A run looks for new deliveries, so nobody has to wake it. A transaction that writes a delivery reads it under a
-   * shared lock. A run clears it under an exclusive lock, once it has found nothing to do.
-   */
-  running: boolean('running').notNull().default(false),
-});
-
-/** Numbers the runs of all subscriptions. A later run has a higher number. */
-export const webhookRunNumbers = pgSequence('webhook_run_numbers');
+/** Numbers the activities that send. A later one has a higher number. */
+export const webhookClaimants = pgSequence('webhook_claimants');
 
 /** One row per event and subscription; a redelivery begins a new generation of the same row. */
 export const webhookDeliveries = pgTable(
@@ -101,16 +90,20 @@ export const webhookDeliveries = pgTable(
     eventType: text('event_type').$type<EventType>().notNull(),
     status: text('status').$type<DeliveryStatus>().notNull(),
     generation: integer('generation').notNull(),
-    requested: boolean('requested').notNull(),
+    /** How many attempts there were before this generation. */
     priorAttempts: integer('prior_attempts').notNull(),
+    attemptCount: integer('attempt_count').notNull().default(0),
     nextAttemptAt: moment('next_attempt_at'),
+    /** Its subscription's key while a lane is to send it now. A pending delivery without one waits for its retry. */
+    laneKey: smallint('lane_key'),
     /**
      * The subscription's `endings` when the delivery became pending. A pending delivery with fewer endings than its
      * subscription has ended; its row is changed later.
      */
     endings: integer('endings').notNull(),
-    /** The number of the run that sends it now; 0 for none. A run takes what a run with a lower number has left. */
+    /** The number of the activity that sends it now; 0 for none. A later one takes what an earlier one has left. */
     claimedBy: bigint('claimed_by', { mode: 'number' }).notNull().default(0),
+    claimedAt: moment('claimed_at'),
     /** A redelivery was requested while an attempt was under way. */
     redeliveryRequested: boolean('redelivery_requested').notNull().default(false),
     requestId: text('request_id').notNull(),
@@ -122,15 +115,16 @@ export const webhookDeliveries = pgTable(
     uniqueIndex('webhook_deliveries_once').on(table.eventId, table.webhookId),
     index('webhook_deliveries_webhook').on(table.webhookId, table.createdAt, table.deliveryId),
     index('webhook_deliveries_status').on(table.status, table.createdAt),
-    index('webhook_deliveries_due')
-      .on(table.webhookId, table.endings, table.nextAttemptAt, table.deliveryId)
-      .where(sql`${table.status} = 'pending'`),
+    index('webhook_deliveries_lane')
+      .on(table.laneKey, table.orgId, table.webhookId, table.nextAttemptAt, table.deliveryId)
+      .where(sql`${table.laneKey} IS NOT NULL`),
+    index('webhook_deliveries_retries')
+      .on(table.webhookId, table.nextAttemptAt, table.deliveryId)
+      .where(sql`${table.status} = 'pending' AND ${table.laneKey} IS NULL`),
   ],
 );
 
-/**
- * Written before the request is sent, completed after. While it is pending it holds one of its subscription's places.
- */
+/** What was sent, and what became of it. Rows are only inserted. */
 export const webhookAttempts = pgTable(
   'webhook_attempts',
   {
@@ -138,20 +132,14 @@ export const webhookAttempts = pgTable(
       .notNull()
       .references(() => webhookDeliveries.deliveryId),
     number: integer('number').notNull(),
-    webhookId: text('webhook_id').notNull(),
     at: moment('at').notNull(),
     outcome: text('outcome').$type<AttemptOutcome>().notNull(),
     responseStatus: integer('response_status'),
     /** Of the part of the answer that was read; the answer itself is not stored. */
     responseBytes: integer('response_bytes'),
     responseSha256: bytes('response_sha256'),
-    durationMs: integer('duration_ms'),
+    durationMs: integer('duration_ms').notNull(),
     error: text('error').$type<AttemptError>(),
-    /** On the database's clock: after it the place is free, even if the process died. */
-    leaseExpiresAt: timestamp('lease_expires_at', { withTimezone: true }).notNull(),
   },
-  (table) => [
-    primaryKey({ columns: [table.deliveryId, table.number] }),
-    index('webhook_attempts_under_way').on(table.webhookId).where(sql`${table.outcome} = 'pending'`),
-  ],
+  (table) => [primaryKey({ columns: [table.deliveryId, table.number] })],
 );

@@ -84,8 +84,12 @@ const STEPS: Record<string, readonly [prepare: Prepare, result: unknown]> = {
     async ({ api, partner }) => {
       const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook');
       await ping(api, partner, webhookId);
+      // What a lane could not make ready waits for the subscription's workflow.
+      await api.connection.pool.query('UPDATE webhook_deliveries SET lane_key = NULL WHERE webhook_id = $1', [
+        webhookId,
+      ]);
       const input = { webhookId, orgId: partner.orgId, nowMs: Date.now() };
-      return ({ deliverDue }) => deliverDue(input);
+      return ({ deliverRetries }) => deliverRetries(input);
     },
     expect.objectContaining({ waitMs: null }),
   ],

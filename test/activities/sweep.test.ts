@@ -1,7 +1,8 @@
 /** The sweep for lost runs against the database; `running` are the workflows that Temporal knows of. */
 import { describe, expect } from 'vitest';
 import { sweepActivities } from '../../activities/sweep.ts';
-import { settlementWorkflowId, webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
+import { LANES } from '../../domain/webhook.ts';
+import { laneWorkflowId, settlementWorkflowId, webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -18,16 +19,19 @@ const test = withApi().extend('sweep', FILE, ({ api, partner }) => {
   const { pool } = api.connection;
   const running = new Set<string>();
   let asked = 0;
+  const lanes = new Set(Array.from({ length: LANES }, (_, lane) => laneWorkflowId(lane)));
   const runs = {
     findRunning: async (workflowIds: readonly string[]) => {
-      asked += workflowIds.length;
-      return running;
+      asked += workflowIds.filter((id) => !lanes.has(id)).length;
+      return new Set([...running, ...lanes]);
     },
   };
   const deps = { ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }), runs };
   const { restartLostRuns } = sweepActivities(deps);
   return {
     running,
+    /** The lanes that run. */
+    lanes,
     /** A sweep a minute from now. */
     run: () => restartLostRuns({ nowMs: Date.now() + MINUTE_MS }),
     /** An open settlement whose outbox row was dispatched. */
@@ -70,12 +74,12 @@ describe('a sweep', () => {
   test('twice writes one outbox row; the second is not needed while the first is not dispatched', async ({ sweep }) => {
     const id = await sweep.open();
     const before = await sweep.restarted();
-    expect(await sweep.run()).toEqual({ settlement: 1, verification: 0, webhook_subscription: 0 });
-    expect(await sweep.run()).toEqual({ settlement: 0, verification: 0, webhook_subscription: 0 });
+    expect(await sweep.run()).toEqual({ settlement: 1, verification: 0, webhook_subscription: 0, webhook_lane: 0 });
+    expect(await sweep.run()).toEqual({ settlement: 0, verification: 0, webhook_subscription: 0, webhook_lane: 0 });
     expect(await sweep.takeQueued()).toEqual([id]);
     expect(await sweep.restarted()).toBe(before + 1);
     sweep.running.add(settlementWorkflowId(id));
-    expect(await sweep.run()).toEqual({ settlement: 0, verification: 0, webhook_subscription: 0 });
+    expect(await sweep.run()).toEqual({ settlement: 0, verification: 0, webhook_subscription: 0, webhook_lane: 0 });
   });
 
   test.for(['outbox', 'sweeps'])(
@@ -115,22 +119,30 @@ describe('a sweep', () => {
   });
 });
 
+test('a sweep starts a lane that does not run, once', async ({ api, sweep }) => {
+  sweep.lanes.delete(laneWorkflowId(2));
+  expect((await sweep.run()).webhook_lane).toBe(1);
+  expect((await sweep.run()).webhook_lane).toBe(0);
+  const { rows } = await api.connection.pool.query(
+    `DELETE FROM outbox WHERE kind = 'webhook_lane' RETURNING object_id`,
+  );
+  expect(rows).toEqual([{ object_id: '2' }]);
+  sweep.lanes.add(laneWorkflowId(2));
+});
+
 describe('a sweep of subscriptions', () => {
   const due = async (api: TestApi, partner: Caller, ago: string): Promise<string> => {
     const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook', ['webhook.ping']);
     await ping(api, partner, webhookId);
     const { pool } = api.connection;
-    await pool.query('DELETE FROM outbox WHERE object_id = $1', [webhookId]);
-    await pool.query(`UPDATE webhook_deliveries SET next_attempt_at = now() + $2::interval WHERE webhook_id = $1`, [
-      webhookId,
-      ago,
-    ]);
-    // As a run left it that was terminated.
-    await pool.query('UPDATE webhook_runs SET running = true WHERE webhook_id = $1', [webhookId]);
+    await pool.query(
+      `UPDATE webhook_deliveries SET lane_key = NULL, next_attempt_at = now() + $2::interval WHERE webhook_id = $1`,
+      [webhookId, ago],
+    );
     return webhookId;
   };
 
-  test('wakes one with a due delivery and without a run, and no other', async ({ api, partner, sweep }) => {
+  test('wakes one with a due retry and without a run, and no other', async ({ api, partner, sweep }) => {
     const [lost, running, later] = [
       await due(api, partner, '-20 seconds'),
       await due(api, partner, '-20 seconds'),
@@ -148,6 +160,8 @@ describe('a sweep of subscriptions', () => {
     expect(await woken()).toEqual([lost]);
     expect((await sweep.run()).webhook_subscription).toBe(0);
     await api.connection.pool.query('DELETE FROM outbox');
-    await api.connection.pool.query(`UPDATE webhook_deliveries SET status = 'canceled', next_attempt_at = NULL`);
+    await api.connection.pool.query(
+      `UPDATE webhook_deliveries SET status = 'canceled', next_attempt_at = NULL, lane_key = NULL`,
+    );
   });
 });

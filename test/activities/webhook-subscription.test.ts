@@ -1,17 +1,20 @@
 /**
- * The rounds of a subscription: run twice, crashed in between, or at a wrong moment; and what follows from the results.
+ * Deliveries by a lane and by the workflow of their subscription: run twice, crashed in between, or at a wrong moment;
+ * and what follows from the results.
  */
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, vi } from 'vitest';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
+import { webhookLaneActivities } from '../../activities/webhook-lane.ts';
 import { isSignedBy, signWebhook } from '../../activities/webhook-signature.ts';
-import { type RoundResult, webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
+import { type RetryResult, webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
 import { recordEvent } from '../../db/queries/event.ts';
 import { deleteExpiredSecrets } from '../../db/queries/webhook.ts';
-import { RETRY_JITTER } from '../../domain/webhook.ts';
+import { LANES, type LaneReport, RETRY_JITTER } from '../../domain/webhook.ts';
 import { activityDeps } from '../support/activity.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
 import { ping, readDelivery, subscribe } from '../support/webhook.ts';
 
@@ -19,7 +22,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 type Sent = { readonly url: string; readonly body: Buffer; readonly headers: Readonly<Record<string, string>> };
-type Answer = () => Promise<Partial<GuardedAnswer>>;
+type Answer = (url: string) => Promise<Partial<GuardedAnswer>>;
 
 const OK: GuardedAnswer = {
   status: 200,
@@ -42,25 +45,38 @@ const test = withApi().extend('world', async ({ api, onTestFinished }) => {
   const random = vi.spyOn(Math, 'random').mockReturnValue(0.5);
   onTestFinished(() => random.mockRestore());
   const rowsOf = async (text: string, ...values: unknown[]) => (await api.connection.pool.query(text, values)).rows;
+  const depsOf = (stopping: AbortSignal) => ({
+    ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
+    stopping,
+    reportLane: async (_id: string, report: LaneReport) => void world.reports.push(report),
+    guardedHttp: {
+      post: async (url: string, body: Buffer, headers: Readonly<Record<string, string>>) => {
+        world.sent.push({ url, body, headers });
+        return { ...OK, ...(await world.answer(url)) };
+      },
+    },
+  });
   const world = {
+    owner,
     webhook,
     /** The requests to the subscriber. */
     sent: [] as Sent[],
+    reports: [] as LaneReport[],
     /** How the subscriber answers the next requests. */
     answer: succeeding,
-    /** The workflow's time. */
+    /** The time of the subscription's workflow. */
     nowMs: Date.now(),
     call,
     subscribe: (url: string) => subscribe(api, owner, url),
     ping: (webhookId: string = webhook.webhook_id) => ping(api, owner, webhookId),
     /** So many pings, written in one transaction. */
-    burst: (count: number) =>
+    burst: (count: number, { orgId, webhookId }: Target = { orgId: owner.orgId, webhookId: webhook.webhook_id }) =>
       api.connection.db.transaction(async (tx) => {
         for (let n = 0; n < count; n += 1) {
           await recordEvent(tx, {
-            orgId: owner.orgId,
+            orgId,
             objectType: 'webhook',
-            objectId: webhook.webhook_id,
+            objectId: webhookId,
             type: 'webhook.ping',
             data: {},
             at: new Date(),
@@ -74,166 +90,282 @@ const test = withApi().extend('world', async ({ api, onTestFinished }) => {
     /** The subscription. */
     read: () => call('GET', `/v1/webhooks/${webhook.webhook_id}`).then(jsonOf),
     rowsOf,
-    /** One round of the workflow. */
-    round: (webhookId: string = webhook.webhook_id): Promise<RoundResult> =>
-      deliverDue({ webhookId, orgId: owner.orgId, nowMs: world.nowMs }),
-    /** Whether commits wake nothing. */
-    isRunning: async (): Promise<boolean> =>
-      (await rowsOf('SELECT running FROM webhook_runs WHERE webhook_id = $1', webhook.webhook_id))[0]?.running,
-  };
-  const { deliverDue } = webhookSubscriptionActivities({
-    ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
-    guardedHttp: {
-      post: async (url, body, headers) => {
-        world.sent.push({ url, body, headers });
-        return { ...OK, ...(await world.answer()) };
-      },
+    /** Serves all lanes. @returns what stops them, as the end of their process does; it rejects if a lane failed */
+    startLanes: () => {
+      const stopping = new AbortController();
+      const { serveLane } = webhookLaneActivities(depsOf(stopping.signal));
+      const served = Promise.all(Array.from({ length: LANES }, (_, lane) => serveLane({ lane })));
+      served.catch(() => undefined);
+      return async () => {
+        stopping.abort();
+        return await served;
+      };
     },
-  });
+    /** Whether a lane is to send something. */
+    isDue: async (): Promise<boolean> =>
+      (await rowsOf('SELECT 1 FROM webhook_deliveries WHERE lane_key IS NOT NULL LIMIT 1')).length > 0,
+    /** Lets the lanes send all that is due. */
+    deliver: async (): Promise<void> => {
+      const stop = world.startLanes();
+      await vi.waitUntil(async () => !(await world.isDue()), WAIT);
+      await stop();
+    },
+    /** One round of the subscription's workflow. */
+    round: (webhookId: string = webhook.webhook_id): Promise<RetryResult> =>
+      webhookSubscriptionActivities(depsOf(new AbortController().signal)).deliverRetries({
+        webhookId,
+        orgId: owner.orgId,
+        nowMs: world.nowMs,
+      }),
+    /** The workflow sends what is due, on its clock; first attempts as well. */
+    attempt: async (): Promise<RetryResult> => {
+      await rowsOf('UPDATE webhook_deliveries SET lane_key = NULL WHERE webhook_id = $1', webhook.webhook_id);
+      return await world.round();
+    },
+  };
   return world;
 });
 
+type Target = { readonly orgId: string; readonly webhookId: string };
+
+/** Requests that are answered only by `release`. */
+function held() {
+  const releases: (() => void)[] = [];
+  const answer: Answer = () => new Promise((resolve) => releases.push(() => resolve({})));
+  return { answer, count: () => releases.length, release: () => releases.splice(0).map((release) => release()) };
+}
+
 describe('nothing is sent', () => {
-  test('nothing before the next attempt is due: the round says when it is', async ({ world }) => {
+  test('before the retry is due: the round says when it is', async ({ world }) => {
     const delivery = await world.ping();
     world.answer = failing;
-    const { waitMs } = await world.round();
+    const { waitMs } = await world.attempt();
     expect(waitMs).toBeGreaterThan(3_000);
     expect(waitMs).toBeLessThanOrEqual(5_000 * (1 + RETRY_JITTER));
-    expect(await world.round()).toMatchObject({ standing: { pending: 1, lastOutcome: null } });
+    expect(await world.round()).toMatchObject({ found: { waiting: 1, lastOutcome: null } });
     expect(world.sent).toHaveLength(1);
     expect((await world.readDelivery(delivery)).attempts).toMatchObject([{ number: 1, outcome: 'failed' }]);
   });
 
-  test('nothing to a disabled or deleted subscription, and its deliveries end', async ({ world }) => {
+  test('to a disabled or deleted subscription, whose deliveries end', async ({ world }) => {
     const other = await world.subscribe('http://127.0.0.1:9999/other');
     const [disabled, canceled] = [await world.ping(), await world.ping(other.webhook_id)];
     await world.call('PATCH', `/v1/webhooks/${world.webhook.webhook_id}`, { status: 'disabled' });
     await world.call('DELETE', `/v1/webhooks/${other.webhook_id}`);
     expect(await world.readDelivery(disabled)).toMatchObject({ status: 'skipped', next_attempt_at: null });
-    expect(await world.round()).toMatchObject({ waitMs: null, standing: { status: 'disabled', pending: 0 } });
-    expect(await world.round(other.webhook_id)).toMatchObject({ waitMs: null, standing: { status: 'deleted' } });
+    expect(await world.round()).toMatchObject({ waitMs: null, found: { status: 'disabled', waiting: 0 } });
+    expect(await world.round(other.webhook_id)).toMatchObject({ waitMs: null, found: { status: 'deleted' } });
+    await world.deliver();
     expect(world.sent).toEqual([]);
+    const ids = [disabled.delivery_id, canceled.delivery_id];
     expect(
-      await world.rowsOf('SELECT status FROM webhook_deliveries WHERE delivery_id = ANY ($1) ORDER BY status', [
-        disabled.delivery_id,
-        canceled.delivery_id,
-      ]),
+      await world.rowsOf('SELECT status FROM webhook_deliveries WHERE delivery_id = ANY ($1) ORDER BY status', ids),
     ).toEqual([{ status: 'canceled' }, { status: 'skipped' }]);
-    expect(
-      await world.rowsOf('SELECT 1 FROM webhook_attempts WHERE webhook_id = $1', world.webhook.webhook_id),
-    ).toEqual([]);
-  });
-
-  test('no fifth request of a new subscription while four are open; it follows when one is answered', async ({
-    world,
-  }) => {
-    await world.burst(6);
-    const release: (() => void)[] = [];
-    world.answer = () => new Promise((resolve) => release.push(() => resolve({})));
-    const round = world.round();
-    await expect.poll(() => release.length).toBe(4);
-    const attempts = () =>
-      world.rowsOf(
-        'SELECT count(*)::int AS attempts FROM webhook_attempts WHERE webhook_id = $1',
-        world.webhook.webhook_id,
-      );
-    expect(await attempts()).toEqual([{ attempts: 4 }]);
-    release[0]?.();
-    await expect.poll(() => release.length).toBe(6);
-    for (const go of release.slice(1)) go();
-    expect(await round).toMatchObject({ waitMs: null });
-    expect(world.sent).toHaveLength(6);
+    expect(await world.rowsOf('SELECT 1 FROM webhook_attempts WHERE delivery_id = ANY ($1)', ids)).toEqual([]);
   });
 });
 
-describe('requests in flight', () => {
-  test('grow to 32 while the endpoint answers well, and one is left while it fails', async ({ world }) => {
-    await world.burst(60);
+describe('a lane', () => {
+  test('has four requests to a new subscription in flight, and sends the next when one is answered', async ({
+    world,
+  }) => {
+    await world.burst(6);
+    const { answer, count, release } = held();
+    world.answer = answer;
+    const stop = world.startLanes();
+    await vi.waitUntil(() => count() === 4, WAIT);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(world.sent).toHaveLength(4);
+    release();
+    await vi.waitUntil(() => world.sent.length === 6, WAIT);
+    release();
+    await stop();
+    expect(await world.isDue()).toBe(false);
+  });
+
+  test('has up to 32 requests in flight while the endpoint answers well, and one while it fails', async ({ world }) => {
+    let atOnce = 0;
+    let most = 0;
+    const counted =
+      (answer: Partial<GuardedAnswer>): Answer =>
+      async () => {
+        atOnce += 1;
+        most = Math.max(most, atOnce);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        atOnce -= 1;
+        return answer;
+      };
+    await world.burst(200);
+    world.answer = counted({});
+    await world.deliver();
+    expect([most > 16, most <= 32]).toEqual([true, true]);
+    world.answer = failing;
+    await world.burst(1);
+    await world.deliver();
+    most = 0;
+    await world.burst(6);
+    world.answer = counted({ status: 500, error: 'http_status' });
+    await world.deliver();
+    expect(most).toBe(1);
+  });
+
+  test('serves many deliveries with one statement: one in a burst costs less than a tenth', async ({ world, api }) => {
+    await world.burst(400);
+    const statements = recordStatements(api.connection.pool);
+    await world.deliver();
+    expect(world.sent).toHaveLength(400);
+    const own = statements().filter((text) => !text.startsWith('SELECT 1 FROM webhook_deliveries'));
+    expect(own.length).toBeLessThan(40 + 4 * LANES);
+  });
+
+  test('sends the same bytes under the same id again, as the same attempt, after a crash', async ({ world }) => {
+    const delivery = await world.ping();
+    const { answer, count, release } = held();
+    world.answer = answer;
+    const stopDead = world.startLanes();
+    await vi.waitUntil(() => count() === 1, WAIT);
+    expect((await world.readDelivery(delivery)).attempts).toMatchObject([{ number: 1, outcome: 'pending' }]);
+    world.answer = succeeding;
+    await world.deliver();
+    expect(world.sent[1]?.body).toEqual(world.sent[0]?.body);
+    expect(world.sent[1]?.headers['webhook-id']).toBe(world.sent[0]?.headers['webhook-id']);
+    expect((await world.readDelivery(delivery)).attempts).toMatchObject([{ number: 1, outcome: 'succeeded' }]);
+    release();
+    await stopDead();
+  });
+
+  test('that comes back after another took over changes nothing that the other has recorded', async ({ world }) => {
+    const delivery = await world.ping();
+    let answerLate = (): void => undefined;
+    world.answer = () =>
+      new Promise((resolve) => {
+        answerLate = () => resolve({ status: 500, error: 'http_status' });
+      });
+    const stopFrozen = world.startLanes();
+    await vi.waitUntil(() => world.sent.length === 1, WAIT);
+    world.answer = succeeding;
+    await world.deliver();
+    answerLate();
+    await stopFrozen();
+    expect(await world.readDelivery(delivery)).toMatchObject({
+      status: 'succeeded',
+      attempts: [{ number: 1, outcome: 'succeeded', response_status: 200 }],
+    });
+  });
+
+  test('reaches the others while one organization has subscribers that hang', async ({ world, api }) => {
+    for (let n = 0; n < 19; n += 1) {
+      const { webhook_id: webhookId } = await world.subscribe('http://127.0.0.1:9999/hang');
+      await world.burst(40, { orgId: world.owner.orgId, webhookId });
+    }
+    const hanging = held();
+    world.answer = async (url) => (url.endsWith('/hang') ? await hanging.answer(url) : {});
+    const stop = world.startLanes();
+    await vi.waitUntil(() => hanging.count() === 19 * 4, WAIT);
+    const other = await api.createCaller();
+    const { webhook_id: webhookId } = await subscribe(api, other, 'http://127.0.0.1:9999/other');
+    await world.burst(30, { orgId: other.orgId, webhookId });
+    await vi.waitUntil(() => world.sent.filter(({ url }) => url.endsWith('/other')).length === 30, WAIT);
+    expect(hanging.count()).toBe(19 * 4);
+    await world.rowsOf(`UPDATE webhook_deliveries SET lane_key = NULL WHERE claimed_by = 0 AND lane_key IS NOT NULL`);
+    hanging.release();
+    await stop();
+  });
+
+  test('sends nothing twice and loses nothing when the database fails for a moment', async ({ world, api }) => {
+    const { pool } = api.connection;
+    const query: (...given: unknown[]) => Promise<unknown> = pool.query.bind(pool);
+    let failures = 0;
+    const broken = vi.spyOn(pool, 'query').mockImplementation(async (...given: unknown[]) => {
+      const result = await query(...given);
+      const [statement] = given as [{ readonly name?: string }];
+      if (statement.name !== 'exchange_deliveries' || world.sent.length === 0 || failures > 1) return result;
+      failures += 1;
+      // The statement was carried out, and its answer is lost.
+      throw Object.assign(new Error('lost'), { code: '08006' });
+    });
+    await world.burst(40);
+    await world.deliver();
+    broken.mockRestore();
+    expect(failures).toBe(2);
+    const ids = world.sent.map(({ headers }) => headers['webhook-id']);
+    expect([ids.length, new Set(ids).size]).toEqual([40, 40]);
+    expect(
+      await world.rowsOf(
+        'SELECT status, attempt_count, count(*)::int FROM webhook_deliveries WHERE webhook_id = $1 GROUP BY 1, 2',
+        world.webhook.webhook_id,
+      ),
+    ).toEqual([{ status: 'succeeded', attempt_count: 1, count: 40 }]);
+  });
+
+  test('gives a delivery whose secret no key opens to the workflow of its subscription, where the fault is seen', async ({
+    world,
+  }) => {
+    const delivery = await world.ping();
+    await world.rowsOf(`UPDATE webhooks SET secret_sealed = 'lost' WHERE webhook_id = $1`, world.webhook.webhook_id);
+    await world.deliver();
+    expect(world.sent).toEqual([]);
+    expect(await world.rowsOf('SELECT signal FROM outbox WHERE object_id = $1', world.webhook.webhook_id)).toEqual([
+      { signal: 'retriesAdded' },
+    ]);
+    await expect(world.round()).rejects.toThrow();
+    expect(await world.readDelivery(delivery)).toMatchObject({ status: 'pending', attempt_count: 1 });
+  });
+
+  test('that no longer exists ends', async ({ api }) => {
+    const { serveLane } = webhookLaneActivities(activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher));
+    expect(await serveLane({ lane: LANES })).toEqual({ isServed: false });
+  });
+
+  test('reports what it did each minute, and nothing while it is idle', async ({ world }) => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      await world.burst(3);
+      const stop = world.startLanes();
+      await vi.waitUntil(async () => !(await world.isDue()), WAIT);
+      for (let n = 0; n < 4; n += 1) await vi.advanceTimersByTimeAsync(60_000);
+      await stop();
+      const [busy, quiet] = world.reports;
+      expect(busy).toMatchObject({ sent: 3, failed: 0, inFlight: 0, oldestDueAt: null });
+      expect(busy?.slowest).toEqual([{ webhookId: world.webhook.webhook_id, requests: 3, meanMs: 5 }]);
+      expect([quiet?.sent, world.reports.length]).toEqual([0, 2]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+describe('the retries of a subscription', () => {
+  test('are sent one after the other while the endpoint fails', async ({ world }) => {
+    world.answer = failing;
+    await world.burst(6);
+    await world.attempt();
+    world.nowMs += 60_000;
     let atOnce = 0;
     let most = 0;
     world.answer = async () => {
       atOnce += 1;
       most = Math.max(most, atOnce);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      atOnce -= 1;
-      return {};
-    };
-    const { inFlight } = await world.round();
-    expect([most > 16, most <= 32, inFlight]).toEqual([true, true, 32]);
-    await world.burst(4);
-    world.answer = failing;
-    expect(await world.round()).toMatchObject({ inFlight: 1 });
-    most = 0;
-    await world.burst(4);
-    world.answer = async () => {
-      atOnce += 1;
-      most = Math.max(most, atOnce);
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await new Promise((resolve) => setTimeout(resolve, 5));
       atOnce -= 1;
       return { status: 500, error: 'http_status' };
     };
+    world.sent.length = 0;
     await world.round();
-    expect(most).toBe(1);
+    expect([world.sent.length, most]).toEqual([6, 1]);
   });
 
-  test('are not claimed one by one: a delivery in a burst costs less than one statement', async ({ world, api }) => {
-    await world.burst(200);
-    world.answer = async () => {
-      await new Promise((resolve) => setTimeout(resolve, 5));
-      return {};
-    };
-    const statements = recordStatements(api.connection.pool);
-    await world.round();
-    expect(world.sent).toHaveLength(200);
-    expect(statements().length).toBeLessThan(200);
-  });
-});
-
-describe('a crash between request and record', () => {
-  test('sends the same bytes with the same number and id, as one attempt', async ({ world }) => {
-    const delivery = await world.ping();
-    world.answer = () => Promise.reject(new Error('killed'));
-    await expect(world.round()).rejects.toThrow('killed');
-    expect((await world.readDelivery(delivery)).attempts).toMatchObject([{ number: 1, outcome: 'pending' }]);
-    expect(await world.isRunning()).toBe(true);
+  test('are given to the lane as soon as one succeeds', async ({ world }) => {
+    world.answer = failing;
+    await world.burst(6);
+    await world.attempt();
+    world.nowMs += 60_000;
     world.answer = succeeding;
+    world.sent.length = 0;
     expect(await world.round()).toMatchObject({ waitMs: null });
-    expect(world.sent[1]?.body).toEqual(world.sent[0]?.body);
-    expect(world.sent[1]?.headers['webhook-id']).toBe(world.sent[0]?.headers['webhook-id']);
-    expect((await world.readDelivery(delivery)).attempts).toMatchObject([{ number: 1, outcome: 'succeeded' }]);
-    expect(await world.isRunning()).toBe(false);
-  });
-
-  test('one request is lost, and the results of the others are recorded', async ({ world }) => {
-    const deliveries = [await world.ping(), await world.ping(), await world.ping()];
-    world.answer = () => (world.sent.length === 2 ? Promise.reject(new Error('killed')) : succeeding());
-    await expect(world.round()).rejects.toThrow('killed');
-    const outcomes = await Promise.all(
-      deliveries.map(async (delivery) => (await world.readDelivery(delivery)).attempts[0]?.outcome),
-    );
-    expect(outcomes.sort()).toEqual(['pending', 'succeeded', 'succeeded']);
-  });
-
-  test('a run that comes back after another took over changes nothing that the other has recorded', async ({
-    world,
-  }) => {
-    const delivery = await world.ping();
-    let release = (): void => undefined;
-    world.answer = () =>
-      new Promise((resolve) => {
-        release = () => resolve({ status: 500, error: 'http_status' });
-      });
-    const frozen = world.round();
-    await expect.poll(() => world.sent.length).toBe(1);
-    world.answer = succeeding;
-    await world.round();
-    release();
-    await frozen;
-    expect(await world.readDelivery(delivery)).toMatchObject({
-      status: 'succeeded',
-      attempts: [{ number: 1, outcome: 'succeeded', response_status: 200 }],
-    });
+    expect([world.sent.length, await world.isDue()]).toEqual([1, true]);
+    await world.deliver();
+    expect(world.sent).toHaveLength(6);
   });
 });
 
@@ -242,31 +374,42 @@ describe('a redelivery', () => {
     const delivery = await world.ping();
     world.answer = failing;
     for (let n = 1; n < 8; n += 1) {
-      await world.round();
+      await world.attempt();
       world.nowMs += DAY_MS / 2;
     }
     world.answer = async () => {
       if (world.sent.length === 8) await world.redeliver(delivery);
-      return await (world.sent.length === 9 ? succeeding() : failing());
+      return await (world.sent.length === 9 ? succeeding('') : failing(''));
     };
-    await world.round();
+    await world.attempt();
+    await world.deliver();
     const { status, attempts } = await world.readDelivery(delivery);
-    expect([status, attempts.length]).toEqual(['succeeded', 9]);
-    expect(attempts[8]).toMatchObject({ number: 9, outcome: 'succeeded' });
+    expect(status).toBe('succeeded');
+    expect(attempts.at(-1)).toMatchObject({ number: 9, outcome: 'succeeded' });
   });
 
   test('follows at once, not after the wait, if it is requested during an attempt', async ({ world }) => {
     const delivery = await world.ping();
     world.answer = async () => {
-      if (world.sent.length > 1) return await succeeding();
+      if (world.sent.length > 1) return await succeeding('');
       await world.redeliver(delivery);
-      return await failing();
+      return await failing('');
     };
-    await world.round();
+    await world.deliver();
     expect(await world.readDelivery(delivery)).toMatchObject({
       status: 'succeeded',
       attempts: [{ outcome: 'failed' }, { outcome: 'succeeded' }],
     });
+  });
+
+  test('of a delivery that waits for its retry is sent by the lane at once', async ({ world }) => {
+    const delivery = await world.ping();
+    world.answer = failing;
+    await world.attempt();
+    world.answer = succeeding;
+    await world.redeliver(delivery);
+    await world.deliver();
+    expect(await world.readDelivery(delivery)).toMatchObject({ status: 'succeeded', attempt_count: 2 });
   });
 });
 
@@ -281,7 +424,7 @@ describe('a failed attempt', () => {
     world.answer = async () => ({ status, error: 'http_status', retryAfter });
     const delivery = await world.ping();
     world.nowMs = Date.now() + 1_000;
-    await world.round();
+    await world.attempt();
     const { next_attempt_at, attempts } = await world.readDelivery(delivery);
     const [{ at, duration_ms }] = attempts;
     expect(Date.parse(next_attempt_at) - Date.parse(at) - duration_ms).toBe(waitMs);
@@ -291,7 +434,7 @@ describe('a failed attempt', () => {
     const delivery = await world.ping();
     world.answer = failing;
     for (let n = 1; n <= 8; n += 1) {
-      await world.round();
+      await world.attempt();
       expect(await world.readDelivery(delivery)).toMatchObject({ status: n === 8 ? 'exhausted' : 'pending' });
       world.nowMs += DAY_MS / 2;
     }
@@ -299,35 +442,32 @@ describe('a failed attempt', () => {
   });
 
   test('410 disables the subscription and skips pending deliveries, its own as well', async ({ world }) => {
-    const deliveries: Json[] = [];
-    for (let n = 0; n < 6; n += 1) deliveries.push(await world.ping());
+    await world.burst(6);
     // Not asked for, so that none is sent to a disabled subscription.
-    await world.rowsOf(
-      'UPDATE webhook_deliveries SET requested = false WHERE webhook_id = $1',
+    world.answer = async () => ({ status: 410, error: 'http_status' });
+    await world.deliver();
+    expect(await world.round()).toMatchObject({ waitMs: null, found: { status: 'disabled', disabledReason: 'gone' } });
+    expect(await world.read()).toMatchObject({ status: 'disabled', disabled_reason: 'gone' });
+    const statuses = await world.rowsOf(
+      'SELECT DISTINCT status FROM webhook_deliveries WHERE webhook_id = $1',
       world.webhook.webhook_id,
     );
-    world.answer = async () => ({ status: 410, error: 'http_status' });
-    expect(await world.round()).toMatchObject({
-      waitMs: null,
-      standing: { status: 'disabled', disabledReason: 'gone' },
-    });
-    expect(await world.read()).toMatchObject({ status: 'disabled', disabled_reason: 'gone' });
-    for (const delivery of deliveries) expect(await world.readDelivery(delivery)).toMatchObject({ status: 'skipped' });
+    expect(statuses).toEqual([{ status: 'skipped' }]);
     expect(world.sent).toHaveLength(4);
   });
 
   test('five days of failures disable the subscription, whichever deliveries failed', async ({ world }) => {
     world.answer = failing;
     await world.ping();
-    await world.round();
+    await world.attempt();
     const startMs = world.nowMs;
     world.nowMs = startMs + 5 * DAY_MS - 60_000;
     await world.ping();
-    await world.round();
+    await world.attempt();
     expect(await world.read()).toMatchObject({ status: 'enabled' });
     world.nowMs = startMs + 5 * DAY_MS + 60_000;
     const last = await world.ping();
-    await world.round();
+    await world.attempt();
     expect(await world.readDelivery(last)).toMatchObject({ status: 'skipped' });
     expect(await world.read()).toMatchObject({ status: 'disabled', disabled_reason: 'failing' });
   });
@@ -336,7 +476,7 @@ describe('a failed attempt', () => {
     const attempt = async (answer: Answer): Promise<void> => {
       await world.ping();
       world.answer = answer;
-      await world.round();
+      await world.attempt();
     };
     await attempt(failing);
     world.nowMs += 3 * DAY_MS;
@@ -388,7 +528,7 @@ describe('the signatures of a delivery', () => {
     for (const hours of [0.5, 1, 2, 3]) {
       world.nowMs = at + hours * HOUR_MS;
       await world.ping();
-      await world.round();
+      await world.attempt();
     }
     const verify = (secret: string, { body, headers }: Sent, signature: string) =>
       new StandardWebhook(secret).verify(body.toString(), { ...headers, 'webhook-signature': signature });

@@ -76,9 +76,10 @@ describe('a replay', () => {
   });
 
   test('leaves what succeeded alone, unless it is asked for', async ({ api, missed }) => {
-    await api.connection.pool.query(`UPDATE webhook_deliveries SET status = 'succeeded' WHERE webhook_id = $1`, [
-      missed.webhookId,
-    ]);
+    await api.connection.pool.query(
+      `UPDATE webhook_deliveries SET status = 'succeeded', lane_key = NULL WHERE webhook_id = $1`,
+      [missed.webhookId],
+    );
     expect(jsonOf(await missed.replay(ALWAYS)).deliveries).toBe(0);
     expect(jsonOf(await missed.replay({ ...ALWAYS, statuses: ['succeeded'] })).deliveries).toBe(4);
   });
@@ -105,7 +106,7 @@ describe('a redelivery', () => {
       {
         hold: (holder) =>
           holder.query(
-            `UPDATE webhook_deliveries SET status = 'succeeded', next_attempt_at = NULL WHERE delivery_id = $1`,
+            `UPDATE webhook_deliveries SET status = 'succeeded', next_attempt_at = NULL, lane_key = NULL WHERE delivery_id = $1`,
             [delivery?.delivery_id],
           ),
       },

@@ -85,11 +85,13 @@ async function open(stack: BenchStack) {
     }
     return created;
   };
-  /** Waits until no run of a subscription looks for anything. */
+  /** Waits until every result is recorded. */
   const untilQuiet = (): Promise<void> =>
     waitUntil(
-      'the end of all runs',
-      async () => (await stack.database.query('SELECT 1 FROM webhook_runs WHERE running LIMIT 1')).rowCount === 0,
+      'the record of the last delivery',
+      async () =>
+        (await stack.database.query('SELECT 1 FROM webhook_deliveries WHERE lane_key IS NOT NULL LIMIT 1')).rowCount ===
+        0,
       { everyMs: QUIET_POLL_MS },
     );
   const close = async (): Promise<void> => {

@@ -52,6 +52,7 @@ test('workflow types keep their names, which running executions refer to', () =>
       'settlement',
       'sweep',
       'verification',
+      'webhookLane',
       'webhookSubscription',
     ]),
   );

@@ -4,9 +4,9 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'vitest';
-import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { laneWorkflowId, settlementWorkflowId, webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
-import { TASK_QUEUE } from '../../workflows/contract.ts';
+import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../../workflows/contract.ts';
 import type { Caller } from '../support/api.ts';
 import { withStack } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
@@ -45,21 +45,30 @@ const FINDS: Record<string, () => string> = {
   'Payouts with an unknown outcome': () => settlementWorkflowId(ids.unknown),
   'All running workflows of one organization': () => settlementWorkflowId(ids.held),
   'Failed settlements of one corridor': () => settlementWorkflowId(ids.declined),
-  'Subscriptions with pending deliveries': () => 'webhook-subscription:',
+  'Subscriptions whose endpoint is in trouble': () => 'webhook-subscription:any',
+  'The lanes, of which four run': () => 'webhook-lane:0',
   'Workflows that failed because of a fault in the service (there should be none)': () =>
     settlementWorkflowId('stl_none'),
 };
 
 test.beforeAll(async ({ stack, partner }) => {
-  await stack.api.call(partner, 'POST', '/v1/webhooks', {
-    url: 'http://127.0.0.1:9999/',
-    event_types: ['settlement.failed'],
-  });
   ids.unpaid = await settle(stack, partner, 'awaiting_funds', { body: { card_token: 'tok_manual' } });
   ids.held = await settle(stack, partner, 'compliance_hold', { body: { amount: '1000.00' } });
   ids.declined = await settle(stack, partner, 'failed', { body: { card_token: 'tok_declined' } });
   ids.unknown = await settle(stack, partner, 'paying_out', { name: 'PAYOUT PENDING' });
   await stack.api.call(partner, 'POST', `/v2/test-helpers/settlements/${ids.unknown}/advance`, {});
+  // No worker serves the queue of these.
+  const ofDeliveries = { taskQueue: DELIVERY_TASK_QUEUE };
+  await stack.temporal.workflow.start('webhookLane', {
+    workflowId: laneWorkflowId(0),
+    args: [{ lane: 0 }],
+    ...ofDeliveries,
+  });
+  await stack.temporal.workflow.start('webhookSubscription', {
+    workflowId: webhookSubscriptionWorkflowId('any'),
+    args: [{ webhookId: 'any', orgId: 'any' }],
+    ...ofDeliveries,
+  });
   const args = [{ settlementId: 'stl_none', orgId: 'none' }];
   await stack.temporal.workflow.start('settlement', {
     workflowId: settlementWorkflowId('stl_none'),

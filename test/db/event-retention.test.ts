@@ -41,12 +41,12 @@ function createWorld(api: TestApi, caller: Caller, webhookId: string) {
            SELECT event_id, org_id, 'settlement.settled', 'settlement', event_id, 1, '{}'::bytea, at FROM given
          ), delivery AS (
            INSERT INTO webhook_deliveries (delivery_id, org_id, webhook_id, event_id, event_type, status, generation,
-             requested, prior_attempts, next_attempt_at, endings, request_id, created_at)
-           SELECT event_id, org_id, webhook_id, event_id, 'settlement.settled', status, 1, false, 0,
+             prior_attempts, attempt_count, next_attempt_at, endings, request_id, created_at)
+           SELECT event_id, org_id, webhook_id, event_id, 'settlement.settled', status, 1, 0, 1,
              CASE WHEN status = 'pending' THEN now() + interval '1 hour' END, 0, 'test', at FROM given
          )
-         INSERT INTO webhook_attempts (delivery_id, number, webhook_id, at, outcome, lease_expires_at)
-         SELECT event_id, 1, webhook_id, at, 'succeeded', at FROM given`,
+         INSERT INTO webhook_attempts (delivery_id, number, at, outcome, duration_ms)
+         SELECT event_id, 1, at, 'succeeded', 1 FROM given`,
         inserted,
       );
       return id;
@@ -55,7 +55,12 @@ function createWorld(api: TestApi, caller: Caller, webhookId: string) {
     deliveries: () => ids('webhook_deliveries'),
     attempts: async (): Promise<number> =>
       Number(
-        (await pool.query('SELECT count(*) FROM webhook_attempts WHERE webhook_id = $1', [webhookId])).rows[0].count,
+        (
+          await pool.query(
+            'SELECT count(*) FROM webhook_attempts JOIN webhook_deliveries USING (delivery_id) WHERE webhook_id = $1',
+            [webhookId],
+          )
+        ).rows[0].count,
       ),
     expire: (days: number = DAYS) => deleteExpiredEvents(api.connection.db, days),
     /** Without triggers, so that no test finds the events of another one. */

@@ -19,8 +19,8 @@ const test = withApi()
   })
   .extend('rowOf', FILE, ({ api }) => async (deliveryId: string) => {
     const { rows } = await api.connection.pool.query(
-      `SELECT generation, next_attempt_at <= now() AS due, o.signal FROM webhook_deliveries
-       JOIN outbox o ON o.object_id = webhook_id WHERE delivery_id = $1`,
+      `SELECT generation, next_attempt_at <= now() AND lane_key IS NOT NULL AS due FROM webhook_deliveries
+       WHERE delivery_id = $1`,
       [deliveryId],
     );
     return rows;
@@ -36,7 +36,7 @@ test.for<[string, string[], number]>([
   });
 });
 
-test('the next attempt of a pending delivery is due now and its subscription is woken, with an audit entry', async ({
+test('the next attempt of a pending delivery is due now by its lane, with an audit entry', async ({
   api,
   partner,
   ops,
@@ -47,10 +47,10 @@ test('the next attempt of a pending delivery is due now and its subscription is 
   const later = new Date(Date.now() + 3_600_000);
   await api.connection.db
     .update(webhookDeliveries)
-    .set({ nextAttemptAt: later })
+    .set({ nextAttemptAt: later, laneKey: null })
     .where(eq(webhookDeliveries.deliveryId, deliveryId));
   expect((await ops('retry-delivery', deliveryId, ...AUDIT_ARGS)).exitCode).toBe(0);
-  expect(await rowOf(deliveryId)).toEqual([{ generation: 1, due: true, signal: 'deliveriesCommitted' }]);
+  expect(await rowOf(deliveryId)).toEqual([{ generation: 1, due: true }]);
   expect(await listAudit(api.connection.db, deliveryId)).toEqual([
     { orgId: partner.orgId, action: 'delivery_retry', operator: 'ana', note: AUDIT_ARGS[3] },
   ]);
@@ -60,10 +60,10 @@ test('an exhausted delivery begins a new generation', async ({ api, ops, createD
   const deliveryId = await createDelivery();
   await api.connection.db
     .update(webhookDeliveries)
-    .set({ status: 'exhausted', nextAttemptAt: null })
+    .set({ status: 'exhausted', nextAttemptAt: null, laneKey: null })
     .where(eq(webhookDeliveries.deliveryId, deliveryId));
   expect((await ops('retry-delivery', deliveryId, ...AUDIT_ARGS)).exitCode).toBe(0);
-  expect(await rowOf(deliveryId)).toEqual([{ generation: 2, due: true, signal: 'deliveriesCommitted' }]);
+  expect(await rowOf(deliveryId)).toEqual([{ generation: 2, due: true }]);
 });
 
 test('stuck lists a late delivery, and none of a subscription that has an attempt under way', async ({
@@ -81,9 +81,7 @@ test('stuck lists a late delivery, and none of a subscription that has an attemp
   };
   expect(await lines()).toBe(1);
   await api.connection.pool.query(
-    `INSERT INTO webhook_attempts (delivery_id, number, webhook_id, at, outcome, lease_expires_at)
-     SELECT delivery_id, 1, webhook_id, now(), 'pending', now() + interval '1 minute'
-     FROM webhook_deliveries WHERE delivery_id = $1`,
+    'UPDATE webhook_deliveries SET claimed_by = 1, claimed_at = now() WHERE delivery_id = $1',
     [deliveryId],
   );
   expect(await lines()).toBe(0);
@@ -101,7 +99,7 @@ test('retry-deliveries previews the exhausted deliveries of a subscription, and 
       .rows[0];
   await api.connection.db
     .update(webhookDeliveries)
-    .set({ status: 'exhausted', nextAttemptAt: null })
+    .set({ status: 'exhausted', nextAttemptAt: null, laneKey: null })
     .where(inArray(webhookDeliveries.deliveryId, deliveryIds.slice(0, 2)));
   const { webhook_id: webhookId } = await statusOf(deliveryIds[0] ?? '');
   const args = ['retry-deliveries', '--webhook', webhookId, ...AUDIT_ARGS.filter((word) => word !== '--yes')];
@@ -131,7 +129,7 @@ test('retry-deliveries leaves out the deliveries of a deleted subscription', asy
   const { delivery_id: deliveryId } = await ping(api, partner, webhookId);
   await api.connection.db
     .update(webhookDeliveries)
-    .set({ status: 'exhausted', nextAttemptAt: null })
+    .set({ status: 'exhausted', nextAttemptAt: null, laneKey: null })
     .where(eq(webhookDeliveries.deliveryId, deliveryId));
   await api.call(partner, 'DELETE', `/v1/webhooks/${webhookId}`);
   expect(await ops('retry-deliveries', '--webhook', webhookId, ...AUDIT_ARGS)).toEqual({

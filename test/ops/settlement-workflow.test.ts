@@ -113,7 +113,7 @@ test('redispatch starts a terminated workflow again, which reads the evidence th
   await losingOutboxRows(stack.api.owner.pool, () => sendBankledger(stack.api, bankledgerBody(settlementId)));
   expect((await handle.describe()).status.name).toBe('TERMINATED');
   await stack.api.connection.pool.query('UPDATE settlements SET clock_offset_ms = 16000');
-  const stuck = async () => (await ops('stuck')).printed.filter((line) => line.includes('no run'));
+  const stuck = async () => (await ops('stuck')).printed.filter((line) => /settlement .*no run/.test(line));
   expect(await stuck()).toEqual([expect.stringContaining(settlementId)]);
   expect((await ops('redispatch', settlementId, ...AUDIT_ARGS)).exitCode).toBe(0);
   await untilStatus(stack.api, partner, settlementId, 'settled');

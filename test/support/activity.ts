@@ -26,6 +26,9 @@ export const activityDeps = (
   mailer: createMailer({ ...api.deps.config, runtime: api.deps.runtime }),
   dispatcher,
   // Without Temporal, every workflow counts as running.
+  reportLane: async () => undefined,
+  deliveriesDue: { subscribe: () => () => undefined },
+  stopping: new AbortController().signal,
   runs: { findRunning: async (workflowIds) => new Set(workflowIds) },
   eventRetentionDays: EVENT_RETENTION.daysMin,
   now: () => new Date(),

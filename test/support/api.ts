@@ -74,7 +74,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
   const runtime = options.runtime ?? 'local-sandbox';
   const database = options.database ?? (await createTestDatabase());
   const connection = connect(database.databaseUrl, { poolSizeMax: 10, name: 'test', onIdleError: () => undefined });
-  const changes = createChangeListener(database.databaseUrl, () => undefined);
+  const changes = createChangeListener(database.databaseUrl, 'settlement_changed', () => undefined);
   const owner = connect(database.migrationUrl, { poolSizeMax: 2, name: 'test-owner', onIdleError: () => undefined });
   let nudgeCount = 0;
   const deps: ApiDeps = {

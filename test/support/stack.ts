@@ -9,10 +9,12 @@ import { type DestinationStream, pino } from 'pino';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { createActivities } from '../../activities/index.ts';
 import { buildApp } from '../../api/app.ts';
+import { createChangeListener } from '../../db/change-listener.ts';
+import { startLanes } from '../../db/commands/lost-run.ts';
 import type { Crash } from '../../domain/crash-point.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
 import { createLogger } from '../../process/logger.ts';
-import { createRuns } from '../../process/runs.ts';
+import { createLaneReports, createRuns } from '../../process/runs.ts';
 import type { Tracing } from '../../process/tracing.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { createWorker, type RunningWorker } from '../../worker/worker.ts';
@@ -77,14 +79,19 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   app.server.prependListener('request', ({ socket }) => connections.enterWith(socket));
   const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 });
   const queues = options.deliveries ? ([TASK_QUEUE, DELIVERY_TASK_QUEUE] as const) : ([TASK_QUEUE] as const);
-  let worker: { instance: RunningWorker; running: Promise<void> } | undefined;
+  let worker: { instance: RunningWorker; running: Promise<void>; stopping: AbortController } | undefined;
+  const deliveriesDue = createChangeListener(api.databaseUrl, 'deliveries_due', () => undefined);
 
   const startWorker = async (): Promise<void> => {
+    const stopping = new AbortController();
     const deps = {
       ...activityDeps(api, baseUrl, dispatcher),
       crash,
       log: logOf('worker'),
       runs: createRuns(temporal.client),
+      reportLane: createLaneReports(temporal.client),
+      deliveriesDue,
+      stopping: stopping.signal,
       ...options.activities,
     };
     const activities = createActivities({
@@ -93,9 +100,11 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
     });
     const bundle = tracing ? await workflowBundle({ traced: true }) : await testWorkflowBundle();
     const instance = await createWorker({ config: workerConfig(temporal), activities, tracing, queues, bundle });
-    worker = { instance, running: instance.run() };
+    worker = { instance, running: instance.run(), stopping };
+    if (options.deliveries) await startLanes({ ...deps, crash: undefined }, 'test');
   };
   const stopWorker = async (): Promise<void> => {
+    worker?.stopping.abort();
     worker?.instance.shutdown();
     await worker?.running;
     await worker?.instance.close();
@@ -115,6 +124,7 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
       await app.close();
       await stopWorker();
       await dispatcher?.stop();
+      await deliveriesDue.close();
       await temporal.close();
       await api.close();
     },

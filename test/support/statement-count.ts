@@ -1,8 +1,8 @@
 /** Which statements a service in this process sends to PostgreSQL, in their order. */
 import type { Pool, PoolClient } from 'pg';
 
-/** The dispatcher's own: it sends them for batches of rows, and once a second without any. */
-const OF_DISPATCHER = ['claim_outbox', 'delete_outbox', 'postpone_outbox'];
+/** The dispatcher's own: it sends them for batches of commits, and once a second without any. */
+const OF_DISPATCHER = ['claim_outbox', 'delete_outbox', 'postpone_outbox', 'notify_lanes'];
 
 export type SentQuery = { readonly label: string; readonly text: string; readonly values: unknown[] };
 

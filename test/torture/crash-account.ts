@@ -1,7 +1,8 @@
 /** What makes the API and the worker pass the crash points of everything that is no settlement. */
+import { LANES } from '../../domain/webhook.ts';
 import type { Json } from './client.ts';
 import { type Pass, query, requireStatus, send, until, type World } from './crash-world.ts';
-import type { Subscriber } from './subscriber.ts';
+import { failsOnce, type Subscriber } from './subscriber.ts';
 import { createRecipient, createTenant, type Tenant } from './tenant.ts';
 
 /** The deliveries of this time are sent again. */
@@ -44,7 +45,25 @@ const pingNewSubscriber = async (world: World): Promise<Subscriber> => {
 };
 export const ping: Pass = async (world) => void (await pingNewSubscriber(world));
 
-/** A failed delivery is pending. Asking for it again signals its workflow. */
+/** An event whose first attempt fails is sent again by the workflow of its subscription. */
+export const retry: Pass = async (world) => {
+  const subscriber = await world.subscribe('fails_at_first');
+  const path = `/v1/webhooks/${subscriber.webhookId}/test`;
+  let eventId = '';
+  while (!failsOnce(eventId))
+    eventId = requireStatus(await send(world, subscriber.tenant, 'POST', path, {}), 202).body.event_id;
+  await until(world, `retry of ${eventId}`, async () => subscriber.events.get(eventId));
+};
+
+/** Every dispatcher takes a lane that runs for one that is to be started. */
+export const startLanes: Pass = async (world) =>
+  void (await query(
+    world,
+    `INSERT INTO outbox (kind, object_id, context, request_id)
+     SELECT 'webhook_lane', lane::text, '{}', 'torture' FROM generate_series(0, ${LANES - 1}) AS lane`,
+  ));
+
+/** A failed delivery is pending. */
 export const redeliver: Pass = async (world) => {
   const { tenant } = world;
   const path = `/v1/webhooks/${tenant.webhookId}`;
@@ -67,6 +86,18 @@ const withWebhook =
     const created = requireStatus(await send(world, tenant, 'POST', '/v1/webhooks', body), 201);
     await change(world, tenant, `/v1/webhooks/${created.body.webhook_id}`);
   };
+
+/** A lane gives a delivery whose secret no key opens to the workflow of its subscription. */
+export const handOver = withWebhook(async (world, tenant, path) => {
+  const webhookId = path.split('/').at(-1);
+  await query(world, `UPDATE webhooks SET secret_sealed = 'lost' WHERE webhook_id = '${webhookId}'`);
+  requireStatus(await send(world, tenant, 'POST', `${path}/test`, {}), 200, 202);
+  await until(world, `the hand-over of a delivery to ${webhookId}`, async () => {
+    const held = `SELECT 1 FROM webhook_deliveries WHERE webhook_id = '${webhookId}' AND lane_key IS NULL`;
+    return (await query(world, held)).length > 0 ? true : undefined;
+  });
+  requireStatus(await send(world, tenant, 'DELETE', path), 204, 404);
+});
 
 /** The deliveries of a subscription end with it. */
 export const endDeliveries = withWebhook(async (world, tenant, path) => {

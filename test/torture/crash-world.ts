@@ -39,9 +39,9 @@ export type World = Pick<Place, 'databaseUrl' | 'mail' | 'operate'> & {
   readonly tenant: Tenant;
   /** An active recipient. */
   readonly recipientId: string;
-  /** Subscribes a healthy subscriber to all events of a new tenant. */
-  readonly subscribe: () => Promise<Subscriber>;
-  /** All healthy subscribers. */
+  /** Subscribes a subscriber, a healthy one unless it is said, to all events of a new tenant. */
+  readonly subscribe: (behavior?: 'healthy' | 'fails_at_first') => Promise<Subscriber>;
+  /** All subscribers that receive every event. */
   readonly listening: readonly Subscriber[];
   readonly close: () => Promise<void>;
 };
@@ -67,8 +67,8 @@ export async function openWorld(place: Place): Promise<World> {
     broken,
     tenant: { ...tenant, webhookId },
     recipientId: await createRecipient(http, tenant, 'Marcia Brown'),
-    subscribe: async () => {
-      const subscriber = await subscribers.subscribe(http, await createTenant(http), 'healthy');
+    subscribe: async (behavior = 'healthy') => {
+      const subscriber = await subscribers.subscribe(http, await createTenant(http), behavior);
       listening.push(subscriber);
       return subscriber;
     },

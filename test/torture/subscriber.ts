@@ -11,6 +11,9 @@ export type Behavior = (typeof BEHAVIORS)[number];
 /** Whether every event arrives in the end. */
 export const receivesAll = (behavior: Behavior): boolean => behavior === 'healthy' || behavior === 'fails_at_first';
 
+/** Whether a subscriber that fails at first fails at this event. The service retries after five seconds. */
+export const failsOnce = (eventId: string): boolean => eventId.endsWith('0');
+
 export type Subscriber = {
   readonly tenant: Tenant;
   readonly behavior: Behavior;
@@ -95,8 +98,7 @@ function answer(response: ServerResponse, { behavior, events, seen }: Known, eve
   if (behavior === 'hangs') return undefined;
   if (behavior === 'gone') return response.writeHead(410).end();
   if (behavior === 'always_fails') return response.writeHead(500).end();
-  // Some events fail once. The service retries after five seconds.
-  if (behavior === 'fails_at_first' && firstTime && event.id.endsWith('0')) return response.writeHead(503).end();
+  if (behavior === 'fails_at_first' && firstTime && failsOnce(event.id)) return response.writeHead(503).end();
   events.set(event.id, event);
   return response.writeHead(200).end();
 }

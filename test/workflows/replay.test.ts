@@ -34,9 +34,9 @@ const PATHS = [
   'settlement.settled',
   'settlement.settled-in-parts',
   'verification.verified',
-  'webhookSubscription.delivered',
+  'webhookLane.served',
   'webhookSubscription.retried',
-  'webhookSubscription.rung-and-gone',
+  'webhookSubscription.woken',
 ];
 
 test('every path has a recorded history', () => {

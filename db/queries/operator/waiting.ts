@@ -18,7 +18,7 @@ import type { Queryable, Tx } from '../../client.ts';
 import { settlements } from '../../schema/settlement.ts';
 import { verifications } from '../../schema/verification.ts';
 import { webhookDeliveries } from '../../schema/webhook.ts';
-import { isUnattended, OVERDUE_GRACE_MS } from '../metric.ts';
+import { isUntaken, OVERDUE_GRACE_MS } from '../metric.ts';
 
 export type WaitingSettlement = {
   readonly settlementId: string;
@@ -115,7 +115,7 @@ export async function listStuckOutbox(db: Queryable, limit: number): Promise<Stu
   return rows.map((row) => ({ ...row, since: new Date(row.since) }));
 }
 
-/** Deliveries past their time, without those of a subscription that has an attempt under way: there it is slow. */
+/** Deliveries past their time that no lane took; without those of endpoints that fail, which delay them. */
 export async function listLateDeliveries(db: Queryable, now: Date, limit: number): Promise<LateDelivery[]> {
   const latest = new Date(now.getTime() - OVERDUE_GRACE_MS);
   const { deliveryId, webhookId, orgId, nextAttemptAt } = webhookDeliveries;
@@ -123,13 +123,7 @@ export async function listLateDeliveries(db: Queryable, now: Date, limit: number
     .select({ deliveryId, webhookId, orgId, dueAt: nextAttemptAt })
     .from(webhookDeliveries)
     // The status is a literal, so that the planner uses the partial index of pending deliveries.
-    .where(
-      and(
-        sql`${webhookDeliveries.status} = 'pending'`,
-        lt(nextAttemptAt, latest),
-        isUnattended(sql`webhook_deliveries`),
-      ),
-    )
+    .where(and(sql`${webhookDeliveries.status} = 'pending'`, lt(nextAttemptAt, latest), isUntaken))
     .orderBy(asc(nextAttemptAt), asc(deliveryId))
     .limit(limit);
   return rows.flatMap(({ dueAt, ...row }) => (dueAt === null ? [] : [{ ...row, dueAt }]));
@@ -223,23 +217,22 @@ export async function listOpenVerifications(
 }
 
 /**
- * Subscriptions with pending deliveries, in the order of their ids: each is found in the index of pending deliveries,
- * after the one before it.
+ * Subscriptions with retries, in the order of their ids: each is found in the index of retries, after the one before it.
  */
 const pendingSubscriptions = (after: string) => sql`
   WITH RECURSIVE pending AS (
-    (SELECT webhook_id FROM webhook_deliveries WHERE status = 'pending' AND webhook_id > ${after}
+    (SELECT webhook_id FROM webhook_deliveries WHERE status = 'pending' AND lane_key IS NULL AND webhook_id > ${after}
       ORDER BY webhook_id LIMIT 1)
     UNION ALL
-    SELECT (SELECT d.webhook_id FROM webhook_deliveries d WHERE d.status = 'pending' AND d.webhook_id > p.webhook_id
-      ORDER BY d.webhook_id LIMIT 1)
+    SELECT (SELECT d.webhook_id FROM webhook_deliveries d
+      WHERE d.status = 'pending' AND d.lane_key IS NULL AND d.webhook_id > p.webhook_id ORDER BY d.webhook_id LIMIT 1)
     FROM pending p WHERE p.webhook_id IS NOT NULL
   )
   SELECT w.webhook_id AS "webhookId", w.org_id AS "orgId" FROM pending p JOIN webhooks w ON w.webhook_id = p.webhook_id`;
 
 type SubscriptionKey = { readonly webhookId: string; readonly orgId: string };
 
-/** Subscriptions with pending deliveries, due or not, in the order of their ids. */
+/** Subscriptions with retries, due or not, in the order of their ids. */
 export async function listPendingSubscriptions(
   db: Queryable,
   { after, limit }: OpenPage,
@@ -250,7 +243,7 @@ export async function listPendingSubscriptions(
   return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));
 }
 
-/** Subscriptions with deliveries that are due, or to be ended. What became due in that time is left out. */
+/** Subscriptions with retries that are due, or to be ended. What became due in that time is left out. */
 export async function listDueSubscriptions(
   db: Queryable,
   { after, limit, recent, among }: OpenPage & OpenFilter,
@@ -259,7 +252,7 @@ export async function listDueSubscriptions(
   const latest = recent === undefined ? sql`now()` : sql`${recent.since.toISOString()}::timestamptz`;
   const { rows } = await db.execute<SubscriptionKey>(sql`${pendingSubscriptions(after)}
     WHERE EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.status = 'pending'
-      AND d.endings <= w.endings AND d.next_attempt_at <= ${latest})
+      AND d.lane_key IS NULL AND d.next_attempt_at <= ${latest})
     ${among === undefined ? sql`` : sql`AND w.webhook_id = ANY (${sql.param([...among])}::text[])`}
     ORDER BY p.webhook_id LIMIT ${limit}`);
   return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));

@@ -1,0 +1,66 @@
+/**
+ * One attempt of a delivery: the bytes of its event, signed with each secret that signs, to the subscriber's URL. A
+ * subscriber's failure is data.
+ */
+import { webhookSecretBinding } from '../db/queries/webhook.ts';
+import type { AttemptResult, ClaimedDelivery } from '../db/queries/webhook-attempt.ts';
+import { inTrace } from '../db/traceparent.ts';
+import { retryDelayMs } from '../domain/webhook.ts';
+import type { ActivityDeps } from './deps.ts';
+import type { GuardedAnswer, KeptConnections } from './providers/guarded-http.ts';
+import { retryAfterMsOf } from './providers/retry-after.ts';
+import { signWebhook } from './webhook-signature.ts';
+
+const USER_AGENT = 'settlement-service-webhooks/2.0';
+const TOO_MANY_REQUESTS = 429;
+const UNAVAILABLE = 503;
+
+/** @param at the time of the attempt on its sender's clock: its retry follows from it */
+export async function sendDelivery(
+  deps: Pick<ActivityDeps, 'sealer' | 'guardedHttp' | 'now' | 'crash'>,
+  delivery: ClaimedDelivery,
+  connections: KeptConnections,
+  at: Date,
+): Promise<AttemptResult> {
+  const { eventId: id, body, url, traceparent, webhookId, secretsSealed } = delivery;
+  const secrets = secretsSealed.map((sealed) => deps.sealer.open(sealed, webhookSecretBinding(webhookId)));
+  // Subscribers compare the timestamp with their own clock, so it is the real time of sending.
+  const timestamp = Math.floor(deps.now().getTime() / 1_000);
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': USER_AGENT,
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': signWebhook(secrets, { id, timestamp, body }),
+  };
+  const post = () => deps.guardedHttp.post(url, body, headers, connections);
+  deps.crash?.('webhook_post:before');
+  const answer = traceparent === null ? await post() : await inTrace(traceparent, post);
+  deps.crash?.('webhook_post:after');
+  // A first attempt is due by the database's clock: a clock behind it must not shorten the wait for the retry.
+  const sentAt = new Date(Math.max(at.getTime(), delivery.claimedAt.getTime()));
+  return resultOf(delivery, sentAt, answer, deps.now());
+}
+
+function resultOf(
+  { webhookId, deliveryId, attempt }: ClaimedDelivery,
+  at: Date,
+  { status, error, bytes, sha256, durationMs, retryAfter }: GuardedAnswer,
+  realNow: Date,
+): AttemptResult {
+  const isBusy = status === TOO_MANY_REQUESTS || status === UNAVAILABLE;
+  const retryAfterMs = isBusy ? retryAfterMsOf(retryAfter, realNow.getTime()) : null;
+  const delayMs = error === null ? undefined : retryDelayMs(attempt, Math.random(), retryAfterMs);
+  return {
+    webhook_id: webhookId,
+    delivery_id: deliveryId,
+    at: at.toISOString(),
+    outcome: error === null ? 'succeeded' : 'failed',
+    response_status: status,
+    response_bytes: bytes,
+    response_sha256: sha256?.toString('hex') ?? null,
+    duration_ms: durationMs,
+    error,
+    next_attempt_at: delayMs === undefined ? null : new Date(at.getTime() + durationMs + delayMs).toISOString(),
+  };
+}

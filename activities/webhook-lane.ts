@@ -1,0 +1,360 @@
+/**
+ * A lane (contract §11): it makes the first attempts for its share of all subscriptions, for as long as its process
+ * serves it. One statement records what was sent and claims what is sent next, while other requests are under way. A
+ * subscriber that hangs holds only its own share: of a subscription a bounded number is in flight, and of an
+ * organization at most as many as the lane has free.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { asyncLocalStorage } from '@temporalio/activity';
+import { commitStatement, NO_DISPATCHER } from '../db/commands/commit.ts';
+import { handOverDelivery, recordFailures } from '../db/commands/webhook-attempt.ts';
+import { type AttemptResult, type ClaimedDelivery, openClaimant } from '../db/queries/webhook-attempt.ts';
+import {
+  exchangeDeliveries,
+  findOldestUnclaimed,
+  type LaneKeys,
+  laneKeysOf,
+  releaseDeliveries,
+  releaseUnknown,
+  type Turn,
+} from '../db/queries/webhook-lane.ts';
+import { createWakeUp, type WakeUp } from '../db/wake-up.ts';
+import { IN_FLIGHT, LANE_IN_FLIGHT_MAX, LANES, type LaneReport, nextInFlight } from '../domain/webhook.ts';
+import { laneWorkflowId } from '../domain/workflow-id.ts';
+import type { ActivityDeps } from './deps.ts';
+import { type KeptConnections, keepConnections } from './providers/guarded-http.ts';
+import { sendDelivery } from './webhook-attempt.ts';
+
+const HEARTBEAT_MS = 2_000;
+/**
+ * After this time the activity ends once nothing is in flight, and after twice the time it claims no more: so its
+ * workflow can continue as a new run.
+ */
+const SERVED_MS = 60 * 60_000;
+/** How many deliveries one statement claims at most. */
+const CLAIMED_AT_ONCE = 128;
+/** A subscription with none in flight gets as many as a new one, until it has proved to take more than this. */
+const LEARNED = 2 * IN_FLIGHT.first;
+/** The least time between two statements, unless there is more to claim: so each serves many deliveries. */
+const EXCHANGE_MS = 20;
+/** So many deliveries to a subscription that answers well are claimed before they can be sent. */
+const QUEUED_MAX = 96;
+/** While nothing is due, the lane looks less and less often. */
+const LOOK_MS = { first: 50, most: 500 } as const;
+/** After a failure of the database: the wait, and how many failures in a row end the activity. */
+const RECOVER_MS = 1_000;
+const FAILURES_MAX = 5;
+/** The request id of a retry whose own is no longer known. */
+const RECOVERED = 'lane-recovered';
+const REPORT_MS = 60_000;
+/** How many subscriptions a report names. */
+const SLOWEST_MAX = 5;
+
+/** What the lane knows of a subscription; forgotten after a minute without a request. */
+type Subscriber = {
+  readonly webhookId: string;
+  readonly orgId: string;
+  inFlight: number;
+  inFlightMax: number;
+  isFailing: boolean;
+  /** Claimed, and sent as soon as fewer are in flight. */
+  readonly queue: ClaimedDelivery[];
+  /** Results that may change the subscription; they are recorded one group after the other. */
+  readonly judged: AttemptResult[];
+  isRecording: boolean;
+  /** In this minute. */
+  requests: number;
+  totalMs: number;
+};
+
+type Lane = {
+  readonly deps: ActivityDeps;
+  readonly claimant: number;
+  readonly keys: LaneKeys;
+  readonly connections: KeptConnections;
+  readonly wakeUp: WakeUp;
+  readonly subscribers: Map<string, Subscriber>;
+  /** By delivery: its request is under way, or its result is not recorded. */
+  readonly known: Set<string>;
+  /** Results that only have to be recorded. */
+  finished: AttemptResult[];
+  inFlight: number;
+  after: Turn | undefined;
+  sent: number;
+  failed: number;
+  wasQuiet: boolean;
+  failure: { readonly error: unknown } | undefined;
+};
+
+export function webhookLaneActivities(deps: ActivityDeps) {
+  return {
+    /**
+     * Sends what is due to the subscriptions of a lane.
+     *
+     * @returns whether the lane is served again: there are fewer lanes now if it is not
+     */
+    serveLane: async ({ lane }: { readonly lane: number }): Promise<{ readonly isServed: boolean }> => {
+      if (lane >= LANES) return { isServed: false };
+      const context = asyncLocalStorage.getStore();
+      const heartbeat = context && setInterval(() => context.heartbeat(), HEARTBEAT_MS);
+      const stop = AbortSignal.any([deps.stopping, ...(context ? [context.cancellationSignal] : [])]);
+      try {
+        await serve(deps, lane, stop);
+        return { isServed: true };
+      } finally {
+        clearInterval(heartbeat);
+      }
+    },
+  };
+}
+
+async function serve(deps: ActivityDeps, number: number, stop: AbortSignal): Promise<void> {
+  const lane: Lane = {
+    deps,
+    claimant: await openClaimant(deps.db),
+    keys: laneKeysOf(number),
+    connections: keepConnections(),
+    wakeUp: createWakeUp(),
+    subscribers: new Map(),
+    known: new Set(),
+    finished: [],
+    inFlight: 0,
+    after: undefined,
+    sent: 0,
+    failed: 0,
+    wasQuiet: true,
+    failure: undefined,
+  };
+  const unsubscribe = deps.deliveriesDue.subscribe('', lane.wakeUp.wake);
+  const report = setInterval(() => void publishReport(lane, number), REPORT_MS);
+  stop.addEventListener('abort', lane.wakeUp.wake);
+  try {
+    await work(lane, stop);
+  } finally {
+    stop.removeEventListener('abort', lane.wakeUp.wake);
+    clearInterval(report);
+    unsubscribe();
+    lane.connections.close();
+  }
+}
+
+async function work(lane: Lane, stop: AbortSignal): Promise<void> {
+  const startedMs = performance.now();
+  let lookMs: number = LOOK_MS.first;
+  let failures = 0;
+  for (;;) {
+    const servedMs = performance.now() - startedMs;
+    const isIdle = lane.known.size === 0;
+    const mustEnd = stop.aborted || servedMs >= 2 * SERVED_MS;
+    if (isIdle && (mustEnd || servedMs >= SERVED_MS)) return;
+    const exchangedMs = performance.now();
+    try {
+      const found = await exchange(lane, mustEnd ? 0 : CLAIMED_AT_ONCE);
+      failures = 0;
+      if (found.isMore) continue;
+      lookMs = found.count > 0 ? LOOK_MS.first : Math.min(LOOK_MS.most, lookMs * 2);
+    } catch (error) {
+      failures += 1;
+      if (failures === FAILURES_MAX) throw error;
+      await recover(lane, error);
+    }
+    await lane.wakeUp.wait(lookMs);
+    const earlyMs = exchangedMs + EXCHANGE_MS - performance.now();
+    if (earlyMs > 0) await delay(earlyMs);
+  }
+}
+
+/** Records what was sent, claims up to `limit` deliveries, and sends them. */
+async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: boolean; readonly count: number }> {
+  const { deps, claimant, keys, after, failure } = lane;
+  if (failure) throw failure.error;
+  const results = [...lane.finished];
+  const free = freePlaces(lane);
+  const claim = {
+    claimant,
+    keys,
+    after,
+    limit: Math.min(limit, LANE_IN_FLIGHT_MAX - lane.inFlight),
+    firstMax: IN_FLIGHT.first,
+    free,
+  };
+  const found = await commitStatement({ ...deps, dispatcher: NO_DISPATCHER }, 'lane.exchange', (db) =>
+    exchangeDeliveries(db, results, claim),
+  );
+  lane.finished.splice(0, results.length);
+  for (const { delivery_id } of results) lane.known.delete(delivery_id);
+  lane.after = found.after;
+  for (const delivery of found.claimed) take(lane, delivery);
+  return { isMore: found.isMore, count: found.claimed.length };
+}
+
+/** How many more requests may be under way to each subscription that has some, or that has proved fast. */
+function freePlaces({ subscribers, inFlight }: Lane): Map<string, number> {
+  const ofOrganizations = new Map<string, number>();
+  for (const { orgId, inFlight: own } of subscribers.values())
+    if (own > 0) ofOrganizations.set(orgId, (ofOrganizations.get(orgId) ?? 0) + own);
+  const free = new Map<string, number>();
+  for (const { webhookId, orgId, inFlight: own, inFlightMax, queue, judged } of subscribers.values()) {
+    // A failure is recorded first: it may disable the subscription.
+    if (judged.length > 0) free.set(webhookId, 0);
+    else if (own > 0 || inFlightMax > LEARNED) {
+      const ofOrganization = LANE_IN_FLIGHT_MAX - inFlight - (ofOrganizations.get(orgId) ?? 0);
+      const queueMax = inFlightMax < IN_FLIGHT.most ? 0 : QUEUED_MAX;
+      free.set(webhookId, Math.max(0, Math.min(inFlightMax + queueMax - own - queue.length, ofOrganization)));
+    }
+  }
+  return free;
+}
+
+function take(lane: Lane, delivery: ClaimedDelivery): void {
+  const subscriber = subscriberOf(lane, delivery);
+  subscriber.isFailing ||= delivery.isFailing;
+  if (subscriber.isFailing) subscriber.inFlightMax = IN_FLIGHT.failing;
+  lane.known.add(delivery.deliveryId);
+  subscriber.queue.push(delivery);
+  sendQueued(lane, subscriber);
+}
+
+function sendQueued(lane: Lane, subscriber: Subscriber): void {
+  while (subscriber.judged.length === 0 && subscriber.inFlight < subscriber.inFlightMax) {
+    const delivery = subscriber.queue.shift();
+    if (!delivery) return;
+    void send(lane, subscriber, delivery);
+  }
+}
+
+async function send(lane: Lane, subscriber: Subscriber, delivery: ClaimedDelivery): Promise<void> {
+  const { deps, connections } = lane;
+  lane.inFlight += 1;
+  subscriber.inFlight += 1;
+  const result = await sendDelivery(deps, delivery, connections, deps.now()).catch((error: unknown) => ({ error }));
+  lane.inFlight -= 1;
+  subscriber.inFlight -= 1;
+  if ('outcome' in result) settle(lane, subscriber, delivery, result);
+  else await giveUp(lane, delivery, result.error);
+  sendQueued(lane, subscriber);
+  lane.wakeUp.wake();
+}
+
+function settle(lane: Lane, subscriber: Subscriber, { requestId }: ClaimedDelivery, result: AttemptResult): void {
+  const failed = result.outcome === 'failed';
+  lane.sent += 1;
+  if (failed) lane.failed += 1;
+  subscriber.requests += 1;
+  subscriber.totalMs += result.duration_ms;
+  subscriber.inFlightMax = nextInFlight(subscriber.inFlightMax, { failed, durationMs: result.duration_ms });
+  subscriber.isFailing ||= failed;
+  if (!subscriber.isFailing) lane.finished.push(result);
+  else {
+    subscriber.judged.push(result);
+    void judge(lane, subscriber, requestId);
+  }
+}
+
+/** Records the results of a subscriber that fails or has failed. */
+async function judge(lane: Lane, subscriber: Subscriber, requestId: string): Promise<void> {
+  const { deps, claimant } = lane;
+  const { webhookId, judged } = subscriber;
+  if (subscriber.isRecording) return;
+  subscriber.isRecording = true;
+  try {
+    while (judged.length > 0) {
+      const results = [...judged];
+      const { isFailing } = await recordFailures(deps, { webhookId, claimant, requestId }, results);
+      judged.splice(0, results.length);
+      for (const { delivery_id } of results) lane.known.delete(delivery_id);
+      subscriber.isFailing = isFailing;
+    }
+    await giveBack(lane, subscriber);
+  } catch (error) {
+    lane.failure = { error };
+  } finally {
+    subscriber.isRecording = false;
+    lane.wakeUp.wake();
+  }
+}
+
+/** What was claimed before a failure is claimed again, as many at a time as are sent to an endpoint that fails. */
+async function giveBack({ deps, claimant, known }: Lane, { queue }: Subscriber): Promise<void> {
+  const ids = queue.map(({ deliveryId }) => deliveryId);
+  if (ids.length > 0) await releaseDeliveries(deps.db, claimant, ids);
+  queue.splice(0, ids.length);
+  for (const id of ids) known.delete(id);
+}
+
+/**
+ * Gives a delivery that could not be made ready, such as one whose secret no key opens, to the subscription's workflow.
+ * There the fault is visible, and it holds up nobody else.
+ */
+async function giveUp(lane: Lane, delivery: ClaimedDelivery, error: unknown): Promise<void> {
+  const { deps, claimant, known } = lane;
+  deps.log.warn({ err: error, webhook_id: delivery.webhookId }, 'a delivery could not be sent');
+  try {
+    await handOverDelivery(deps, delivery, claimant);
+    known.delete(delivery.deliveryId);
+  } catch (failure) {
+    lane.failure = { error: failure };
+    known.delete(delivery.deliveryId);
+  }
+}
+
+function subscriberOf({ subscribers }: Lane, { webhookId, orgId }: ClaimedDelivery): Subscriber {
+  const known = subscribers.get(webhookId);
+  if (known) return known;
+  const added: Subscriber = {
+    webhookId,
+    orgId,
+    inFlight: 0,
+    inFlightMax: IN_FLIGHT.first,
+    isFailing: false,
+    queue: [],
+    judged: [],
+    isRecording: false,
+    requests: 0,
+    totalMs: 0,
+  };
+  subscribers.set(webhookId, added);
+  return added;
+}
+
+/**
+ * After a failure of the database: waits, gives back what a lost answer claimed, and records again what was not
+ * recorded. What is under way stays so.
+ */
+async function recover(lane: Lane, error: unknown): Promise<void> {
+  const { deps, subscribers, known } = lane;
+  deps.log.warn({ err: error }, 'a lane could not reach the database; it tries again');
+  await delay(RECOVER_MS);
+  lane.failure = undefined;
+  try {
+    await releaseUnknown(deps.db, lane, [...known]);
+  } catch (failure) {
+    lane.failure = { error: failure };
+    return;
+  }
+  for (const subscriber of subscribers.values())
+    if (subscriber.judged.length > 0) void judge(lane, subscriber, RECOVERED);
+}
+
+/** Reports the last minute to the lane's workflow, unless nothing happened in this one and in the one before. */
+async function publishReport(lane: Lane, number: number): Promise<void> {
+  const { deps, subscribers, inFlight, sent, failed, wasQuiet } = lane;
+  const active = [...subscribers.values()].filter(({ requests }) => requests > 0);
+  const slowest = active
+    .sort((a, b) => b.totalMs - a.totalMs)
+    .slice(0, SLOWEST_MAX)
+    .map(({ webhookId, requests, totalMs }) => ({ webhookId, requests, meanMs: Math.round(totalMs / requests) }));
+  lane.sent = 0;
+  lane.failed = 0;
+  lane.wasQuiet = sent === 0 && inFlight === 0;
+  for (const [webhookId, subscriber] of subscribers) {
+    subscriber.requests = 0;
+    subscriber.totalMs = 0;
+    if (subscriber.inFlight === 0 && subscriber.queue.length === 0 && subscriber.judged.length === 0)
+      subscribers.delete(webhookId);
+  }
+  if (lane.wasQuiet && wasQuiet) return;
+  const oldestDueAt = (await findOldestUnclaimed(deps.db, lane.keys).catch(() => null))?.toISOString() ?? null;
+  const report: LaneReport = { at: deps.now().toISOString(), inFlight, sent, failed, oldestDueAt, slowest };
+  await deps.reportLane(laneWorkflowId(number), report).catch(() => undefined);
+}

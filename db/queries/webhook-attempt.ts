@@ -1,0 +1,197 @@
+/**
+ * What becomes of an attempt. An activity that sends has a number, its claim on a delivery bears it, and only its own
+ * results count. A later activity takes what an earlier one has left: so nothing waits for a process that died.
+ */
+import type { Queryable } from '../client.ts';
+import { statement } from '../statement.ts';
+
+/** A delivery that is claimed and not yet sent, with what its request needs. */
+export type ClaimedDelivery = {
+  readonly deliveryId: string;
+  readonly webhookId: string;
+  readonly orgId: string;
+  readonly eventId: string;
+  /** The number of this attempt within its generation, from 1. */
+  readonly attempt: number;
+  readonly body: Buffer;
+  readonly requestId: string;
+  /** On the database's clock. */
+  readonly claimedAt: Date;
+  readonly traceparent: string | null;
+  readonly url: string;
+  /** Of its subscription: sealed, the current one first, then the earlier ones that still sign. */
+  readonly secretsSealed: readonly string[];
+  /** Its subscription has failed since its last success. */
+  readonly isFailing: boolean;
+};
+
+export type ClaimedRow = {
+  readonly delivery_id: string;
+  readonly webhook_id: string;
+  readonly org_id: string;
+  readonly event_id: string;
+  readonly attempt: number;
+  readonly body: Buffer;
+  readonly request_id: string;
+  readonly claimed_at: string;
+  readonly traceparent: string | null;
+  readonly url: string;
+  readonly secrets_sealed: readonly string[];
+  readonly is_failing: boolean;
+};
+
+export const toClaimedDelivery = (row: ClaimedRow): ClaimedDelivery => ({
+  deliveryId: row.delivery_id,
+  webhookId: row.webhook_id,
+  orgId: row.org_id,
+  eventId: row.event_id,
+  attempt: row.attempt,
+  body: row.body,
+  requestId: row.request_id,
+  claimedAt: new Date(row.claimed_at),
+  traceparent: row.traceparent,
+  url: row.url,
+  secretsSealed: row.secrets_sealed,
+  isFailing: row.is_failing,
+});
+
+/** What a claim returns of a delivery `d`: add it to the columns of an UPDATE's RETURNING. */
+export const CLAIMED_COLUMNS = `d.delivery_id, d.webhook_id, d.org_id, d.event_id, d.request_id, d.claimed_at, d.traceparent,
+    1 + d.attempt_count - d.prior_attempts AS attempt`;
+
+/**
+ * The columns of a `ClaimedRow`, for rows `c` with the columns above and the subscription's row `w`.
+ *
+ * @param now the time that decides which earlier secrets still sign
+ */
+export const claimedText = (now: string): string => `c.delivery_id, c.webhook_id, c.org_id, c.event_id, c.attempt,
+    c.request_id, c.claimed_at, c.traceparent, (SELECT body FROM events e WHERE e.event_id = c.event_id) AS body, w.url,
+    w.failing_since IS NOT NULL AS is_failing, array_remove(ARRAY[w.secret_sealed], NULL) || ARRAY(
+      SELECT s.secret_sealed FROM webhook_earlier_secrets s
+      WHERE s.webhook_id = c.webhook_id AND s.expires_at > ${now} ORDER BY s.expires_at DESC, s.secret_id DESC
+    ) AS secrets_sealed`;
+
+const openStatement = statement<[], { readonly claimant: string }>(
+  'open_claimant',
+  `SELECT nextval('webhook_claimants')::text AS claimant`,
+);
+
+/** The number of an activity that begins to send; higher than that of every earlier one. */
+export async function openClaimant(db: Queryable): Promise<number> {
+  const [row] = await openStatement(db);
+  return Number(row?.claimant);
+}
+
+/** The result of an attempt, as it is recorded. The digest is written as hex. */
+export type AttemptResult = {
+  readonly webhook_id: string;
+  readonly delivery_id: string;
+  readonly at: string;
+  readonly outcome: 'succeeded' | 'failed';
+  readonly response_status: number | null;
+  readonly response_bytes: number | null;
+  readonly response_sha256: string | null;
+  readonly duration_ms: number;
+  readonly error: string | null;
+  /** Null after the last attempt of a generation. */
+  readonly next_attempt_at: string | null;
+};
+
+/**
+ * Where a delivery goes from the result `r`, by its own row `d` and its subscription's `w`. They are read from the row
+ * that is updated, so that a redelivery that was asked for meanwhile is seen.
+ */
+const JUDGED_STATUS = `CASE
+  -- An event that arrived while its subscription was disabled has arrived nevertheless.
+  WHEN r.outcome = 'succeeded' AND w.deleted_at IS NULL THEN 'succeeded'
+  WHEN d.status <> 'pending' THEN d.status
+  WHEN w.deleted_at IS NOT NULL THEN 'canceled'
+  WHEN w.status = 'disabled' OR d.endings < w.endings THEN 'skipped'
+  WHEN r.next_attempt_at IS NULL AND NOT d.redelivery_requested THEN 'exhausted'
+  ELSE 'pending' END`;
+const IS_PENDING = `(${JUDGED_STATUS}) = 'pending'`;
+/** A redelivery was asked for during the last attempt: the next attempt is the first one of a new generation. */
+const BEGINS_AGAIN = `(${IS_PENDING} AND r.next_attempt_at IS NULL)`;
+
+/**
+ * The common table expressions that record results: `$1` is their JSON, `$2` the claimant. An attempt that failed makes
+ * its delivery wait for the retry, without a lane. A result of a delivery that somebody else has claimed since is
+ * dropped.
+ */
+export const RECORDED = `
+  result AS (
+    SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r (webhook_id text, delivery_id text, at timestamptz, outcome text,
+      response_status integer, response_bytes integer, response_sha256 text, duration_ms integer, error text,
+      next_attempt_at timestamptz)
+    -- Also tells the planner that these are few, so that it looks each delivery up, even while the table is small.
+    WHERE r.outcome IN ('succeeded', 'failed') AND r.duration_ms >= 0
+  ), recorded AS (
+    UPDATE webhook_deliveries d SET attempt_count = d.attempt_count + 1, claimed_by = 0, claimed_at = NULL,
+      redelivery_requested = false, status = ${JUDGED_STATUS},
+      lane_key = CASE WHEN ${IS_PENDING} AND d.redelivery_requested THEN w.lane_key END,
+      next_attempt_at = CASE WHEN ${IS_PENDING}
+        THEN CASE WHEN d.redelivery_requested THEN now() ELSE r.next_attempt_at END END,
+      generation = d.generation + CASE WHEN ${BEGINS_AGAIN} THEN 1 ELSE 0 END,
+      prior_attempts = CASE WHEN ${BEGINS_AGAIN} THEN d.attempt_count + 1 ELSE d.prior_attempts END
+    FROM result r JOIN webhooks w ON w.webhook_id = r.webhook_id
+    WHERE d.delivery_id = r.delivery_id AND d.claimed_by = $2
+    RETURNING d.delivery_id, d.attempt_count, d.created_at, r.at, r.outcome, r.response_status, r.response_bytes, r.response_sha256,
+      r.duration_ms, r.error
+  ), attempt AS (
+    INSERT INTO webhook_attempts (delivery_id, number, at, outcome, response_status, response_bytes, response_sha256,
+      duration_ms, error)
+    -- The times of a delivery increase, whatever the clocks of its senders say.
+    SELECT delivery_id, attempt_count, greatest(at, created_at, (
+        SELECT p.at FROM webhook_attempts p WHERE p.delivery_id = r.delivery_id AND p.number = r.attempt_count - 1
+      )), outcome, response_status, response_bytes, decode(response_sha256, 'hex'), duration_ms, error
+    FROM recorded r
+  )`;
+
+const recordStatement = statement<[results: string, claimant: number], never>(
+  'record_attempts',
+  `WITH ${RECORDED} SELECT`,
+);
+
+/** Records the results of attempts and moves their deliveries. Recording them again changes nothing. */
+export async function recordResults(db: Queryable, claimant: number, results: readonly AttemptResult[]): Promise<void> {
+  await recordStatement(db, JSON.stringify(results), claimant);
+}
+
+/** How many deliveries one statement ends. */
+const ENDED_AT_ONCE = 1_000;
+
+const endStatement = statement<[webhookId: string, limit: number], { ended: number }>(
+  'end_deliveries',
+  `WITH ended AS (
+    UPDATE webhook_deliveries d SET status = CASE WHEN w.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END,
+      next_attempt_at = NULL, lane_key = NULL
+    FROM webhooks w
+    WHERE w.webhook_id = $1 AND d.delivery_id IN (
+      SELECT delivery_id FROM (
+        SELECT delivery_id FROM webhook_deliveries
+        WHERE webhook_id = $1 AND status = 'pending' AND lane_key IS NULL
+          AND endings < (SELECT endings FROM webhooks WHERE webhook_id = $1)
+        LIMIT $2 FOR UPDATE SKIP LOCKED
+      ) retries
+      UNION ALL
+      SELECT delivery_id FROM (
+        SELECT delivery_id FROM webhook_deliveries
+        WHERE (lane_key, org_id, webhook_id) = (SELECT lane_key, org_id, webhook_id FROM webhooks WHERE webhook_id = $1)
+          AND endings < (SELECT endings FROM webhooks WHERE webhook_id = $1)
+        LIMIT $2 FOR UPDATE SKIP LOCKED
+      ) due
+    )
+    RETURNING 1
+  )
+  SELECT count(*)::integer AS ended FROM ended`,
+);
+
+/**
+ * Ends deliveries that were pending when their subscription was disabled or deleted, a bounded number of them.
+ *
+ * @returns whether there may be more
+ */
+export async function endDeliveries(db: Queryable, webhookId: string): Promise<boolean> {
+  const [row] = await endStatement(db, webhookId, ENDED_AT_ONCE);
+  return (row?.ended ?? 0) >= ENDED_AT_ONCE;
+}

@@ -1,0 +1,225 @@
+/**
+ * What a lane does in the database: one statement records what it sent and claims what it sends next, however many
+ * deliveries that are and whoever they are for. A delivery with a lane_key is to be sent now; each lane has a range of
+ * the keys. The claims go through the subscriptions in turn, a bounded number at a time, and among those take one of
+ * each organization before a second of any.
+ */
+import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
+import type { Queryable } from '../client.ts';
+import { statement } from '../statement.ts';
+import {
+  type AttemptResult,
+  CLAIMED_COLUMNS,
+  type ClaimedDelivery,
+  type ClaimedRow,
+  claimedText,
+  RECORDED,
+  toClaimedDelivery,
+} from './webhook-attempt.ts';
+
+/** The keys of a lane: `from` is among them, `to` is not. */
+export type LaneKeys = { readonly from: number; readonly to: number };
+
+/** The keys of a lane. @param lane its number, from 0 */
+export const laneKeysOf = (lane: number): LaneKeys => ({
+  from: Math.floor((lane * LANE_KEYS) / LANES),
+  to: Math.floor(((lane + 1) * LANE_KEYS) / LANES),
+});
+
+/** How many subscriptions one claim looks at. */
+const TURNS_MAX = 256;
+
+/** The subscription at which the last claim ended. */
+export type Turn = { readonly laneKey: number; readonly orgId: string; readonly webhookId: string };
+const firstTurn = ({ from }: LaneKeys): Turn => ({ laneKey: from, orgId: '', webhookId: '' });
+
+export type LaneClaim = {
+  readonly claimant: number;
+  readonly keys: LaneKeys;
+  /** Begin after this one; undefined at the first claim. */
+  readonly after: Turn | undefined;
+  /** How many deliveries, of all together. */
+  readonly limit: number;
+  /** How many of a subscription that has none in flight. */
+  readonly firstMax: number;
+  /** How many of each subscription that has some in flight. */
+  readonly free: ReadonlyMap<string, number>;
+};
+
+type ExchangeRow = { [Column in keyof ClaimedRow]: ClaimedRow[Column] | null } & {
+  readonly lane_key: number;
+  readonly turn_org_id: string;
+  readonly turn_webhook_id: string;
+  readonly turns: number;
+  readonly ended: number;
+};
+
+const exchangeStatement = statement<
+  [
+    results: string,
+    claimant: number,
+    from: number,
+    to: number,
+    afterKey: number,
+    afterOrg: string,
+    afterWebhook: string,
+    turnsMax: number,
+    known: readonly string[],
+    free: readonly number[],
+    limit: number,
+    firstMax: number,
+  ],
+  ExchangeRow
+>(
+  'exchange_deliveries',
+  `WITH RECURSIVE ${RECORDED}, listed AS (
+    (SELECT lane_key, org_id, webhook_id, 1 AS turn FROM webhook_deliveries
+      WHERE lane_key >= $3 AND lane_key < $4 AND (lane_key, org_id, webhook_id) > ($5::smallint, $6, $7) AND $11 > 0
+      ORDER BY lane_key, org_id, webhook_id LIMIT 1)
+    UNION ALL
+    SELECT next.lane_key, next.org_id, next.webhook_id, l.turn + 1 FROM listed l, LATERAL (
+      SELECT lane_key, org_id, webhook_id FROM webhook_deliveries d
+      WHERE d.lane_key < $4 AND (d.lane_key, d.org_id, d.webhook_id) > (l.lane_key, l.org_id, l.webhook_id)
+      ORDER BY lane_key, org_id, webhook_id LIMIT 1
+    ) next
+    WHERE l.turn < $8
+  ), share AS MATERIALIZED (
+    SELECT l.lane_key, l.org_id, w.webhook_id, w.endings, w.failing_since, w.url, w.secret_sealed, least(
+      greatest(1, $11 / (SELECT count(*) FROM listed)),
+      coalesce(known.free, CASE WHEN w.failing_since IS NULL THEN $12 ELSE 1 END)) AS free
+    FROM listed l, LATERAL (
+      SELECT webhook_id, endings, failing_since, url, secret_sealed FROM webhooks WHERE webhook_id = l.webhook_id LIMIT 1
+    ) w
+      LEFT JOIN unnest($9::text[], $10::integer[]) AS known (webhook_id, free) ON known.webhook_id = w.webhook_id
+  ), candidate AS MATERIALIZED (
+    SELECT waiting.delivery_id, waiting.endings < s.endings AS has_ended,
+      row_number() OVER (PARTITION BY s.org_id ORDER BY waiting.place, s.webhook_id) AS place
+    FROM share s, LATERAL (
+      SELECT found.*, row_number() OVER (ORDER BY found.next_attempt_at, found.delivery_id) AS place FROM (
+        SELECT delivery_id, endings, next_attempt_at FROM webhook_deliveries d
+        WHERE d.lane_key = s.lane_key AND d.org_id = s.org_id AND d.webhook_id = s.webhook_id AND d.claimed_by < $2
+        ORDER BY next_attempt_at, delivery_id LIMIT s.free FOR NO KEY UPDATE SKIP LOCKED
+      ) found
+    ) waiting
+    WHERE s.free > 0
+  ), claimed AS (
+    UPDATE webhook_deliveries d SET
+      status = CASE WHEN NOT c.has_ended THEN d.status WHEN w.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END,
+      lane_key = CASE WHEN NOT c.has_ended THEN d.lane_key END,
+      next_attempt_at = CASE WHEN NOT c.has_ended THEN d.next_attempt_at END,
+      claimed_by = CASE WHEN c.has_ended THEN 0 ELSE $2 END,
+      claimed_at = CASE WHEN NOT c.has_ended THEN now() END,
+      redelivery_requested = false
+    FROM (SELECT delivery_id, has_ended, place FROM candidate ORDER BY place LIMIT $11) c, webhooks w
+    WHERE d.delivery_id = c.delivery_id AND w.webhook_id = d.webhook_id
+    RETURNING ${CLAIMED_COLUMNS}, c.has_ended, c.place
+  )
+  SELECT last.lane_key, last.org_id AS turn_org_id, last.webhook_id AS turn_webhook_id, last.turn AS turns,
+    (SELECT count(*)::integer FROM claimed WHERE has_ended) AS ended, sent.*
+  FROM (SELECT lane_key, org_id, webhook_id, turn FROM listed ORDER BY turn DESC LIMIT 1) last LEFT JOIN (
+    SELECT ${claimedText('now()')}, c.place FROM claimed c JOIN share w ON w.webhook_id = c.webhook_id
+    WHERE NOT c.has_ended
+  ) sent ON true
+  ORDER BY sent.place`,
+);
+
+/**
+ * Records results of subscriptions that do not fail, and claims deliveries.
+ *
+ * @returns `after`: where the next claim begins. `isMore`: there may be more to claim at once
+ */
+export async function exchangeDeliveries(
+  db: Queryable,
+  results: readonly AttemptResult[],
+  { claimant, keys, after = firstTurn(keys), limit, firstMax, free }: LaneClaim,
+): Promise<{
+  readonly claimed: readonly ClaimedDelivery[];
+  readonly after: Turn | undefined;
+  readonly isMore: boolean;
+}> {
+  const rows = await exchangeStatement(
+    db,
+    JSON.stringify(results),
+    claimant,
+    keys.from,
+    keys.to,
+    after.laneKey,
+    after.orgId,
+    after.webhookId,
+    TURNS_MAX,
+    [...free.keys()],
+    [...free.values()],
+    limit,
+    firstMax,
+  );
+  const [last] = rows;
+  const claimed = rows.flatMap((row) => (row.delivery_id === null ? [] : [toClaimedDelivery(row as ClaimedRow)]));
+  const isRest = after.webhookId !== '';
+  if (!last) return { claimed, after: undefined, isMore: isRest && limit > 0 };
+  const isEnd = last.turns < TURNS_MAX;
+  return {
+    claimed,
+    after: isEnd ? undefined : { laneKey: last.lane_key, orgId: last.turn_org_id, webhookId: last.turn_webhook_id },
+    isMore: !isEnd || isRest || last.ended > 0 || (limit > 0 && claimed.length === limit),
+  };
+}
+
+const releaseStatement = statement<[claimant: number, deliveryIds: readonly string[]], never>(
+  'release_deliveries',
+  `UPDATE webhook_deliveries SET claimed_by = 0, claimed_at = NULL
+  WHERE delivery_id = ANY ($2::text[]) AND claimed_by = $1`,
+);
+
+/** Gives back deliveries that were claimed and not sent. */
+export async function releaseDeliveries(
+  db: Queryable,
+  claimant: number,
+  deliveryIds: readonly string[],
+): Promise<void> {
+  await releaseStatement(db, claimant, deliveryIds);
+}
+
+const releaseUnknownStatement = statement<
+  [claimant: number, from: number, to: number, known: readonly string[]],
+  never
+>(
+  'release_unknown_deliveries',
+  `UPDATE webhook_deliveries SET claimed_by = 0, claimed_at = NULL
+  WHERE lane_key >= $2 AND lane_key < $3 AND claimed_by = $1 AND delivery_id <> ALL ($4::text[])`,
+);
+
+/** Gives back what was claimed by a statement whose answer was lost: all but the deliveries that are known. */
+export async function releaseUnknown(
+  db: Queryable,
+  { claimant, keys }: Pick<LaneClaim, 'claimant' | 'keys'>,
+  known: readonly string[],
+): Promise<void> {
+  await releaseUnknownStatement(db, claimant, keys.from, keys.to, known);
+}
+
+const notifyStatement = statement<[], never>(
+  'notify_lanes',
+  // In the order of the index, so that the planner never reads the table, however small it was at first.
+  `WITH untaken AS MATERIALIZED (
+    SELECT delivery_id FROM webhook_deliveries WHERE lane_key IS NOT NULL AND claimed_by = 0
+    ORDER BY lane_key, org_id, webhook_id, next_attempt_at, delivery_id LIMIT 1
+  )
+  SELECT pg_notify('deliveries_due', '') FROM untaken`,
+);
+
+/** Tells the lanes of all processes that there are deliveries to take, if there are. */
+export async function notifyLanes(db: Queryable): Promise<void> {
+  await notifyStatement(db);
+}
+
+const oldestStatement = statement<[from: number, to: number], { readonly due_at: string | null }>(
+  'find_oldest_unclaimed',
+  `SELECT min(next_attempt_at) AS due_at FROM webhook_deliveries
+  WHERE lane_key >= $1 AND lane_key < $2 AND claimed_by = 0`,
+);
+
+/** Since when the oldest delivery waits that no lane has taken; null if none does. */
+export async function findOldestUnclaimed(db: Queryable, { from, to }: LaneKeys): Promise<Date | null> {
+  const [row] = await oldestStatement(db, from, to);
+  return row?.due_at ? new Date(row.due_at) : null;
+}

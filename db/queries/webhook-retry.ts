@@ -1,0 +1,137 @@
+/**
+ * The retries of a subscription. They wait without a lane. `retries_at` of the subscription says when its workflow
+ * looks for due ones; it is read and set under the subscription's lock. So whoever adds a retry sees whether the
+ * workflow must be woken, and no retry is missed.
+ */
+import { and, eq, sql } from 'drizzle-orm';
+import { subscriptionMessage } from '../../domain/outbox.ts';
+import { type DisabledReason, PENDING_COUNT_MAX, type Webhook, type WebhookStatus } from '../../domain/webhook.ts';
+import type { Queryable, Tx } from '../client.ts';
+import { webhookDeliveries, webhooks } from '../schema/webhook.ts';
+import { statement } from '../statement.ts';
+import { enqueue } from './outbox.ts';
+import {
+  CLAIMED_COLUMNS,
+  type ClaimedDelivery,
+  type ClaimedRow,
+  claimedText,
+  toClaimedDelivery,
+} from './webhook-attempt.ts';
+
+/** Due: by the workflow's clock, or by the database's. */
+const dueText = (now: string) => `greatest(${now}::timestamptz, now())`;
+
+const claimStatement = statement<[webhookId: string, claimant: number, now: string], ClaimedRow>(
+  'claim_retry',
+  `WITH claimed AS (
+    UPDATE webhook_deliveries d SET claimed_by = $2, claimed_at = now(), redelivery_requested = false
+    WHERE d.delivery_id = (
+      SELECT delivery_id FROM webhook_deliveries
+      WHERE webhook_id = $1 AND status = 'pending' AND lane_key IS NULL AND next_attempt_at <= ${dueText('$3')}
+        AND endings = (SELECT endings FROM webhooks WHERE webhook_id = $1) AND claimed_by < $2
+      ORDER BY next_attempt_at, delivery_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
+    RETURNING ${CLAIMED_COLUMNS}
+  )
+  SELECT ${claimedText('$3::timestamptz')} FROM claimed c JOIN webhooks w ON w.webhook_id = c.webhook_id`,
+);
+
+/** Claims the retry that is due for longest. @param now the workflow's time */
+export async function claimRetry(
+  db: Queryable,
+  webhookId: string,
+  { claimant, now }: { readonly claimant: number; readonly now: Date },
+): Promise<ClaimedDelivery | undefined> {
+  const [row] = await claimStatement(db, webhookId, claimant, now.toISOString());
+  return row && toClaimedDelivery(row);
+}
+
+/** How many retries one statement gives to the lane. */
+const RELEASED_AT_ONCE = 1_000;
+
+const releaseStatement = statement<[webhookId: string, now: string, limit: number], never>(
+  'release_retries',
+  `UPDATE webhook_deliveries d SET lane_key = w.lane_key FROM webhooks w
+  WHERE w.webhook_id = $1 AND d.delivery_id IN (
+    SELECT delivery_id FROM webhook_deliveries
+    WHERE webhook_id = $1 AND status = 'pending' AND lane_key IS NULL AND next_attempt_at <= ${dueText('$2')}
+      AND claimed_by = 0
+    ORDER BY next_attempt_at, delivery_id LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED)`,
+);
+
+/** Gives due retries to the lane, which sends many at once: the endpoint works again. */
+export async function releaseRetries(db: Queryable, webhookId: string, now: Date): Promise<void> {
+  await releaseStatement(db, webhookId, now.toISOString(), RELEASED_AT_ONCE);
+}
+
+/** Takes a claimed delivery from its lane: it waits for its subscription's workflow, and is due. */
+export async function holdForRetry(tx: Tx, deliveryId: string, claimant: number): Promise<void> {
+  await tx
+    .update(webhookDeliveries)
+    .set({ laneKey: null, claimedBy: 0, claimedAt: null })
+    .where(and(eq(webhookDeliveries.deliveryId, deliveryId), eq(webhookDeliveries.claimedBy, claimant)));
+}
+
+/**
+ * Wakes the workflow of a locked subscription, unless it looks for retries by then anyway.
+ *
+ * @param at when there will be something to do
+ */
+export async function wakeSubscription(
+  tx: Tx,
+  { webhookId, orgId }: Pick<Webhook, 'webhookId' | 'orgId'>,
+  at: Date,
+  requestId: string,
+): Promise<void> {
+  const { rowCount } = await tx
+    .update(webhooks)
+    .set({ retriesAt: at })
+    .where(and(eq(webhooks.webhookId, webhookId), sql`coalesce(${webhooks.retriesAt} > ${at.toISOString()}, true)`));
+  if (rowCount === 1) await enqueue(tx, subscriptionMessage({ webhookId, orgId }, requestId));
+}
+
+/** What the workflow of a subscription finds when it looks. */
+export type RetryLook = {
+  /** When the next retry is due; null when none is left. */
+  readonly nextAttemptAt: Date | null;
+  /** How many retries wait, counted up to `PENDING_COUNT_MAX`. */
+  readonly waiting: number;
+  readonly status: WebhookStatus | 'deleted';
+  readonly disabledReason: DisabledReason | null;
+  readonly failingSince: Date | null;
+};
+
+type LookRow = {
+  readonly next_attempt_at: string | null;
+  readonly waiting: number;
+  readonly status: RetryLook['status'];
+  readonly disabled_reason: DisabledReason | null;
+  readonly failing_since: string | null;
+};
+
+const lookStatement = statement<[webhookId: string, countMax: number], LookRow>(
+  'look_for_retries',
+  `WITH held AS MATERIALIZED (
+    SELECT next_attempt_at FROM webhook_deliveries
+    WHERE webhook_id = $1 AND status = 'pending' AND lane_key IS NULL ORDER BY next_attempt_at LIMIT $2
+  )
+  UPDATE webhooks SET retries_at = (SELECT min(next_attempt_at) FROM held) WHERE webhook_id = $1
+  RETURNING (SELECT min(next_attempt_at) FROM held) AS next_attempt_at, (SELECT count(*)::integer FROM held) AS waiting,
+    CASE WHEN deleted_at IS NULL THEN status ELSE 'deleted' END AS status, disabled_reason, failing_since`,
+);
+
+/**
+ * Looks for the next retry and says so in `retries_at`. The subscription is locked before the look, in a statement of
+ * its own, so that the look sees every retry that was added under the lock.
+ */
+export async function lookForRetries(tx: Tx, webhookId: string): Promise<RetryLook> {
+  await tx.execute(sql`SELECT 1 FROM webhooks WHERE webhook_id = ${webhookId} FOR NO KEY UPDATE`);
+  const [row] = await lookStatement(tx, webhookId, PENDING_COUNT_MAX);
+  if (!row) throw new Error(`subscription ${webhookId} does not exist`);
+  return {
+    nextAttemptAt: row.next_attempt_at === null ? null : new Date(row.next_attempt_at),
+    waiting: row.waiting,
+    status: row.status,
+    disabledReason: row.disabled_reason,
+    failingSince: row.failing_since === null ? null : new Date(row.failing_since),
+  };
+}

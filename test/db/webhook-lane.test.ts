@@ -1,0 +1,457 @@
+/** What a lane claims and records, in whose turn; and when the workflow of a subscription is woken for its retries. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { fc } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
+import { recordFailures } from '../../db/commands/webhook-attempt.ts';
+import { recordEvent } from '../../db/queries/event.ts';
+import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../../db/queries/outbox.ts';
+import {
+  type AttemptResult,
+  type ClaimedDelivery,
+  endDeliveries,
+  openClaimant,
+} from '../../db/queries/webhook-attempt.ts';
+import { exchangeDeliveries, type LaneClaim, releaseUnknown } from '../../db/queries/webhook-lane.ts';
+import { claimRetry, lookForRetries } from '../../db/queries/webhook-retry.ts';
+import { LANE_KEYS } from '../../domain/webhook.ts';
+import type { Caller, TestApi } from '../support/api.ts';
+import { withApi } from '../support/fixture.ts';
+import { jsonOf } from '../support/partner.ts';
+import { stretched } from '../support/patience.ts';
+import { recordStatements } from '../support/statement-count.ts';
+import { subscribe } from '../support/webhook.ts';
+
+const URL = 'http://127.0.0.1:9999/hook';
+const EVERY_KEY = { from: 0, to: LANE_KEYS } as const;
+
+/** Each test has organizations and subscriptions of its own, and leaves nothing that a lane could claim. */
+const test = withApi().extend('world', async ({ api }, { onCleanup }) => {
+  onCleanup(async () => {
+    const cleaner = await api.owner.pool.connect();
+    await cleaner.query('SET statement_timeout = 0; SET session_replication_role = replica');
+    await cleaner.query('DELETE FROM webhook_deliveries; DELETE FROM outbox');
+    cleaner.release(true);
+  });
+  return await createWorld(api);
+});
+
+async function createWorld(api: TestApi) {
+  const { db, pool } = api.connection;
+  const rowsOf = async (text: string, ...values: unknown[]) => (await pool.query(text, values)).rows;
+  const addSubscription = async (owner: Caller): Promise<Subscription> => {
+    const { webhook_id: webhookId } = await subscribe(api, owner, URL);
+    return { owner, orgId: owner.orgId, webhookId };
+  };
+  const own = await addSubscription(await api.createCaller());
+  return {
+    api,
+    own,
+    rowsOf,
+    addSubscription,
+    /** Writes so many events, each with a delivery to this subscription. */
+    write: (count = 1, { orgId, webhookId }: Subscription = own) =>
+      db.transaction(async (tx) => {
+        for (let n = 0; n < count; n += 1)
+          await recordEvent(tx, {
+            orgId,
+            objectType: 'webhook',
+            objectId: webhookId,
+            type: 'webhook.ping',
+            data: {},
+            at: new Date(),
+            requestId: 'test',
+          });
+      }),
+    open: () => openClaimant(db),
+    /** One statement of a lane that has every key. */
+    exchange: (claimant: number, claim: Partial<LaneClaim> = {}, results: readonly AttemptResult[] = []) =>
+      exchangeDeliveries(db, results, {
+        claimant,
+        keys: EVERY_KEY,
+        after: undefined,
+        limit: 100,
+        firstMax: 100,
+        free: new Map(),
+        ...claim,
+      }),
+    judge: (claimant: number, results: readonly AttemptResult[], { webhookId }: Subscription = own) =>
+      recordFailures(api.deps, { webhookId, claimant, requestId: 'test' }, results),
+    look: () => db.transaction((tx) => lookForRetries(tx, own.webhookId)),
+    wakeRows: async (): Promise<number> =>
+      (await rowsOf('SELECT 1 FROM outbox WHERE object_id = $1', own.webhookId)).length,
+    /** Claims the rows of the subscription, as a dispatcher does. */
+    claimWakeRows: async (): Promise<OutboxRow[]> =>
+      (await claimOutbox(db, 1_000)).filter(({ objectId }) => objectId === own.webhookId),
+    removeWakeRows: (rows: readonly OutboxRow[]) =>
+      deleteOutbox(
+        db,
+        rows.map(({ outboxId }) => outboxId),
+      ),
+    statuses: (webhookId: string = own.webhookId) =>
+      rowsOf(
+        'SELECT status, count(*)::int AS count FROM webhook_deliveries WHERE webhook_id = $1 GROUP BY 1 ORDER BY 1',
+        webhookId,
+      ),
+    /** So many pending deliveries of copies of one event. */
+    fill: async (count: number): Promise<void> => {
+      const filler = await api.owner.pool.connect();
+      // Without foreign keys, which would take minutes.
+      await filler.query('SET statement_timeout = 0; SET session_replication_role = replica');
+      await filler.query(
+        `WITH event AS (
+           INSERT INTO events (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
+           SELECT 'many-' || $2 || '-' || n, $1, 'webhook.ping', 'webhook', $2, 1000 + n, ''::bytea, now()
+           FROM generate_series(1, $3::int) n RETURNING event_id
+         )
+         INSERT INTO webhook_deliveries (delivery_id, org_id, webhook_id, event_id, event_type, status, generation,
+           prior_attempts, next_attempt_at, lane_key, endings, request_id, created_at)
+         SELECT 'delivery-' || event_id, $1, $2, event_id, 'webhook.ping', 'pending', 1, 0,
+           now() + interval '1 hour', lane_key, 0, 'many', now() FROM event, webhooks WHERE webhook_id = $2`,
+        [own.orgId, own.webhookId, count],
+      );
+      await filler.query('ANALYZE webhook_deliveries');
+      filler.release(true);
+    },
+  };
+}
+
+type Subscription = { readonly owner: Caller; readonly orgId: string; readonly webhookId: string };
+
+function resultOf(
+  { webhookId, deliveryId }: Pick<ClaimedDelivery, 'webhookId' | 'deliveryId'>,
+  { failed = false, retryMs = 5_000 }: { readonly failed?: boolean; readonly retryMs?: number } = {},
+): AttemptResult {
+  return {
+    webhook_id: webhookId,
+    delivery_id: deliveryId,
+    at: new Date().toISOString(),
+    outcome: failed ? 'failed' : 'succeeded',
+    response_status: failed ? 500 : 200,
+    response_bytes: 0,
+    response_sha256: '00'.repeat(32),
+    duration_ms: 1,
+    error: failed ? 'http_status' : null,
+    next_attempt_at: failed ? new Date(Date.now() + retryMs).toISOString() : null,
+  };
+}
+
+describe('a claim', () => {
+  test('gives each organization one delivery before any has a second one', async ({ world, api }) => {
+    const others = await Promise.all([api.createCaller(), api.createCaller()]);
+    await world.write(9);
+    const second = await world.addSubscription(world.own.owner);
+    await world.write(9, second);
+    for (const owner of others) await world.write(1, await world.addSubscription(owner));
+    const { claimed } = await world.exchange(await world.open(), { limit: 4 });
+    const orgs = claimed.map(({ orgId }) => orgId);
+    expect(new Set(orgs).size).toBe(3);
+    expect(orgs.filter((orgId) => orgId === world.own.orgId)).toHaveLength(2);
+  });
+
+  test('reaches every subscription in turn, however many there are and however few are claimed at once', async ({
+    world,
+    api,
+  }) => {
+    const owners = await Promise.all(Array.from({ length: 16 }, () => api.createCaller()));
+    const added = await Promise.all(owners.map((owner) => world.addSubscription(owner)));
+    for (const subscription of added) await world.write(20, subscription);
+    const claimant = await world.open();
+    let after: LaneClaim['after'];
+    const seen = new Set<string>();
+    for (let n = 0; n < 8; n += 1) {
+      const found = await world.exchange(claimant, { after, limit: 16 });
+      for (const { webhookId } of found.claimed) seen.add(webhookId);
+      after = found.after;
+    }
+    expect(added.filter(({ webhookId }) => !seen.has(webhookId))).toEqual([]);
+  });
+
+  test('leaves a subscription the places that it has free, the first four, or one if it fails', async ({ world }) => {
+    const [full, failing] = [
+      await world.addSubscription(world.own.owner),
+      await world.addSubscription(world.own.owner),
+    ];
+    for (const subscription of [world.own, full, failing]) await world.write(8, subscription);
+    await world.rowsOf('UPDATE webhooks SET failing_since = now() WHERE webhook_id = $1', failing.webhookId);
+    const { claimed } = await world.exchange(await world.open(), { firstMax: 4, free: new Map([[full.webhookId, 0]]) });
+    const of = ({ webhookId }: Subscription) => claimed.filter((delivery) => delivery.webhookId === webhookId).length;
+    expect([of(world.own), of(full), of(failing)]).toEqual([4, 0, 1]);
+  });
+
+  test('takes the oldest first, each once, also by two statements at once', async ({ world }) => {
+    await world.write(40);
+    const claimant = await world.open();
+    const claims = await Promise.all(
+      [20, 20].map(async (limit) => (await world.exchange(claimant, { limit })).claimed),
+    );
+    const ids = claims.flat().map(({ deliveryId }) => deliveryId);
+    expect(new Set(ids).size).toBe(ids.length);
+    const [first] = claims;
+    const times = (first ?? []).map(({ deliveryId }) => deliveryId);
+    expect(times).toEqual([...times].sort());
+  });
+
+  test('takes over what an earlier claimant has left, whose results are dropped', async ({ world }) => {
+    await world.write();
+    const [earlier, later] = [await world.open(), await world.open()];
+    const { claimed: lost } = await world.exchange(earlier);
+    const { claimed } = await world.exchange(later);
+    expect(claimed.map(({ deliveryId }) => deliveryId)).toEqual(lost.map(({ deliveryId }) => deliveryId));
+    expect((await world.exchange(earlier)).claimed).toEqual([]);
+    await world.exchange(
+      earlier,
+      {},
+      lost.map((delivery) => resultOf(delivery, { failed: true })),
+    );
+    expect(await world.statuses()).toEqual([{ status: 'pending', count: 1 }]);
+    const results = claimed.map((delivery) => resultOf(delivery));
+    await world.exchange(later, {}, results);
+    await world.exchange(later, {}, results);
+    expect(
+      await world.rowsOf(
+        'SELECT status, attempt_count FROM webhook_deliveries WHERE webhook_id = $1',
+        world.own.webhookId,
+      ),
+    ).toEqual([{ status: 'succeeded', attempt_count: 1 }]);
+  });
+
+  test('whose answer was lost is given back, without what is known to be under way', async ({ world }) => {
+    await world.write(3);
+    const claimant = await world.open();
+    const { claimed } = await world.exchange(claimant);
+    const known = claimed.slice(0, 1).map(({ deliveryId }) => deliveryId);
+    await releaseUnknown(world.api.connection.db, { claimant, keys: EVERY_KEY }, known);
+    const again = (await world.exchange(claimant)).claimed.map(({ deliveryId }) => deliveryId);
+    expect(again).toEqual(claimed.slice(1).map(({ deliveryId }) => deliveryId));
+  });
+
+  test('ends what was committed for a subscription that was disabled meanwhile', async ({ world }) => {
+    await world.write(3);
+    await world.rowsOf(
+      `UPDATE webhooks SET status = 'disabled', disabled_reason = 'requested', endings = endings + 1
+       WHERE webhook_id = $1`,
+      world.own.webhookId,
+    );
+    const { claimed, isMore } = await world.exchange(await world.open());
+    expect([claimed, isMore]).toEqual([[], true]);
+    expect(await world.statuses()).toEqual([{ status: 'skipped', count: 3 }]);
+  });
+
+  test('and the record of 100 deliveries to 100 subscriptions of 5 organizations are one statement', async ({
+    world,
+    api,
+  }) => {
+    const owners = await Promise.all(Array.from({ length: 5 }, () => api.createCaller()));
+    for (const owner of owners)
+      for (let n = 0; n < 20; n += 1) await world.write(1, await world.addSubscription(owner));
+    const claimant = await world.open();
+    const { claimed } = await world.exchange(claimant);
+    expect(claimed).toHaveLength(100);
+    const statements = recordStatements(api.connection.pool);
+    await world.exchange(
+      claimant,
+      {},
+      claimed.map((delivery) => resultOf(delivery)),
+    );
+    expect(statements()).toHaveLength(1);
+    const left = await world.rowsOf('SELECT 1 FROM webhook_deliveries WHERE lane_key IS NOT NULL');
+    expect(left).toEqual([]);
+  });
+});
+
+describe('a failed attempt', () => {
+  const fail = async (world: Awaited<ReturnType<typeof createWorld>>, retryMs: number): Promise<void> => {
+    await world.write();
+    const claimant = await world.open();
+    const { claimed } = await world.exchange(claimant);
+    await world.judge(
+      claimant,
+      claimed.map((delivery) => resultOf(delivery, { failed: true, retryMs })),
+    );
+  };
+
+  test('wakes the workflow of its subscription, unless that looks for retries by then', async ({ world }) => {
+    await fail(world, 5_000);
+    expect(await world.wakeRows()).toBe(1);
+    await world.removeWakeRows(await world.claimWakeRows());
+    const { nextAttemptAt, waiting } = await world.look();
+    expect([waiting, Math.abs(Date.now() + 5_000 - (nextAttemptAt?.getTime() ?? 0)) < 5_000]).toEqual([1, true]);
+    await fail(world, 60_000);
+    expect(await world.wakeRows()).toBe(0);
+    await fail(world, 1_000);
+    expect(await world.wakeRows()).toBe(1);
+  });
+
+  test('has one row in the outbox, which serves no later retry once a dispatcher has claimed it', async ({ world }) => {
+    await fail(world, 5_000);
+    const claimed = await world.claimWakeRows();
+    await fail(world, 4_000);
+    await world.removeWakeRows(claimed);
+    expect(await world.wakeRows()).toBe(1);
+    await fail(world, 3_000);
+    expect(await world.wakeRows()).toBe(1);
+  });
+
+  test('is woken again after a failed dispatch, whose row is dropped if another was written', async ({
+    world,
+    api,
+  }) => {
+    await fail(world, 5_000);
+    const [first] = await world.claimWakeRows();
+    await postponeOutbox(api.connection.db, [first?.outboxId ?? 0], 'test');
+    expect(
+      await world.rowsOf('SELECT claimed, last_error FROM outbox WHERE object_id = $1', world.own.webhookId),
+    ).toEqual([{ claimed: false, last_error: 'test' }]);
+    await world.rowsOf('UPDATE outbox SET due_at = now() WHERE object_id = $1', world.own.webhookId);
+    const again = await world.claimWakeRows();
+    await fail(world, 1_000);
+    await postponeOutbox(
+      api.connection.db,
+      again.map(({ outboxId }) => outboxId),
+      'test',
+    );
+    expect(await world.wakeRows()).toBe(1);
+  });
+
+  test('is dispatched after settlements, and still in time', async ({ world, api }) => {
+    await fail(world, 5_000);
+    await world.rowsOf(
+      `INSERT INTO outbox (kind, object_id, context, request_id)
+       SELECT 'otp', 'o' || n, '{}', 'test' FROM generate_series(1, 100) n`,
+    );
+    const kinds = (await claimOutbox(api.connection.db, 32)).map(({ kind }) => kind);
+    expect(kinds.length).toBeLessThanOrEqual(32);
+    expect(kinds.indexOf('webhook_subscription')).toBeGreaterThanOrEqual(28);
+  });
+});
+
+describe('no retry is forgotten', () => {
+  const failure = fc.record({ atMs: fc.integer({ min: 0, max: 50 }), retryMs: fc.integer({ min: 0, max: 20 }) });
+  const scenario = fc.record({
+    failures: fc.array(failure, { minLength: 1, maxLength: 6 }),
+    /** What becomes of each dispatch, and of each round; `done` once the list has ended. */
+    dispatches: fc.array(fc.constantFrom('done', 'done', 'refused', 'killed'), { maxLength: 4 }),
+    rounds: fc.array(fc.constantFrom('done', 'done', 'killed'), { maxLength: 4 }),
+    /** Between the signal and the removal of its row. */
+    callMs: fc.integer({ min: 0, max: 60 }),
+  });
+  type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
+
+  /** @returns how many deliveries are still pending when everything is quiet */
+  async function play(api: TestApi, { failures, dispatches, rounds, callMs }: Scenario): Promise<number> {
+    const world = await createWorld(api);
+    const { webhookId } = world.own;
+    let isWoken = false;
+    let workflow: Promise<void> | undefined;
+    const round = async (): Promise<number | null> => {
+      const claimant = await world.open();
+      for (;;) {
+        const retry = await claimRetry(api.connection.db, webhookId, { claimant, now: new Date() });
+        // Temporal repeats the activity of a killed worker.
+        if (retry && rounds.shift() === 'killed') return await round();
+        if (!retry) break;
+        await world.judge(claimant, [resultOf(retry)]);
+      }
+      const { nextAttemptAt } = await world.look();
+      return nextAttemptAt && Math.max(0, nextAttemptAt.getTime() - Date.now());
+    };
+    const loop = async (): Promise<void> => {
+      for (;;) {
+        isWoken = false;
+        const waitMs = await round();
+        if (waitMs === null && !isWoken) break;
+        const endMs = Date.now() + (waitMs ?? 0);
+        while (Date.now() < endMs && !isWoken) await delay(1);
+      }
+      workflow = undefined;
+    };
+    const dispatch = async (): Promise<void> => {
+      await world.rowsOf('UPDATE outbox SET due_at = now() WHERE object_id = $1', webhookId);
+      const rows = await world.claimWakeRows();
+      if (rows.length === 0) return;
+      const fate = dispatches.shift() ?? 'done';
+      if (fate === 'killed') return;
+      const ids = rows.map(({ outboxId }) => outboxId);
+      if (fate === 'refused') return await postponeOutbox(api.connection.db, ids, 'test');
+      isWoken = true;
+      workflow ??= loop();
+      await delay(callMs);
+      await world.removeWakeRows(rows);
+    };
+    await world.write(failures.length);
+    const claimant = await world.open();
+    const { claimed } = await world.exchange(claimant);
+    let failing = failures.length;
+    const dispatchAll = async (): Promise<void> => {
+      while (failing > 0 || workflow || (await world.wakeRows()) > 0) {
+        await dispatch();
+        await delay(1);
+      }
+    };
+    const failOne = async ({ atMs, retryMs }: { atMs: number; retryMs: number }): Promise<void> => {
+      const delivery = claimed[--failing];
+      await delay(atMs);
+      if (delivery) await world.judge(claimant, [resultOf(delivery, { failed: true, retryMs })]);
+    };
+    await Promise.all([...failures.map(failOne), dispatchAll()]);
+    await dispatchAll();
+    const pending = await world.rowsOf(
+      `SELECT 1 FROM webhook_deliveries WHERE webhook_id = $1 AND status = 'pending'`,
+      webhookId,
+    );
+    return pending.length;
+  }
+
+  test('whatever lanes, dispatchers and rounds do at once, and wherever they are killed', async ({ api }) => {
+    await fc.assert(
+      fc.asyncProperty(scenario, async (given) => {
+        expect(await play(api, given)).toBe(0);
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe('a subscription with 300 000 pending deliveries', () => {
+  test('is disabled, rotated, enabled and deleted in less than a second each, with one outbox row', async ({
+    world,
+    api,
+  }) => {
+    await world.fill(300_000);
+    const { webhookId, owner } = world.own;
+    const timed = async (run: () => Promise<{ statusCode: number }>): Promise<void> => {
+      const startedMs = performance.now();
+      expect((await run()).statusCode).toBeLessThan(300);
+      expect(performance.now() - startedMs).toBeLessThan(stretched(1_000));
+    };
+    const change = (status: string) => () => api.call(owner, 'PATCH', `/v1/webhooks/${webhookId}`, { status });
+    await timed(change('disabled'));
+    const shown = await api.call(owner, 'GET', `/v1/webhooks/${webhookId}/deliveries?limit=2`);
+    expect(jsonOf(shown)).toMatchObject([
+      { status: 'skipped', next_attempt_at: null },
+      { status: 'skipped', next_attempt_at: null },
+    ]);
+    await timed(() => api.call(owner, 'POST', `/v1/webhooks/${webhookId}/rotate-secret`));
+    await timed(change('enabled'));
+    await timed(() => api.call(owner, 'DELETE', `/v1/webhooks/${webhookId}`));
+    expect(await world.wakeRows()).toBe(1);
+    for (let step = 0; step < 10; step += 1) {
+      const startedMs = performance.now();
+      expect(await endDeliveries(api.connection.db, webhookId)).toBe(true);
+      expect(performance.now() - startedMs).toBeLessThan(stretched(2_000));
+    }
+    expect(await world.statuses()).toEqual([
+      { status: 'canceled', count: 10_000 },
+      { status: 'pending', count: 290_000 },
+    ]);
+  });
+
+  test('is claimed from by index: the statement does not read all that is pending', async ({ world, api }) => {
+    await world.fill(50_000);
+    await world.write(1, await world.addSubscription(await api.createCaller()));
+    const claimant = await world.open();
+    const startedMs = performance.now();
+    for (let n = 0; n < 10; n += 1) await world.exchange(claimant, { limit: 32, firstMax: 4 });
+    expect(performance.now() - startedMs).toBeLessThan(stretched(1_000));
+  });
+});
