@@ -49,7 +49,6 @@ const test = withStack().extend('world', FILE, ({ api, partner, stack }) => {
 });
 
 const statuses = (settlement: Json): string[] => settlement.timeline.map((entry: { status: string }) => entry.status);
-const exceptions = (settlement: Json): string[] => settlement.exceptions.map((entry: { type: string }) => entry.type);
 
 const paid = (settlementId: string, amountReceived: number, currency = 'usd') => ({
   id: `evt_${crypto.randomUUID()}`,
@@ -98,22 +97,6 @@ describe('a card settlement', () => {
     const rejected = await world.untilStatus(id, 'rejected');
     expect(rejected.failure.code).toBe('screening_hit');
     expect(await world.rows(evidence, id)).toBe(0);
-  });
-
-  test('canceled while it waits for funds: 200, a second cancel 200 too, and money that comes later is due back', async ({
-    world,
-    api,
-    partner,
-  }) => {
-    const { settlement_id: id } = await world.settle({ card_token: 'tok_manual' });
-    await world.untilStatus(id, 'awaiting_funds');
-    const canceled = await api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
-    expect([canceled.statusCode, jsonOf(canceled).status]).toEqual([200, 'canceled']);
-    const again = await api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
-    expect([again.statusCode, jsonOf(again).status]).toEqual([200, 'canceled']);
-    expect(jsonOf(await world.signed(paid(id, 25_000)))).toMatchObject({ matched: true });
-    expect(exceptions(await world.read(id))).toEqual(['late_evidence']);
-    expect(await world.balances(id)).toEqual({ 'card_clearing USD': 25_000n, 'refund_due USD': -25_000n });
   });
 
   test('Prefer: wait answers when the status changes, with Preference-Applied', async ({ world, api, partner }) => {
