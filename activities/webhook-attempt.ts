@@ -45,12 +45,13 @@ export async function sendDelivery(
 function resultOf(
   { webhookId, deliveryId, attempt }: ClaimedDelivery,
   at: Date,
-  { status, error, bytes, sha256, durationMs, retryAfter }: GuardedAnswer,
+  { status, error, bytes, sha256, durationMs, lostMs, retryAfter }: GuardedAnswer,
   realNow: Date,
 ): AttemptResult {
   const isBusy = status === TOO_MANY_REQUESTS || status === UNAVAILABLE;
   const retryAfterMs = isBusy ? retryAfterMsOf(retryAfter, realNow.getTime()) : null;
   const delayMs = error === null ? undefined : retryDelayMs(attempt, Math.random(), retryAfterMs);
+  const endMs = at.getTime() + (lostMs ?? 0) + durationMs;
   return {
     webhook_id: webhookId,
     delivery_id: deliveryId,
@@ -61,6 +62,7 @@ function resultOf(
     response_sha256: sha256?.toString('hex') ?? null,
     duration_ms: durationMs,
     error,
-    next_attempt_at: delayMs === undefined ? null : new Date(at.getTime() + durationMs + delayMs).toISOString(),
+    lost_ms: lostMs,
+    next_attempt_at: delayMs === undefined ? null : new Date(endMs + delayMs).toISOString(),
   };
 }

@@ -17,7 +17,10 @@ export type GuardedAnswer = {
   readonly bytes: number | null;
   readonly sha256: Buffer | null;
   readonly retryAfter: string | undefined;
+  /** Of the last request. */
   readonly durationMs: number;
+  /** How long a first request took that was lost with a kept connection; null if there was none. */
+  readonly lostMs: number | null;
 };
 
 export type GuardedHttp = {
@@ -34,9 +37,12 @@ export type GuardedHttp = {
   ): Promise<GuardedAnswer>;
 };
 
-type OpenConnection = { readonly socket: net.Socket; readonly client: Client };
+type OpenConnection = { readonly socket: net.Socket; readonly client: Client; isWatched: boolean };
 
-/** Open connections by origin. To be closed by the caller. */
+/** So many idle connections are kept; the one that is idle for longest is closed for another. */
+const IDLE_MAX = 256;
+
+/** Open connections by origin. One that the subscriber closes is forgotten. To be closed by the caller. */
 export type KeptConnections = {
   take(origin: string): OpenConnection | undefined;
   keep(origin: string, connection: OpenConnection): void;
@@ -44,24 +50,40 @@ export type KeptConnections = {
 };
 
 export function keepConnections(): KeptConnections {
-  const idle = new Map<string, OpenConnection[]>();
+  const idle = new Map<string, Set<OpenConnection>>();
+  // In the order in which they became idle.
+  const all = new Map<OpenConnection, string>();
+  const forget = (connection: OpenConnection): void => {
+    const origin = all.get(connection);
+    all.delete(connection);
+    if (origin === undefined) return;
+    const connections = idle.get(origin);
+    connections?.delete(connection);
+    if (connections?.size === 0) idle.delete(origin);
+  };
   return {
     take: (origin) => {
-      const connections = idle.get(origin) ?? [];
-      for (let found = connections.pop(); found; found = connections.pop()) {
+      for (const found of [...(idle.get(origin) ?? [])].reverse()) {
+        forget(found);
         if (!found.socket.destroyed && !found.client.destroyed) return found;
         destroy(found);
       }
       return undefined;
     },
     keep: (origin, connection) => {
-      const connections = idle.get(origin) ?? [];
-      connections.push(connection);
-      idle.set(origin, connections);
+      if (!connection.isWatched) connection.socket.once('close', () => forget(connection));
+      connection.isWatched = true;
+      idle.set(origin, (idle.get(origin) ?? new Set()).add(connection));
+      all.set(connection, origin);
+      const [longest] = all.keys();
+      if (all.size <= IDLE_MAX || !longest) return;
+      forget(longest);
+      destroy(longest);
     },
     close: () => {
-      for (const connection of [...idle.values()].flat()) destroy(connection);
+      for (const connection of all.keys()) destroy(connection);
       idle.clear();
+      all.clear();
     },
   };
 }
@@ -80,14 +102,19 @@ const REDIRECTS = { min: 300, max: 399 } as const;
 export function createGuardedHttp(options: GuardOptions): GuardedHttp {
   return {
     async post(url, body, headers, kept) {
-      const startedAt = performance.now();
+      let startedAt = performance.now();
+      let lostMs: number | null = null;
+      const elapsedMs = () => Math.round(performance.now() - startedAt);
+      const onLost = (): void => {
+        lostMs = elapsedMs();
+        startedAt = performance.now();
+      };
       const signal = AbortSignal.timeout(options.timeoutMs ?? TOTAL_TIMEOUT_MS);
-      const done = (answer: Omit<GuardedAnswer, 'durationMs'>): GuardedAnswer => ({
-        ...answer,
-        durationMs: Math.round(performance.now() - startedAt),
-      });
+      const done = (answer: Answer): GuardedAnswer => ({ ...answer, durationMs: elapsedMs(), lostMs });
       try {
-        return done(await Promise.race([exchange(options, { url, body, headers, signal, kept }), rejection(signal)]));
+        return done(
+          await Promise.race([exchange(options, { url, body, headers, signal, kept, onLost }), rejection(signal)]),
+        );
       } catch (error) {
         return done({
           status: null,
@@ -107,12 +134,14 @@ type Exchange = {
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   readonly kept: KeptConnections | undefined;
+  /** The request was lost with a kept connection, and is sent once more. */
+  readonly onLost: () => void;
 };
 
-type Answer = Omit<GuardedAnswer, 'durationMs'>;
+type Answer = Omit<GuardedAnswer, 'durationMs' | 'lostMs'>;
 
 async function exchange(options: GuardOptions, request: Exchange): Promise<Answer> {
-  const { url: text, signal, kept } = request;
+  const { url: text, signal, kept, onLost } = request;
   if (targetFault(text, options.rules) !== undefined) throw new AttemptFailure('blocked_target');
   const url = new URL(text);
   const idle = kept?.take(url.origin);
@@ -120,6 +149,7 @@ async function exchange(options: GuardOptions, request: Exchange): Promise<Answe
     // The subscriber may have closed an idle connection at this moment. Then the request goes out on a new one.
     const answer = await requestOn(idle, url, request).catch((error: unknown) => {
       if (signal.aborted || failureKind(error) !== 'connection_lost') throw error;
+      onLost();
       return undefined;
     });
     if (answer) return answer;
@@ -140,7 +170,7 @@ async function open(options: GuardOptions, url: URL, { signal, kept }: Exchange)
     });
   const pipelining = kept === undefined ? 0 : 1;
   const client = new Client(url.origin, { connect: connector, pipelining, headersTimeout: 0, bodyTimeout: 0 });
-  return { socket, client };
+  return { socket, client, isWatched: false };
 }
 
 type Connected = (...connected: [error: Error, socket: null] | [error: null, socket: net.Socket]) => void;

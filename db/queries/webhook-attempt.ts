@@ -93,6 +93,8 @@ export type AttemptResult = {
   readonly response_sha256: string | null;
   readonly duration_ms: number;
   readonly error: string | null;
+  /** How long a request before this one took, which was lost with a kept connection; null if there was none. */
+  readonly lost_ms: number | null;
   /** Null after the last attempt of a generation. */
   readonly next_attempt_at: string | null;
 };
@@ -110,6 +112,9 @@ const JUDGED_STATUS = `CASE
   WHEN r.next_attempt_at IS NULL AND NOT d.redelivery_requested THEN 'exhausted'
   ELSE 'pending' END`;
 const IS_PENDING = `(${JUDGED_STATUS}) = 'pending'`;
+/** A request that was lost with a kept connection is an attempt of its own. */
+const LOST = '(r.lost_ms IS NOT NULL)::integer';
+const NUMBER = `d.attempt_count + 1 + ${LOST}`;
 /** A redelivery was asked for during the last attempt: the next attempt is the first one of a new generation. */
 const BEGINS_AGAIN = `(${IS_PENDING} AND r.next_attempt_at IS NULL)`;
 
@@ -122,29 +127,38 @@ export const RECORDED = `
   result AS (
     SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r (webhook_id text, delivery_id text, at timestamptz, outcome text,
       response_status integer, response_bytes integer, response_sha256 text, duration_ms integer, error text,
-      next_attempt_at timestamptz)
+      lost_ms integer, next_attempt_at timestamptz)
     -- Also tells the planner that these are few, so that it looks each delivery up, even while the table is small.
     WHERE r.outcome IN ('succeeded', 'failed') AND r.duration_ms >= 0
   ), recorded AS (
-    UPDATE webhook_deliveries d SET attempt_count = d.attempt_count + 1, claimed_by = 0, claimed_at = NULL,
+    UPDATE webhook_deliveries d SET attempt_count = ${NUMBER}, claimed_by = 0, claimed_at = NULL,
       redelivery_requested = false, status = ${JUDGED_STATUS},
       lane_key = CASE WHEN ${IS_PENDING} AND d.redelivery_requested THEN w.lane_key END,
       next_attempt_at = CASE WHEN ${IS_PENDING}
         THEN CASE WHEN d.redelivery_requested THEN now() ELSE r.next_attempt_at END END,
       generation = d.generation + CASE WHEN ${BEGINS_AGAIN} THEN 1 ELSE 0 END,
-      prior_attempts = CASE WHEN ${BEGINS_AGAIN} THEN d.attempt_count + 1 ELSE d.prior_attempts END
+      -- A lost request is an attempt of its own, which takes no retry away.
+      prior_attempts = CASE WHEN ${BEGINS_AGAIN} THEN ${NUMBER} ELSE d.prior_attempts + ${LOST} END
     FROM result r JOIN webhooks w ON w.webhook_id = r.webhook_id
     WHERE d.delivery_id = r.delivery_id AND d.claimed_by = $2
-    RETURNING d.delivery_id, d.attempt_count, d.created_at, r.at, r.outcome, r.response_status, r.response_bytes, r.response_sha256,
-      r.duration_ms, r.error
+    RETURNING d.delivery_id, d.attempt_count, d.created_at, r.at AS sent_at, r.outcome, r.response_status, r.response_bytes, r.response_sha256,
+      r.duration_ms, r.error, r.lost_ms
+  ), timed AS (
+    -- The times of a delivery increase, whatever the clocks of its senders say.
+    SELECT r.*, greatest(r.sent_at, r.created_at, (
+        SELECT p.at FROM webhook_attempts p
+        WHERE p.delivery_id = r.delivery_id AND p.number = r.attempt_count - 1 - (r.lost_ms IS NOT NULL)::integer
+      )) AS at
+    FROM recorded r
   ), attempt AS (
     INSERT INTO webhook_attempts (delivery_id, number, at, outcome, response_status, response_bytes, response_sha256,
       duration_ms, error)
-    -- The times of a delivery increase, whatever the clocks of its senders say.
-    SELECT delivery_id, attempt_count, greatest(at, created_at, (
-        SELECT p.at FROM webhook_attempts p WHERE p.delivery_id = r.delivery_id AND p.number = r.attempt_count - 1
-      )), outcome, response_status, response_bytes, decode(response_sha256, 'hex'), duration_ms, error
-    FROM recorded r
+    SELECT delivery_id, attempt_count, at + coalesce(lost_ms, 0) * interval '1 millisecond', outcome, response_status,
+      response_bytes, decode(response_sha256, 'hex'), duration_ms, error
+    FROM timed
+    UNION ALL
+    SELECT delivery_id, attempt_count - 1, at, 'failed', NULL, NULL, NULL, lost_ms, 'connection_lost'
+    FROM timed WHERE lost_ms IS NOT NULL
   )`;
 
 const recordStatement = statement<[results: string, claimant: number], never>(

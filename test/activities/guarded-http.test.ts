@@ -1,10 +1,11 @@
 /** The guard against requests to private addresses (contract §11). A canary server on this machine must get none. */
+import { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
-import { test as base, describe, expect } from 'vitest';
+import { test as base, describe, expect, vi } from 'vitest';
 import { createGuardedHttp, type GuardOptions, keepConnections } from '../../activities/providers/guarded-http.ts';
 import { FILE } from '../support/fixture.ts';
 import { stretched } from '../support/patience.ts';
@@ -464,8 +465,25 @@ describe('a kept connection', () => {
     };
     const { kept, post: send } = keeping({ dial: canary.dial() });
     await send(SUBSCRIBER);
-    expect(await send(SUBSCRIBER)).toMatchObject({ status: 200, error: null });
+    expect(await send(SUBSCRIBER)).toMatchObject({ status: 200, error: null, lostMs: expect.any(Number) });
     expect([canary.requests, canary.connections]).toEqual([3, 2]);
+    kept.close();
+  });
+
+  test('is forgotten when the subscriber closes it, and the one that is idle for longest is closed for the 257th', () => {
+    const kept = keepConnections();
+    const connections = Array.from({ length: 258 }, () => ({
+      socket: Object.assign(new EventEmitter(), { destroyed: false, destroy: vi.fn() }),
+      client: { destroyed: false, destroy: async () => undefined },
+    }));
+    for (const [index, connection] of connections.entries()) kept.keep(`origin ${index}`, connection as never);
+    expect(connections.filter(({ socket }) => socket.destroy.mock.calls.length > 0)).toEqual(connections.slice(0, 2));
+    connections[5]?.socket.emit('close');
+    expect([kept.take('origin 0'), kept.take('origin 5'), kept.take('origin 6')]).toEqual([
+      undefined,
+      undefined,
+      connections[6],
+    ]);
     kept.close();
   });
 

@@ -23,6 +23,7 @@ const DELIVERED: GuardedAnswer = {
   sha256: Buffer.alloc(32),
   retryAfter: undefined,
   durationMs: 1,
+  lostMs: null,
 };
 
 const { encryption } = TEST_SECRETS;

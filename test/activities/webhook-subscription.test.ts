@@ -31,6 +31,7 @@ const OK: GuardedAnswer = {
   sha256: Buffer.alloc(32),
   retryAfter: undefined,
   durationMs: 5,
+  lostMs: null,
 };
 const succeeding: Answer = async () => ({});
 const failing: Answer = async () => ({ status: 500, error: 'http_status' });
@@ -310,6 +311,25 @@ describe('a lane', () => {
     ]);
     await expect(world.round()).rejects.toThrow();
     expect(await world.readDelivery(delivery)).toMatchObject({ status: 'pending', attempt_count: 1 });
+  });
+
+  test('records a request that was lost with a kept connection, and the one that followed at once', async ({
+    world,
+  }) => {
+    const delivery = await world.ping();
+    world.answer = async () => ({ status: 500, error: 'http_status', lostMs: 7 });
+    await world.deliver();
+    const { attempts, attempt_count, next_attempt_at: next } = await world.readDelivery(delivery);
+    expect([attempt_count, attempts]).toMatchObject([
+      2,
+      [
+        { number: 1, outcome: 'failed', error: 'connection_lost', duration_ms: 7 },
+        { number: 2, outcome: 'failed', error: 'http_status', duration_ms: 5 },
+      ],
+    ]);
+    expect(Date.parse(attempts[1].at) - Date.parse(attempts[0].at)).toBe(7);
+    // It takes no retry away: the next one follows after the first wait.
+    expect(Date.parse(next) - Date.parse(attempts[1].at) - 5).toBe(5_000);
   });
 
   test('that no longer exists ends', async ({ api }) => {

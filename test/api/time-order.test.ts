@@ -98,6 +98,7 @@ describe("a subscription's dates, when the clock of the second process is behind
           sha256: Buffer.alloc(32),
           retryAfter: undefined,
           durationMs: 1,
+          lostMs: null,
         }),
       },
     });

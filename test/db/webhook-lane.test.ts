@@ -131,6 +131,7 @@ function resultOf(
     response_sha256: '00'.repeat(32),
     duration_ms: 1,
     error: failed ? 'http_status' : null,
+    lost_ms: null,
     next_attempt_at: failed ? new Date(Date.now() + retryMs).toISOString() : null,
   };
 }

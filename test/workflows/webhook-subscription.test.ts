@@ -26,6 +26,7 @@ const answered = (status: number): GuardedAnswer => ({
   sha256: Buffer.alloc(32),
   retryAfter: undefined,
   durationMs: 1,
+  lostMs: null,
 });
 
 const test = withApi()
