@@ -9,9 +9,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { readStack } from '../../process/local/running-stack.ts';
 import { type Bench, count, inParallel } from './bench.ts';
-import { cpuMs } from './cpu.ts';
+import { type CpuMsEach, type Processes, startCpu } from './cpu.ts';
 import { ratios, spreadOf, tableOf } from './figure.ts';
 import { createPayer } from './payer.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
@@ -33,9 +32,7 @@ type Contender = {
 };
 
 type Turn = { readonly wholePerSecond: number; readonly secondPartPerSecond: number };
-/** Process ids by the name in the report. */
-type Processes = Readonly<Record<string, readonly number[]>>;
-type Measured = Turn & { readonly cpuMsEach: Readonly<Record<string, number>> };
+type Measured = Turn & { readonly cpuMsEach: CpuMsEach };
 
 export const complete: Bench = command({
   name: 'complete',
@@ -49,14 +46,7 @@ export const complete: Bench = command({
       const api = await stack.start('api', 'api/main.ts', 'API ready');
       const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
       const bareWorker = await stack.start('bare-worker', 'test/bench/bare-worker.ts', 'bare worker ready');
-      const servers = readStack()?.processes ?? {};
-      const pidsOf = (name: string) => [servers[name]?.pid ?? []].flat();
-      const processes = {
-        API: [api.pid],
-        worker: [worker.pid, bareWorker.pid],
-        Temporal: pidsOf('Temporal'),
-        PostgreSQL: pidsOf('PostgreSQL'),
-      };
+      const processes = { API: [api.pid], worker: [worker.pid, bareWorker.pid], ...stack.servers };
       const contenders = [await settlement(stack), bareWorkflow(stack)];
       for (const contender of contenders) await takeTurn(contender, WARM_UP);
       const found = new Map<Contender, Measured[]>(contenders.map((contender) => [contender, []]));
@@ -71,13 +61,9 @@ export const complete: Bench = command({
 });
 
 async function measureTurn(contender: Contender, size: number, processes: Processes): Promise<Measured> {
-  const usedMs = () => Object.entries(processes).map(([name, pids]) => [name, cpuMs(pids)] as const);
-  const before = new Map(usedMs());
+  const cpu = startCpu(processes);
   const turn = await takeTurn(contender, size);
-  return {
-    ...turn,
-    cpuMsEach: Object.fromEntries(usedMs().map(([name, ms]) => [name, (ms - (before.get(name) ?? Number.NaN)) / size])),
-  };
+  return { ...turn, cpuMsEach: cpu(size) };
 }
 
 async function takeTurn(contender: Contender, size: number): Promise<Turn> {

@@ -7,12 +7,9 @@ import { Pool } from 'undici';
 import type { Printer } from '../../ops/command-line/program.ts';
 import { readStack } from '../../process/local/running-stack.ts';
 import { report } from './bench.ts';
-import { cpuMs } from './cpu.ts';
+import { type CpuMsEach, type Processes, startCpu } from './cpu.ts';
 import { ratios, spreadOf } from './figure.ts';
 import { type Load, load } from './load.ts';
-
-/** Process ids by the name in the report. */
-export type Processes = Readonly<Record<string, readonly number[]>>;
 
 export type Contender = {
   readonly name: string;
@@ -24,7 +21,7 @@ export type Contender = {
   settleDown?(): Promise<void>;
 };
 
-type Turn = Load & { readonly cpuMsEach: Readonly<Record<string, number>> };
+type Turn = Load & { readonly cpuMsEach: CpuMsEach };
 /** The turns by connections and contender, one for each round. */
 export type Turns = ReadonlyMap<string, readonly Turn[]>;
 
@@ -67,14 +64,9 @@ export async function takeTurns(
 
 async function takeTurn(contender: Contender, connections: number, turnMs: number): Promise<Turn> {
   const PostgreSQL = [readStack()?.processes['PostgreSQL']?.pid ?? []].flat();
-  const used = () => Object.entries({ ...contender.processes, PostgreSQL }).map(([name, pids]) => [name, cpuMs(pids)]);
-  const before = new Map(used() as [string, number][]);
+  const cpu = startCpu({ ...contender.processes, PostgreSQL });
   const measured = await contender.measure(connections, turnMs);
-  const each = (used() as [string, number][]).map(([name, ms]) => [
-    name,
-    (ms - (before.get(name) ?? Number.NaN)) / measured.calls,
-  ]);
-  return { ...measured, cpuMsEach: Object.fromEntries(each) };
+  return { ...measured, cpuMsEach: cpu(measured.calls) };
 }
 
 /**

@@ -5,10 +5,10 @@
 /** One figure, or the values of all rounds. */
 export type Cell = string | readonly number[];
 
-/** The values of all rounds as `median (least–greatest)`. */
+/** The values of all rounds as `median (least–greatest)`; a single value alone. */
 function figure(values: readonly number[]): string {
   const { median, min, max } = spreadOf(values);
-  return `${short(median)} (${short(min)}–${short(max)})`;
+  return values.length === 1 ? short(median) : `${short(median)} (${short(min)}–${short(max)})`;
 }
 
 /** The values of all rounds for programs. */

@@ -1,7 +1,8 @@
 /**
- * `soak`: settlements with one subscriber at half of the capacity, for as long as asked. Reports the memory of API and
- * worker, how far settlements and the outbox are behind, and the p99 of `POST /v2/settle`, over time. Exits with 1 when
- * memory grew by more than 5 %, or a row of the outbox became 2 s old.
+ * `soak`: settlements with ten subscribers at half of the capacity, for as long as asked. One of the endpoints always
+ * fails, each in turn. Reports the memory of API and worker, how far settlements, the outbox and the lanes are behind,
+ * and the p99 of `POST /v2/settle`, over time. Exits with 1 when memory grew by more than 5 %, or a row of the outbox
+ * became 2 s old.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
@@ -10,14 +11,17 @@ import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { type Bench, count, inParallel, percentile, report } from './bench.ts';
 import { spreadOf } from './figure.ts';
 import { createPayer, type Payer } from './payer.ts';
+import { startReceiver } from './receiver.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
-import { startReceiver } from './subscription.ts';
 import { waitUntil } from './wait.ts';
 
 const AT_ONCE = 16;
 /** More requests that wait for an answer mean that half of the capacity is too much at the moment. */
 const IN_FLIGHT_MAX = 64;
 const CAPACITY_SETTLEMENTS = 200;
+const ENDPOINTS = 10;
+/** An endpoint fails for so long, then the next one. */
+const FAILING_MS = 60_000;
 const SAMPLE_MS = 5_000;
 const PARTS = 10;
 /** The parts before are the warm-up, in which caches fill. */
@@ -31,28 +35,35 @@ type Sample = {
   readonly workerMib: number;
   readonly settlementAgeSeconds: number;
   readonly outboxAgeSeconds: number;
+  /** Of the oldest delivery that a lane is to send: to any endpoint, and to those that do not fail. */
+  readonly laneAgeSeconds: number;
+  readonly soundLaneAgeSeconds: number;
   readonly p99Ms: number;
   readonly load: number;
 };
 
 export const soak: Bench = command({
   name: 'soak',
-  description: 'Settlements at half of the capacity: memory, what is behind, and p99, over time.',
+  description: 'Settlements and deliveries at half of the capacity: memory, what is behind, and p99, over time.',
   takes: { minutes: count('--minutes <count>', 'how long', 20) },
   run: (printer: Printer, { minutes }) =>
     withBenchStack(async (stack) => {
-      const receiver = await startReceiver();
+      let startedMs = Number.POSITIVE_INFINITY;
+      const receiver = await startReceiver(({ path, atMs }) =>
+        path === `/${Math.floor((atMs - startedMs) / FAILING_MS) % ENDPOINTS}` ? 500 : 204,
+      );
       try {
         const api = await stack.start('api', 'api/main.ts', 'API ready');
         const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
         const payer = await createPayer(stack, 'Marcia Brown');
-        await payer.subscribe(receiver.url);
+        for (let n = 0; n < ENDPOINTS; n += 1) await payer.subscribe(`${receiver.base}/${n}`);
         const perSecond = (await measureCapacity(stack, payer)) / 2;
         printer.warn(`${perSecond.toFixed(1)} settlements/s for ${minutes} min`);
-        const endMs = performance.now() + minutes * 60_000;
+        startedMs = performance.now();
+        const endMs = startedMs + minutes * 60_000;
         const drive = startDrive(payer, perSecond, endMs);
-        const samples = await takeSamples(stack, { api: api.pid, worker: worker.pid }, drive.takeTimes, endMs);
-        const missed = await drive.done;
+        const takingSamples = takeSamples(stack, { api: api.pid, worker: worker.pid }, drive.takeTimes, endMs);
+        const [samples, missed] = await Promise.all([takingSamples, drive.done]);
         return reportSamples(printer, { samples, perSecond, ...missed }) ? EXIT.done : EXIT.refused;
       } finally {
         receiver.close();
@@ -120,19 +131,25 @@ async function takeSamples(
 ): Promise<Sample[]> {
   const ages = `SELECT
     coalesce((SELECT extract(epoch FROM now() - min(created_at)) FROM outbox), 0)::float8 AS outbox,
+    coalesce((SELECT extract(epoch FROM now() - min(next_attempt_at)) FROM webhook_deliveries
+      WHERE lane_key IS NOT NULL), 0)::float8 AS lane,
+    coalesce((SELECT extract(epoch FROM now() - min(next_attempt_at)) FROM webhook_deliveries JOIN webhooks USING (webhook_id)
+      WHERE webhook_deliveries.lane_key IS NOT NULL AND failing_since IS NULL), 0)::float8 AS sound_lane,
     coalesce((SELECT extract(epoch FROM now() - min(created_at)) FROM settlements
       WHERE status NOT IN ('settled', 'rejected', 'expired', 'failed', 'canceled')), 0)::float8 AS settlement`;
   const samples: Sample[] = [];
   const startedMs = performance.now();
   while (performance.now() + SAMPLE_MS < endMs) {
     await delay(SAMPLE_MS);
-    const { rows } = await database.query<{ outbox: number; settlement: number }>(ages);
+    const { rows } = await database.query<Record<'outbox' | 'lane' | 'sound_lane' | 'settlement', number>>(ages);
     samples.push({
       atSeconds: (performance.now() - startedMs) / 1_000,
       apiMib: residentMib(pids.api),
       workerMib: residentMib(pids.worker),
       settlementAgeSeconds: rows[0]?.settlement ?? Number.NaN,
       outboxAgeSeconds: rows[0]?.outbox ?? Number.NaN,
+      laneAgeSeconds: rows[0]?.lane ?? Number.NaN,
+      soundLaneAgeSeconds: rows[0]?.sound_lane ?? Number.NaN,
       p99Ms: percentile(takeTimes(), 0.99),
       load: loadavg()[0] ?? Number.NaN,
     });
@@ -169,17 +186,30 @@ function reportSamples(printer: Printer, { samples, perSecond, skipped, failed }
     spreadOf(of(filled.at(-1) ?? [], pick)).median / spreadOf(of(filled[FIRST_PART_JUDGED] ?? [], pick)).median;
   const growth = { api: growthOf(({ apiMib }) => apiMib), worker: growthOf(({ workerMib }) => workerMib) };
   const judged = filled.slice(FIRST_PART_JUDGED).flat();
+  const [first, last] = [samples[0], samples.at(-1)];
   const outboxAge = Math.max(...judged.map(({ outboxAgeSeconds }) => outboxAgeSeconds));
   const isSound =
     failed === 0 && growth.api <= GROWTH_MAX && growth.worker <= GROWTH_MAX && outboxAge < OUTBOX_AGE_MAX_SECONDS;
   const table = {
-    head: ['from s', 'API MiB', 'worker MiB', 'oldest open settlement s', 'outbox age s', 'p99 ms', 'load'],
+    head: [
+      'from s',
+      'API MiB',
+      'worker MiB',
+      'oldest open settlement s',
+      'outbox age s',
+      'lane age s',
+      'without failing',
+      'p99 ms',
+      'load',
+    ],
     rows: filled.map((part) => [
       String(Math.round(part[0]?.atSeconds ?? 0)),
       of(part, ({ apiMib }) => apiMib),
       of(part, ({ workerMib }) => workerMib),
       of(part, ({ settlementAgeSeconds }) => settlementAgeSeconds),
       of(part, ({ outboxAgeSeconds }) => outboxAgeSeconds),
+      of(part, ({ laneAgeSeconds }) => laneAgeSeconds),
+      of(part, ({ soundLaneAgeSeconds }) => soundLaneAgeSeconds),
       of(part, ({ p99Ms }) => p99Ms),
       of(part, ({ load }) => load),
     ]),
@@ -189,14 +219,19 @@ function reportSamples(printer: Printer, { samples, perSecond, skipped, failed }
     skipped,
     failed,
     memory_growth: growth,
+    worker_mib: { start: first?.workerMib, end: last?.workerMib },
     outbox_age_max_seconds: outboxAge,
+    lane_age_at_end_seconds: { all: last?.laneAgeSeconds, sound: last?.soundLaneAgeSeconds },
     samples,
   };
   report(printer, 'soak', [table], data);
   const percent = (ratio: number): string => `${((ratio - 1) * 100).toFixed(1)} %`;
   printer.print(
     `Memory grew by ${percent(growth.api)} (API) and ${percent(growth.worker)} (worker); the limit is 5 %. ` +
+      `The worker had ${first?.workerMib.toFixed(0)} MiB at the start and ${last?.workerMib.toFixed(0)} at the end. ` +
       `The outbox was at most ${outboxAge.toFixed(2)} s old; the limit is ${OUTBOX_AGE_MAX_SECONDS} s. ` +
+      `At the end the oldest delivery of the lanes was ${last?.laneAgeSeconds.toFixed(2)} s late, ` +
+      `without the endpoint that fails ${last?.soundLaneAgeSeconds.toFixed(2)} s. ` +
       `${skipped} requests were left out, ${failed} failed.`,
   );
   return isSound;

@@ -11,7 +11,7 @@ import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { createSealer, type Sealer } from '../../db/seal.ts';
 import { EXIT } from '../../ops/command-line/program.ts';
 import { localDirectory } from '../../process/local/place.ts';
-import { findRunningStack } from '../../process/local/running-stack.ts';
+import { findRunningStack, readStack } from '../../process/local/running-stack.ts';
 import { connectTemporal, ensureSearchAttributes, type TemporalClient } from '../../process/temporal.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
 import { compiledPrograms } from '../../scripts/stack/compiled.ts';
@@ -20,6 +20,7 @@ import { freePort } from '../../scripts/stack/port.ts';
 import { freshLog, startService } from '../../scripts/stack/service.ts';
 import type { Member } from '../../scripts/stack/supervisor.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
+import type { Processes } from './cpu.ts';
 
 const RETENTION_MS = 86_400_000;
 const UNLIMITED_PER_MINUTE = '1000000';
@@ -33,6 +34,8 @@ export type BenchStack = {
   /** Opens and seals what the stack's API stores. */
   readonly sealer: Sealer;
   readonly cardprocSecret: string;
+  /** Temporal and PostgreSQL. */
+  readonly servers: Processes;
   /**
    * Starts a script as a process on this stack. It is ready once its log contains `readyText`. The API and the worker
    * are the compiled ones that `npm start` runs: what `tsx` adds to the code costs at each call.
@@ -105,9 +108,12 @@ async function prepare(cleanup: Cleanup): Promise<BenchStack> {
     database,
     sealer: createSealer(loadConfig(env, localDirectory).encryptionKeys),
     cardprocSecret,
+    servers: { Temporal: pidsOf('Temporal'), PostgreSQL: pidsOf('PostgreSQL') },
     start,
   };
 }
+
+const pidsOf = (name: string): number[] => [readStack()?.processes[name]?.pid ?? []].flat();
 
 const starter =
   (env: NodeJS.ProcessEnv, cleanup: Cleanup, compiled: Readonly<Record<string, string>>): BenchStack['start'] =>

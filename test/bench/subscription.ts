@@ -1,11 +1,9 @@
 /**
- * `subscriber`: settlements per second with one subscriber to all of their events, compared with settlements without
- * one. A turn ends when the last settlement is settled and the last delivery is made.
+ * `subscriber`: settlements with one subscriber to all of their events, compared with settlements without one: as many
+ * as can be made, to the last delivery, and at a slow pace by several organizations, from acceptance to `settled`.
  */
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { loadavg } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { loadConfig } from '../../config/load.ts';
 import { flag } from '../../ops/command-line/parameter.ts';
@@ -13,23 +11,28 @@ import { command, EXIT, type ExitCode, type Printer } from '../../ops/command-li
 import { localDirectory } from '../../process/local/place.ts';
 import { readStack } from '../../process/local/running-stack.ts';
 import { clusterDirectory } from '../rehearsal/steps.ts';
-import { type Bench, count, inParallel, report } from './bench.ts';
-import type { Processes } from './contender.ts';
-import { cpuMs } from './cpu.ts';
+import { type Bench, count, inParallel, percentile, report } from './bench.ts';
+import { type CpuMsEach, type Processes, startCpu } from './cpu.ts';
 import { ratios, spreadOf } from './figure.ts';
 import { createPayer, type Payer } from './payer.ts';
+import { startReceiver } from './receiver.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
 import { waitUntil } from './wait.ts';
 
 const AT_ONCE = 16;
 const WARM_UP = 20;
+const PACED_ORGANIZATIONS = 5;
+const PACED_EVERY_MS = 200;
+const SUBSCRIBED = [false, true] as const;
 
-type Turn = { readonly perSecond: number; readonly cpuMsEach: Readonly<Record<string, number>> };
-type Contender = { readonly name: string; readonly payer: Payer; readonly turns: Turn[] };
+/** `figure`: settlements per second, or the median seconds from acceptance to `settled`. */
+type Turn = { readonly figure: number; readonly cpuMsEach: CpuMsEach };
+type Contender = { readonly name: string; readonly payers: readonly Payer[]; readonly turns: Turn[] };
+type TakeTurn = (stack: Stack, payers: readonly Payer[], settlements: number) => Promise<number>;
 
 export const subscriber: Bench = command({
   name: 'subscriber',
-  description: 'Settlements per second with one subscriber to their events, compared with settlements without one.',
+  description: 'Settlements with one subscriber to their events, compared with settlements without one.',
   takes: {
     rounds: count('--rounds <count>', 'how often each contender is measured', 5),
     settlements: count('--settlements <count>', 'how many settlements a turn has', 60),
@@ -37,44 +40,45 @@ export const subscriber: Bench = command({
   },
   run: (printer: Printer, { rounds, settlements, cluster }) =>
     (cluster ? withCluster : withOwnProcesses)(async (stack, processes) => {
-      const receiver = await startReceiver();
+      let received = 0;
+      const receiver = await startReceiver(() => {
+        received += 1;
+        return 204;
+      });
+      const contendersOf = (organizations: number) =>
+        Promise.all(
+          SUBSCRIBED.map(async (isSubscribed): Promise<Contender> => {
+            const payers: Payer[] = [];
+            for (let n = 0; n < organizations; n += 1) payers.push(await createPayer(stack, 'Marcia Brown'));
+            if (isSubscribed) for (const payer of payers) await payer.subscribe(receiver.base);
+            const name = isSubscribed ? 'with one subscriber' : 'without a subscriber';
+            return { name: organizations === 1 ? name : `${name} each`, payers, turns: [] };
+          }),
+        );
+      const measure = async (contenders: readonly Contender[], takeTurn: TakeTurn): Promise<void> => {
+        for (const { payers, turns } of contenders) {
+          const cpu = startCpu(processes);
+          const figure = await takeTurn(stack, payers, settlements);
+          turns.push({ figure, cpuMsEach: cpu(settlements) });
+        }
+      };
       try {
-        const contenders: Contender[] = [];
-        for (const name of ['without a subscriber', 'with one subscriber'])
-          contenders.push({ name, payer: await createPayer(stack, 'Marcia Brown'), turns: [] });
-        await contenders[1]?.payer.subscribe(receiver.url);
-        for (const { payer } of contenders) await takeTurn(stack, payer, WARM_UP);
+        const fast = await contendersOf(1);
+        const paced = await contendersOf(PACED_ORGANIZATIONS);
+        for (const { payers } of [...fast, ...paced]) await takeFastTurn(stack, payers, WARM_UP);
         for (let round = 0; round < rounds; round += 1) {
-          for (const { payer, turns } of contenders)
-            turns.push(await measureTurn(stack, payer, settlements, processes));
+          await measure(fast, takeFastTurn);
+          await measure(paced, takePacedTurn);
           printer.warn(`round ${round + 1} of ${rounds}, load ${loadavg()[0]?.toFixed(1)}`);
         }
-        reportTurns(printer, contenders, receiver.count() / (rounds * settlements + WARM_UP));
+        const settled = 2 * (rounds * settlements + WARM_UP);
+        reportTurns(printer, { fast, paced, deliveriesEach: received / settled });
         return EXIT.done;
       } finally {
         receiver.close();
       }
     }),
 });
-
-/** Answers every request at once. */
-export async function startReceiver() {
-  let received = 0;
-  const server = createServer((incoming, response) => {
-    incoming.resume();
-    incoming.on('end', () => {
-      received += 1;
-      response.writeHead(204).end();
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const close = () => {
-    server.close();
-    server.closeAllConnections();
-  };
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, count: () => received, close };
-}
 
 /** What a turn needs of a stack. */
 type Stack = Pick<BenchStack, 'apiUrl' | 'database' | 'cardprocSecret'>;
@@ -84,8 +88,7 @@ const withOwnProcesses = (measure: Measure): Promise<ExitCode> =>
   withBenchStack(async (stack) => {
     const api = await stack.start('api', 'api/main.ts', 'API ready');
     const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
-    const { Temporal, PostgreSQL } = processesOf(readStack());
-    return await measure(stack, { API: [api.pid], worker: [worker.pid], Temporal, PostgreSQL });
+    return await measure(stack, { API: [api.pid], worker: [worker.pid], ...stack.servers });
   });
 
 async function withCluster(measure: Measure): Promise<ExitCode> {
@@ -98,66 +101,106 @@ async function withCluster(measure: Measure): Promise<ExitCode> {
   if (!addresses || cardprocSecret === undefined) throw new Error('No cluster runs here. Start it: npm run cluster');
   const database = new pg.Pool({ connectionString: addresses.migrationUrl, max: 2 });
   const stack = { apiUrl: addresses.apiUrl, database, cardprocSecret };
-  return await measure(stack, processesOf(running)).finally(() => database.end());
-}
-
-function processesOf(running: ReturnType<typeof readStack>) {
   const pidsOf = (...names: string[]) => names.flatMap((name) => running?.processes[name]?.pid ?? []);
-  return {
+  const processes = {
     API: pidsOf('API 1', 'API 2'),
     worker: pidsOf('worker 1', 'worker 2'),
     Temporal: pidsOf('Temporal'),
     PostgreSQL: pidsOf('PostgreSQL'),
   };
+  return await measure(stack, processes).finally(() => database.end());
 }
 
-async function measureTurn(stack: Stack, payer: Payer, size: number, processes: Processes): Promise<Turn> {
-  const used = (): [string, number][] => Object.entries(processes).map(([name, pids]) => [name, cpuMs(pids)]);
-  const before = new Map(used());
-  const perSecond = await takeTurn(stack, payer, size);
-  const each = used().map(([name, ms]) => [name, (ms - (before.get(name) ?? Number.NaN)) / size]);
-  return { perSecond, cpuMsEach: Object.fromEntries(each) };
-}
-
-/** @returns settlements per second, to the last delivery */
-async function takeTurn({ database }: Stack, payer: Payer, size: number): Promise<number> {
-  const ended = `SELECT count(*)::int AS settled,
-    EXISTS (SELECT FROM webhook_deliveries WHERE status = 'pending') AS pending
-    FROM settlement_transitions WHERE to_status = 'settled'`;
-  const { rows: before } = await database.query(ended);
+/** Settles one after the other of each caller. @returns settlements per second, to the last delivery */
+async function takeFastTurn(stack: Stack, payers: readonly Payer[], size: number): Promise<number> {
   const startedMs = performance.now();
-  await inParallel(size, AT_ONCE, async () => payer.pay(await payer.settle()));
-  await waitUntil('the last delivery', async () => {
-    const { rows } = await database.query(ended);
-    return rows[0].settled >= before[0].settled + size && !rows[0].pending;
+  await untilDelivered(stack, size, async () => {
+    await inParallel(size, AT_ONCE, (index) => settle(payers, index));
   });
   return size / ((performance.now() - startedMs) / 1_000);
 }
 
-function reportTurns(printer: Printer, contenders: readonly Contender[], deliveriesEach: number): void {
-  const [without] = contenders;
-  const rateOf = (contender: Contender | undefined) => (contender?.turns ?? []).map(({ perSecond }) => perSecond);
-  const figures = contenders.map((contender) => {
-    const names = Object.keys(contender.turns[0]?.cpuMsEach ?? {});
-    const cpu = names.map((name) => contender.turns.map(({ cpuMsEach }) => cpuMsEach[name] ?? Number.NaN));
-    const ratio = contender === without ? undefined : ratios(rateOf(contender), rateOf(without));
-    return { what: contender.name, perSecond: rateOf(contender), ratio, names, cpu };
+/** Settles five times a second, whatever the answers take. @returns the median of s from acceptance to `settled` */
+async function takePacedTurn(stack: Stack, payers: readonly Payer[], size: number): Promise<number> {
+  const { rows } = await stack.database.query('SELECT now() AS at');
+  await untilDelivered(stack, size, async () => {
+    const settleLater = async (_settlement: unknown, index: number): Promise<void> => {
+      await delay(index * PACED_EVERY_MS);
+      await settle(payers, index);
+    };
+    await Promise.all(Array.from({ length: size }, settleLater));
   });
-  const names = figures[0]?.names ?? [];
-  const tables = [
-    {
-      head: ['settlements', '/s to the last delivery', 'ratio'],
-      rows: figures.map(({ what, perSecond, ratio }) => [what, perSecond, ratio ?? '']),
-    },
-    { head: ['CPU ms each', ...names], rows: figures.map(({ what, cpu }) => [what, ...cpu]) },
-  ];
-  report(printer, 'subscriber', tables, {
-    deliveries_each: deliveriesEach,
-    contenders: figures.map(({ what, perSecond, ratio, cpu }) => ({
-      what,
-      per_second: spreadOf(perSecond),
-      ratio: ratio ? spreadOf(ratio) : null,
+  const { rows: settled } = await stack.database.query<{ seconds: number }>(
+    `SELECT extract(epoch FROM t.at - s.created_at)::float8 AS seconds
+    FROM settlements s JOIN settlement_transitions t USING (settlement_id)
+    WHERE t.to_status = 'settled' AND s.created_at >= $1`,
+    [rows[0].at],
+  );
+  return percentile(
+    settled.map(({ seconds }) => seconds),
+    0.5,
+  );
+}
+
+async function settle(payers: readonly Payer[], index: number): Promise<void> {
+  const payer = payers[index % payers.length];
+  if (payer) await payer.pay(await payer.settle());
+}
+
+/** Runs what makes so many settlements, and waits until they are settled and nothing is to be delivered. */
+async function untilDelivered({ database }: Stack, size: number, run: () => Promise<void>): Promise<void> {
+  const ended = `SELECT count(*)::int AS settled,
+    EXISTS (SELECT FROM webhook_deliveries WHERE status = 'pending') AS pending
+    FROM settlement_transitions WHERE to_status = 'settled'`;
+  const { rows: before } = await database.query(ended);
+  await run();
+  await waitUntil('the last delivery', async () => {
+    const { rows } = await database.query(ended);
+    return rows[0].settled >= before[0].settled + size && !rows[0].pending;
+  });
+}
+
+type Results = {
+  readonly fast: readonly Contender[];
+  readonly paced: readonly Contender[];
+  readonly deliveriesEach: number;
+};
+
+function reportTurns(printer: Printer, { fast, paced, deliveriesEach }: Results): void {
+  const names = Object.keys(fast[0]?.turns[0]?.cpuMsEach ?? {});
+  const figuresOf = (contenders: readonly Contender[]) => {
+    const rows = contenders.map(({ name, turns }) => {
+      const cpu = names.map((process) => turns.map(({ cpuMsEach }) => cpuMsEach[process] ?? Number.NaN));
+      const total = turns.map((_turn, round) => cpu.reduce((sum, ofProcess) => sum + (ofProcess[round] ?? 0), 0));
+      return { name, figure: turns.map(({ figure }) => figure), total, cpu };
+    });
+    const [without] = rows;
+    return rows.map((row) => {
+      const isCompared = row !== without;
+      const ratio = isCompared ? ratios(row.figure, without?.figure ?? []) : undefined;
+      return { ...row, ratio, cpuRatio: isCompared ? ratios(row.total, without?.total ?? []) : undefined };
+    });
+  };
+  const ofFast = figuresOf(fast);
+  const ofPaced = figuresOf(paced);
+  const tableOf = (what: string, figure: string, rows: typeof ofFast) => ({
+    head: [what, figure, 'ratio', 'CPU ms each', 'ratio', ...names],
+    rows: rows.map(({ name, figure: values, ratio, total, cpuRatio, cpu }) => [
+      ...[name, values, ratio ?? '', total, cpuRatio ?? ''],
+      ...cpu,
+    ]),
+  });
+  const dataOf = (rows: typeof ofFast) =>
+    rows.map(({ name, figure, ratio, total, cpuRatio, cpu }) => ({
+      ...{ what: name, figure: spreadOf(figure), ratio: ratio ? spreadOf(ratio) : null, cpu_ms: spreadOf(total) },
+      cpu_ratio: cpuRatio ? spreadOf(cpuRatio) : null,
       cpu_ms_each: Object.fromEntries(names.map((name, index) => [name.toLowerCase(), spreadOf(cpu[index] ?? [])])),
-    })),
-  });
+    }));
+  const pace = `settlements of ${PACED_ORGANIZATIONS} organizations, ${1_000 / PACED_EVERY_MS}/s`;
+  const tables = [
+    tableOf('settlements', '/s to the last delivery', ofFast),
+    tableOf(pace, 'median s from acceptance to `settled`', ofPaced),
+  ];
+  const data = { deliveries_each: deliveriesEach, per_second: dataOf(ofFast), paced_seconds: dataOf(ofPaced) };
+  report(printer, 'subscriber', tables, data);
 }

@@ -1,215 +1,126 @@
 /**
- * `webhooks`: deliveries per second from the commit of their events to the receiver, compared with a bare loop of signed
- * POSTs to the same receiver. Then an endpoint that takes 80 ms, and what subscriptions that hang cost the others.
+ * `webhooks`: deliveries per second and CPU time of each, compared with a bare loop of signed POSTs to the same
+ * receiver; how soon a first attempt follows its change, on an idle service and beside organizations under load whose
+ * endpoints hang; and what a killed worker delays.
  */
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { loadavg } from 'node:os';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { signWebhook } from '../../activities/webhook-signature.ts';
-import { type Connection, connect } from '../../db/client.ts';
-import { newId } from '../../db/id.ts';
-import { recordFirstEvent } from '../../db/queries/event.ts';
-import { SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { readStack } from '../../process/local/running-stack.ts';
 import { type Bench, count, inParallel, percentile, report } from './bench.ts';
-import type { Processes } from './contender.ts';
-import { cpuMs } from './cpu.ts';
-import { ratios, spreadOf } from './figure.ts';
-import { type BenchStack, withBenchStack } from './stack.ts';
-import { createSubscriber, type Subscriber } from './subscriber.ts';
-import { waitUntil } from './wait.ts';
+import {
+  type Deliveries,
+  openDeliveries,
+  RECIPIENTS_EACH,
+  SLOW_MS,
+  type Turn,
+  takeCallTurn,
+  takeTurn,
+} from './deliveries.ts';
+import { type Kill, measureIdle, measureKill, measureNoise, type Noise } from './disturbance.ts';
+import { type Cell, ratios, spreadOf } from './figure.ts';
+import { withBenchStack } from './stack.ts';
 
-const SLOW_MS = 80;
 /** Requests of the bare loop at the same time. */
 const BARE_AT_ONCE = 80;
 const ORGANIZATIONS = 10;
-const HANGING_PER_ORGANIZATION = 4;
-const ARRIVAL_TIMEOUT_MS = 300_000;
-const POLL_MS = 5;
-const QUIET_POLL_MS = 250;
+const EVENTS_EACH = 10;
+/** A slow endpoint gets a part of the deliveries: it takes long enough. */
+const SLOW_PART = 4;
 
 export const webhooks: Bench = command({
   name: 'webhooks',
   description:
-    'Deliveries per second, compared with a bare loop of signed POSTs, and the cost of subscriptions that hang.',
+    'Deliveries per second and their latency, compared with a bare loop, beside hanging endpoints, in a crash.',
   takes: {
     rounds: count('--rounds <count>', 'how often each contender is measured', 5),
-    deliveries: count('--deliveries <count>', 'how many deliveries a turn has', 2_000),
-    subscriptions: count('--subscriptions <count>', 'with one delivery each, measured once', 2_000),
-    hangingRounds: count('--hanging-rounds <count>', 'how often the healthy are measured with those that hang', 5),
+    noisyRounds: count('--noisy-rounds <count>', 'how often a tenant is measured beside the others', 3),
+    deliveries: count('--deliveries <count>', 'to one subscription, in a turn', 4_000),
+    subscriptions: count('--subscriptions <count>', 'of organizations with 20 each', 2_000),
+    tenants: count('--tenants <count>', 'with one subscription and 10 recipients each', 200),
+    organizations: count('--organizations <count>', 'under load, with 20 subscriptions each', 50),
+    calls: count('--calls <count>', 'on the idle service, one at a time', 60),
+    load: count('--load <percent>', 'of the measured rate, beside which another tenant is measured', 50),
   },
-  run: (printer: Printer, { rounds, deliveries, subscriptions, hangingRounds }) =>
+  run: (
+    printer: Printer,
+    { rounds, noisyRounds, deliveries: each, subscriptions, tenants, organizations, calls, load },
+  ) =>
     withBenchStack(async (stack) => {
-      const bench = await open(stack);
+      const deliveries = await openDeliveries(stack, { subscriptions, tenants });
       try {
-        const turns = await measureTurns(printer, bench, rounds, deliveries);
-        printer.warn('one delivery to each subscription');
-        const singles = await measureSingles(bench, subscriptions);
-        printer.warn('subscriptions that hang');
-        const isolation = await measureIsolation(bench, hangingRounds);
-        reportAll(printer, { turns, singles, isolation, deliveries, subscriptions });
+        printer.warn('the subscribers are made');
+        const contenders = await measureContenders(printer, deliveries, rounds, each);
+        printer.warn('calls on the idle service');
+        const idleMs = await measureIdle(deliveries, calls);
+        const rate = spreadOf(ratesOf(contenders.find(({ name }) => name.startsWith(SINGLES)))).median;
+        const noise = await measureNoise(deliveries, { organizations, rounds: noisyRounds, rate: (rate * load) / 100 });
+        printer.warn('the kill of the worker');
+        const kill = await measureKill(deliveries);
+        reportAll(printer, { rounds, load, contenders, idleMs, noise, kill });
         return EXIT.done;
       } finally {
-        await bench.close();
+        await deliveries.close();
       }
     }),
 });
 
-type Setup = Awaited<ReturnType<typeof open>>;
+type Contender = { readonly name: string; readonly wanted: string; readonly turns: Turn[]; take(): Promise<Turn> };
+const SINGLES = 'one delivery each';
 
-/** The service's processes, a receiver in this process, and a connection that writes events. */
-async function open(stack: BenchStack) {
-  const api = await stack.start('api', 'api/main.ts', 'API ready');
-  const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
-  const servers = readStack()?.processes ?? {};
-  const pidsOf = (name: string) => [servers[name]?.pid ?? []].flat();
-  const processes: Processes = {
-    API: [api.pid],
-    worker: [worker.pid],
-    Temporal: pidsOf('Temporal'),
-    PostgreSQL: pidsOf('PostgreSQL'),
-  };
-  const receiver = await startReceiver();
-  const connection = connect(stack.databaseUrl, { poolSizeMax: 2, name: 'bench', onIdleError: () => undefined });
-  const subscribers = async (organizations: number, each: number, path: string): Promise<Subscriber[]> => {
-    const created: Subscriber[] = [];
-    for (let index = 0; index < organizations; index += 1) {
-      const subscriber = await createSubscriber(stack.apiUrl);
-      for (let n = 0; n < each; n += 1) await subscriber.subscribe(`${receiver.base}/${path}/${index}/${n}`);
-      created.push(subscriber);
-    }
-    return created;
-  };
-  /** Waits until every result is recorded. */
-  const untilQuiet = (): Promise<void> =>
-    waitUntil(
-      'the record of the last delivery',
-      async () =>
-        (await stack.database.query('SELECT 1 FROM webhook_deliveries WHERE lane_key IS NOT NULL LIMIT 1')).rowCount ===
-        0,
-      { everyMs: QUIET_POLL_MS },
-    );
-  const close = async (): Promise<void> => {
-    receiver.close();
-    await connection.close();
-  };
-  return { receiver, connection, processes, subscribers, untilQuiet, close };
-}
-
-/** Records each request and answers at once, under `/slow/` after 80 ms, and under `/hang/` never. */
-async function startReceiver() {
-  const arrivals: { readonly path: string; readonly atMs: number }[] = [];
-  const server = createServer((incoming, response) => {
-    const path = incoming.url ?? '';
-    incoming.resume();
-    incoming.on('end', async () => {
-      if (path.startsWith('/hang/')) return;
-      arrivals.push({ path, atMs: performance.now() });
-      if (path.startsWith('/slow/')) await delay(SLOW_MS);
-      response.writeHead(204).end();
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const close = () => {
-    server.close();
-    server.closeAllConnections();
-  };
-  const waitForArrivals = (wanted: number): Promise<void> =>
-    waitUntil(`the arrival of ${wanted} deliveries`, () => arrivals.length >= wanted, {
-      everyMs: POLL_MS,
-      timeoutMs: ARRIVAL_TIMEOUT_MS,
-    });
-  return { base, arrivals, close, waitForArrivals };
-}
-
-/** Commits so many events of each partner at once, and nudges a dispatcher. */
-async function publish({ db }: Connection, subscribers: readonly Subscriber[], eventsEach: number): Promise<void> {
-  await db.transaction(async (tx) => {
-    for (const { orgId } of subscribers) {
-      for (let n = 0; n < eventsEach; n += 1)
-        await recordFirstEvent(tx, {
-          orgId,
-          objectType: 'recipient',
-          objectId: newId(),
-          type: 'recipient.deactivated',
-          data: { recipient_id: newId(), filler: 'x'.repeat(500) },
-          at: new Date(),
-          requestId: 'bench',
-        });
-    }
-  });
-  await subscribers[0]?.nudge();
-}
-
-type Turn = { readonly perSecond: number; readonly cpuMsEach: Readonly<Record<string, number>> };
-
-/** From the commit of the events to the last arrival. */
-async function takeTurn(
-  { receiver, connection, processes, untilQuiet }: Setup,
-  subscribers: readonly Subscriber[],
-  { eventsEach, deliveries }: { readonly eventsEach: number; readonly deliveries: number },
-): Promise<Turn> {
-  await untilQuiet();
-  receiver.arrivals.length = 0;
-  const used = () => Object.entries(processes).map(([name, pids]): [string, number] => [name, cpuMs(pids)]);
-  const before = new Map(used());
-  await publish(connection, subscribers, eventsEach);
-  const startedMs = performance.now();
-  await receiver.waitForArrivals(deliveries);
-  const perSecond = deliveries / ((performance.now() - startedMs) / 1_000);
-  const each = used().map(([name, ms]) => [name, (ms - (before.get(name) ?? Number.NaN)) / deliveries]);
-  return { perSecond, cpuMsEach: Object.fromEntries(each) };
-}
-
-type Contender = { readonly name: string; readonly turns: Turn[]; take(): Promise<Turn> };
-
-async function measureTurns(printer: Printer, bench: Setup, rounds: number, deliveries: number): Promise<Contender[]> {
-  const one = await bench.subscribers(1, 1, 'one');
-  const many = await bench.subscribers(ORGANIZATIONS, SUBSCRIPTIONS_MAX, 'many');
-  const slow = await bench.subscribers(1, 1, 'slow');
-  const eventsEach = Math.ceil(deliveries / (ORGANIZATIONS * SUBSCRIPTIONS_MAX));
-  const ofMany = eventsEach * ORGANIZATIONS * SUBSCRIPTIONS_MAX;
-  const contenders: Contender[] = [
-    { name: 'bare loop of signed POSTs', turns: [], take: () => bareLoop(bench, deliveries) },
-    { name: 'the same on kept connections', turns: [], take: () => bareLoop(bench, deliveries, { keeps: true }) },
-    {
-      name: 'one subscription',
-      turns: [],
-      take: () => takeTurn(bench, one, { eventsEach: deliveries, deliveries }),
-    },
-    {
-      name: `${ORGANIZATIONS * SUBSCRIPTIONS_MAX} subscriptions`,
-      turns: [],
-      take: () => takeTurn(bench, many, { eventsEach, deliveries: ofMany }),
-    },
-    {
-      name: `one subscription that takes ${SLOW_MS} ms`,
-      turns: [],
-      take: () => takeTurn(bench, slow, { eventsEach: deliveries, deliveries }),
-    },
+function contendersOf(deliveries: Deliveries, each: number): Contender[] {
+  const { organizations, tenants, slow, endpoints } = deliveries;
+  const some = organizations.slice(0, ORGANIZATIONS);
+  const one = tenants.slice(0, 1);
+  const calls = tenants.length * RECIPIENTS_EACH;
+  const contender = (name: string, wanted: string, take: () => Promise<Turn>) => ({ name, wanted, turns: [], take });
+  return [
+    contender('bare loop of signed POSTs', '', () => bareLoop(endpoints.base, each)),
+    contender('the same on kept connections', '', () => bareLoop(endpoints.base, each, { keeps: true })),
+    contender(
+      `${SINGLES} to ${subscriptionsOf(organizations)} subscriptions of ${organizations.length} organizations`,
+      '600/s, 3 ms',
+      () => takeTurn(deliveries, organizations, 1),
+    ),
+    contender(`${EVENTS_EACH} to each of ${subscriptionsOf(some)} subscriptions`, '0.40 of the bare loop', () =>
+      takeTurn(deliveries, some, EVENTS_EACH),
+    ),
+    contender(`one for each of ${calls} calls of one tenant`, '700/s', () => takeCallTurn(deliveries, one, calls)),
+    contender(`one for each of ${calls} calls of ${tenants.length} tenants`, '700/s, p50 60 ms', () =>
+      takeCallTurn(deliveries, tenants, RECIPIENTS_EACH),
+    ),
+    contender(`${each} to one subscription`, '4 000/s, 0.7 ms', () => takeTurn(deliveries, one, each)),
+    contender(`to one subscription that takes ${SLOW_MS} ms`, '300/s', () =>
+      takeTurn(deliveries, slow, Math.ceil(each / SLOW_PART)),
+    ),
   ];
+}
+
+const subscriptionsOf = (subscribers: readonly { readonly urls: readonly string[] }[]): number =>
+  subscribers.reduce((total, { urls }) => total + urls.length, 0);
+
+async function measureContenders(
+  printer: Printer,
+  deliveries: Deliveries,
+  rounds: number,
+  each: number,
+): Promise<Contender[]> {
+  const contenders = contendersOf(deliveries, each);
   for (const { take } of contenders) await take();
   for (let round = 0; round < rounds; round += 1) {
     for (const { turns, take } of contenders) turns.push(await take());
     const rates = contenders.map(({ turns }) => `${turns.at(-1)?.perSecond.toFixed(0)}/s`).join(', ');
     printer.warn(`round ${round + 1} of ${rounds}: ${rates}; load ${loadavg()[0]?.toFixed(1)}`);
   }
-  for (const subscriber of [...one, ...many, ...slow]) await subscriber.end();
   return contenders;
 }
 
-/** The least that a delivery needs: sign, connect and post. With `keeps`, connections are used again, as by a run. */
-async function bareLoop({ receiver }: Setup, deliveries: number, { keeps = false } = {}): Promise<Turn> {
+/** The least that a delivery needs: sign, connect and post. With `keeps`, connections are used again, as by a lane. */
+async function bareLoop(base: string, deliveries: number, { keeps = false } = {}): Promise<Turn> {
   const secret = randomBytes(32);
   const body = Buffer.from(JSON.stringify({ id: 'evt', data: 'x'.repeat(600) }));
-  const http = new Pool(receiver.base, { connections: BARE_AT_ONCE });
+  const http = new Pool(base, { connections: BARE_AT_ONCE });
   const startedMs = performance.now();
   await inParallel(deliveries, BARE_AT_ONCE, async (index) => {
     const timestamp = Math.floor(Date.now() / 1_000);
@@ -227,104 +138,98 @@ async function bareLoop({ receiver }: Setup, deliveries: number, { keeps = false
   return { perSecond, cpuMsEach: {} };
 }
 
-/** As many subscriptions as asked, with one delivery each: what a run of a workflow costs. */
-async function measureSingles(bench: Setup, subscriptions: number): Promise<Turn> {
-  const organizations = Math.ceil(subscriptions / SUBSCRIPTIONS_MAX);
-  const subscribers = await bench.subscribers(organizations, SUBSCRIPTIONS_MAX, 'single');
-  const turn = await takeTurn(bench, subscribers, { eventsEach: 1, deliveries: organizations * SUBSCRIPTIONS_MAX });
-  for (const subscriber of subscribers) await subscriber.end();
-  return turn;
-}
-
-type Isolation = {
-  readonly healthy: number;
-  readonly hanging: number;
-  readonly aloneMs: readonly number[];
-  readonly withHangingMs: readonly number[];
-};
-
-/** The p99 of the healthy subscriptions' arrivals, in turns with and without the others, which never answer. */
-async function measureIsolation(bench: Setup, rounds: number): Promise<Isolation> {
-  const healthyEach = SUBSCRIPTIONS_MAX - HANGING_PER_ORGANIZATION;
-  const subscribers = await bench.subscribers(ORGANIZATIONS, healthyEach, 'healthy');
-  const healthy = ORGANIZATIONS * healthyEach;
-  const hanging: string[][] = [];
-  for (const [index, subscriber] of subscribers.entries()) {
-    const ids: string[] = [];
-    for (let n = 0; n < HANGING_PER_ORGANIZATION; n += 1)
-      ids.push(await subscriber.subscribe(`${bench.receiver.base}/hang/${index}/${n}`));
-    hanging.push(ids);
-  }
-  const setHanging = async (status: 'enabled' | 'disabled'): Promise<void> => {
-    for (const [index, ids] of hanging.entries()) for (const id of ids) await subscribers[index]?.setStatus(id, status);
-  };
-  const round = async (): Promise<number> => {
-    bench.receiver.arrivals.length = 0;
-    const startedMs = performance.now();
-    await publish(bench.connection, subscribers, 1);
-    await bench.receiver.waitForArrivals(healthy);
-    const latencies = bench.receiver.arrivals.map(({ atMs }) => atMs - startedMs);
-    return percentile(latencies, 0.99);
-  };
-  const [aloneMs, withHangingMs]: [number[], number[]] = [[], []];
-  await setHanging('disabled');
-  await round();
-  for (let n = 0; n < rounds; n += 1) {
-    await bench.untilQuiet();
-    aloneMs.push(await round());
-    await setHanging('enabled');
-    // The first round makes them hang; the second one is measured with them.
-    await round();
-    withHangingMs.push(await round());
-    await setHanging('disabled');
-  }
-  for (const subscriber of subscribers) await subscriber.end();
-  return { healthy, hanging: ORGANIZATIONS * HANGING_PER_ORGANIZATION, aloneMs, withHangingMs };
-}
+const ratesOf = (contender: Contender | undefined): number[] =>
+  (contender?.turns ?? []).map(({ perSecond }) => perSecond);
 
 type Results = {
-  readonly turns: readonly Contender[];
-  readonly singles: Turn;
-  readonly isolation: Isolation;
-  readonly deliveries: number;
-  readonly subscriptions: number;
+  readonly rounds: number;
+  readonly load: number;
+  readonly contenders: readonly Contender[];
+  readonly idleMs: readonly number[];
+  readonly noise: Noise;
+  readonly kill: Kill;
 };
 
-function reportAll(printer: Printer, { turns, singles, isolation, deliveries, subscriptions }: Results): void {
-  const single = { name: `${subscriptions} subscriptions, one delivery each`, turns: [singles] };
-  const contenders = [...turns, single];
-  const rateOf = (contender: { readonly turns: readonly Turn[] } | undefined) =>
-    (contender?.turns ?? []).map(({ perSecond }) => perSecond);
-  const bare = rateOf(turns[0]);
-  const names = Object.keys(singles.cpuMsEach);
+function reportAll(printer: Printer, { rounds, load, contenders, idleMs, noise, kill }: Results): void {
+  const bare = ratesOf(contenders[0]);
+  const names = Object.keys(contenders.at(-1)?.turns[0]?.cpuMsEach ?? {});
   const rows = contenders.map((contender) => {
-    const cpu = names.map((name) => contender.turns.map(({ cpuMsEach }) => cpuMsEach[name] ?? Number.NaN));
-    const total = contender.turns.map(({ cpuMsEach }) => Object.values(cpuMsEach).reduce((sum, ms) => sum + ms, 0));
-    return { name: contender.name, perSecond: rateOf(contender), ratio: ratios(rateOf(contender), bare), cpu, total };
+    const { name, wanted, turns } = contender;
+    const hasCpu = Object.keys(turns[0]?.cpuMsEach ?? {}).length > 0;
+    const cpu = hasCpu ? names.map((process) => turns.map(({ cpuMsEach }) => cpuMsEach[process] ?? Number.NaN)) : [];
+    const total = turns.map((_turn, round) => cpu.reduce((sum, ofProcess) => sum + (ofProcess[round] ?? 0), 0));
+    const p50Ms = turns.flatMap((turn) => turn.p50Ms ?? []);
+    return { name, wanted, perSecond: ratesOf(contender), ratio: ratios(ratesOf(contender), bare), p50Ms, total, cpu };
   });
-  const { healthy, hanging, aloneMs, withHangingMs } = isolation;
+  const cells = (...values: readonly (readonly number[])[]): Cell[] =>
+    values.map((value) => (value.length === 0 ? '' : value));
+  const p50 = (latencies: readonly number[]) => percentile(latencies, 0.5);
+  const p99 = (latencies: readonly number[]) => percentile(latencies, 0.99);
+  const alone = noise.aloneMs.map(p99);
+  const beside = noise.besideMs.map(p99);
+  const others =
+    `${noise.organizations} organizations with ${noise.subscriptions} subscriptions, ` +
+    `${noise.hanging} of them hanging, at ${load} % of the rate`;
   report(
     printer,
     'webhooks',
     [
       {
-        head: ['deliveries', '/s', 'ratio', 'CPU ms each', ...names],
-        rows: rows.map(({ name, perSecond, ratio, total, cpu }) => [name, perSecond, ratio, total, ...cpu]),
+        head: [
+          `deliveries, ${rounds} rounds`,
+          'wanted',
+          '/s',
+          '÷ bare loop',
+          'p50 ms from answer to arrival',
+          'CPU ms each',
+          ...names,
+        ],
+        rows: rows.map(({ name, wanted, perSecond, ratio, p50Ms, total, cpu }) => [
+          ...[name, wanted],
+          ...cells(perSecond, ratio, p50Ms, cpu.length === 0 ? [] : total),
+          ...names.map((_name, index) => cpu[index] ?? ''),
+        ]),
       },
       {
-        head: [`p99 of ${healthy} subscriptions, ms`, `with ${hanging} that hang`, 'ratio'],
-        rows: [[aloneMs, withHangingMs, ratios(withHangingMs, aloneMs)]],
+        head: ['from the answer to the first attempt', 'wanted', 'p50 ms', 'p99 ms', 'p99 ÷ alone'],
+        rows: [
+          [`idle service, ${idleMs.length} calls, once`, 'p50 60, p99 600', [p50(idleMs)], [p99(idleMs)], ''],
+          [`a call every 50 ms, alone, ${alone.length} rounds`, '', noise.aloneMs.map(p50), alone, ''],
+          [`beside ${others}`, '÷ alone 2', noise.besideMs.map(p50), beside, ratios(beside, alone)],
+          [
+            'beside them in the first 25 s, until requests time out, once',
+            '',
+            [p50(noise.firstMs)],
+            [p99(noise.firstMs)],
+            '',
+          ],
+        ],
+      },
+      {
+        head: [
+          `worker killed in a burst of ${kill.deliveries} to ${kill.subscriptions} subscriptions, once`,
+          'wanted',
+          'measured',
+        ],
+        rows: [
+          ['deliveries that arrived', 'all', String(kill.arrived)],
+          ['s from the restart to the last', '15', [kill.seconds]],
+          ['of them sent twice', 'counted', String(kill.duplicates)],
+        ],
       },
     ],
     {
-      deliveries,
-      contenders: rows.map(({ name, perSecond, ratio, total }) => ({
-        name,
-        per_second: spreadOf(perSecond),
-        ratio: spreadOf(ratio),
+      contenders: rows.map(({ name, wanted, perSecond, ratio, p50Ms, total, cpu }) => ({
+        ...{ name, wanted, per_second: spreadOf(perSecond), ratio: spreadOf(ratio), p50_ms: spreadOf(p50Ms) },
         cpu_ms: spreadOf(total),
+        cpu_ms_each: Object.fromEntries(cpu.map((values, index) => [names[index]?.toLowerCase(), spreadOf(values)])),
       })),
-      isolation: { healthy, hanging, p99_alone_ms: spreadOf(aloneMs), p99_with_hanging_ms: spreadOf(withHangingMs) },
+      idle_ms: { p50: p50(idleMs), p99: p99(idleMs) },
+      beside_load: {
+        ...{ load_percent: load, p99_alone_ms: spreadOf(alone), p99_ms: spreadOf(beside) },
+        p99_first_ms: p99(noise.firstMs),
+      },
+      kill,
     },
   );
 }
