@@ -1,12 +1,15 @@
 /**
  * The retries of one subscription (contract §11): send what is due, one after the other, and say when the next retry is
- * due. Once an attempt succeeds, the rest of what is due goes to the lane, which sends many at once. Only our own
- * dependencies fail the activity.
+ * due. Once an attempt succeeds, the rest of what is due goes to the lane, which sends many at once. A running replay is
+ * carried out in steps: each gives a bounded number of deliveries to the lane. Only our own dependencies fail the
+ * activity.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { asyncLocalStorage } from '@temporalio/activity';
 import { commit, commitStatement } from '../db/commands/commit.ts';
 import { recordFailures } from '../db/commands/webhook-attempt.ts';
 import { endDeliveries, openClaimant } from '../db/queries/webhook-attempt.ts';
+import { type ReplayProgress, takeReplayStep } from '../db/queries/webhook-replay.ts';
 import { claimRetry, lookForRetries, type RetryLook, releaseRetries } from '../db/queries/webhook-retry.ts';
 import type { ActivityDeps } from './deps.ts';
 import { keepConnections } from './providers/guarded-http.ts';
@@ -15,12 +18,14 @@ import { sendDelivery } from './webhook-attempt.ts';
 const HEARTBEAT_MS = 2_000;
 /** After this time no attempt begins. The one under way takes at most 15 s longer. */
 const ROUND_MAX_MS = 8_000;
+/** Until the next step of a replay when somebody else holds its next delivery. */
+const HELD_MS = 50;
 
 /** `nowMs` (epoch milliseconds) comes from the workflow. */
 export type RetryInput = { readonly webhookId: string; readonly orgId: string; readonly nowMs: number };
 
 export type RetryResult = {
-  /** Until the next retry is due: 0 when it is due now, null when none is left. */
+  /** Until the next retry is due: 0 when it is due now or a replay runs, null when none is left. */
   readonly waitMs: number | null;
   /** What operators see. */
   readonly found: Omit<RetryLook, 'nextAttemptAt' | 'failingSince'> & {
@@ -33,7 +38,10 @@ export type RetryResult = {
 
 export function webhookSubscriptionActivities(deps: ActivityDeps) {
   return {
-    /** Sends the due retries of a subscription for a bounded time, and ends what was pending when it was disabled. */
+    /**
+     * Sends the due retries of a subscription for a bounded time, ends what was pending when it was disabled, and
+     * carries out its replay.
+     */
     deliverRetries: async ({ webhookId, nowMs }: RetryInput): Promise<RetryResult> => {
       const context = asyncLocalStorage.getStore();
       const heartbeat = context && setInterval(() => context.heartbeat(), HEARTBEAT_MS);
@@ -47,15 +55,19 @@ export function webhookSubscriptionActivities(deps: ActivityDeps) {
       try {
         const claimant = await openClaimant(deps.db);
         let mayEndMore = true;
+        let replay: ReplayProgress = 'more';
         let lastOutcome: string | null = null;
         while (!isOver()) {
           mayEndMore &&= await commitStatement(deps, 'subscription.end_deliveries', (db) =>
             endDeliveries(db, webhookId),
           );
+          if (replay !== 'none')
+            replay = await commitStatement(deps, 'subscription.replay', (db) => takeReplayStep(db, webhookId));
           const delivery = await commitStatement(deps, 'subscription.claim', (db) =>
             claimRetry(db, webhookId, { claimant, now: now() }),
           );
-          if (!delivery && !mayEndMore) break;
+          if (!delivery && !mayEndMore && replay === 'none') break;
+          if (!delivery && replay === 'held') await delay(HELD_MS);
           if (!delivery) continue;
           const result = await sendDelivery(deps, delivery, connections, now());
           lastOutcome = result.error === null ? `succeeded with ${result.response_status}` : `failed: ${result.error}`;

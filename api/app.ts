@@ -53,6 +53,7 @@ import { verificationRoutes } from './routes/verification.ts';
 import { walletRoutes } from './routes/wallet.ts';
 import { webhookRoutes } from './routes/webhook.ts';
 import { webhookDeliveryRoutes } from './routes/webhook-delivery.ts';
+import { webhookReplayRoutes } from './routes/webhook-replay.ts';
 
 export const LIMITS = {
   bodyBytes: 64 * 1024,
@@ -125,6 +126,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(launchGateRoutes(deps));
   await app.register(webhookRoutes(deps));
   await app.register(webhookDeliveryRoutes(deps));
+  await app.register(webhookReplayRoutes(deps));
   await app.register(eventRoutes(deps));
   await app.register(healthRoutes(deps));
   await app.register(pageRoutes(deps));

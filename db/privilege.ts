@@ -97,6 +97,10 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   webhookAttempts: PERMANENT,
   webhookDeliveries: { ...PERMANENT, update: { allBut: ['deliveryId', 'orgId', 'webhookId', 'eventId', 'createdAt'] } },
   webhookEarlierSecrets: PASSING,
+  webhookReplays: {
+    ...PERMANENT,
+    update: ['status', 'sent', 'skipped', 'reachedAt', 'reachedId', 'finishedAt'],
+  },
   webhooks: { ...PERMANENT, update: { allBut: ['webhookId', 'orgId', 'createdAt'] } },
 };
 

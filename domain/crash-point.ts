@@ -51,6 +51,7 @@ export const TRANSACTIONS = [
   'subscription.look',
   'subscription.record',
   'subscription.release',
+  'subscription.replay',
   'verification.decide',
   'verification.expire',
   'verification.open_manual',

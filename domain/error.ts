@@ -20,6 +20,7 @@ export const ERROR_CODES = [
   'payload_too_large',
   'unsupported_media_type',
   'rate_limited',
+  'quota_exceeded',
   'headers_too_large',
   'remote_environment',
   'launch_gates_closed',
@@ -82,6 +83,10 @@ export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
     detail: 'The address and the headers are larger than the server reads. The connection is closed.',
   },
   rate_limited: { title: 'Rate limited', detail: 'Too many requests. Wait for the time in the Retry-After header.' },
+  quota_exceeded: {
+    title: 'Quota exceeded',
+    detail: 'Your organization has used up a quota. The member quota names it.',
+  },
   remote_environment: {
     title: 'Remote environment',
     detail: 'Bank linking is simulated in the local sandbox only. This environment has no provider for it.',
@@ -121,13 +126,16 @@ export class DomainError extends Error {
   readonly extras: ErrorExtras;
   /** A public sentence. By default, the text of the code. */
   readonly detail: string;
+  /** When the same request may succeed; undefined if nobody knows. */
+  readonly retryAt: Date | undefined;
 
-  constructor(code: ErrorCode, extras: ErrorExtras = {}, detail: string = ERROR_TEXT[code].detail) {
+  constructor(code: ErrorCode, extras: ErrorExtras = {}, detail: string = ERROR_TEXT[code].detail, retryAt?: Date) {
     super(`${code}: ${detail}`);
     this.name = 'DomainError';
     this.code = code;
     this.extras = extras;
     this.detail = detail;
+    this.retryAt = retryAt;
   }
 }
 

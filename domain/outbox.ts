@@ -58,7 +58,7 @@ export type OutboxKind = (typeof OUTBOX_KINDS)[number];
 
 /**
  * The kinds whose open objects must have a run: a sweep starts a lost one again. A subscription is open while a
- * retry of it is due; a lane always is.
+ * retry of it is due or a replay of it runs; a lane always is.
  */
 export const SWEPT_KINDS = [
   'settlement',

@@ -4,9 +4,6 @@
  */
 import type { EventType } from './event.ts';
 
-/** How many deliveries one replay sends again. */
-export const REPLAY_MAX = 10_000;
-
 export const SUBSCRIPTIONS_MAX = 20;
 export const DESCRIPTION_LENGTH_MAX = 500;
 /** Subscribes to every event type, future ones included. */
@@ -87,9 +84,42 @@ export type Delivery = {
   /** Since when an attempt is under way; null if none is. */
   readonly claimedAt: Date | null;
   readonly nextAttemptAt: Date | null;
+  /** When its last generations began, at most `REDELIVERIES_MAX` of them; null if it was never redelivered. */
+  readonly redeliveredAt: readonly Date[] | null;
   readonly requestId: string;
   readonly createdAt: Date;
 };
+
+/** Deliveries that are sent again, oldest first, by the workflow of their subscription. */
+export const REPLAY_STATUSES = ['running', 'completed', 'canceled'] as const;
+export type ReplayStatus = (typeof REPLAY_STATUSES)[number];
+
+/** Which deliveries of a subscription are sent again. */
+export type ReplaySelection = {
+  readonly since: Date;
+  /** Exclusive; null for all that were created before the replay. */
+  readonly until: Date | null;
+  readonly statuses: readonly DeliveryStatus[];
+  /** Null for all. */
+  readonly eventTypes: readonly EventType[] | null;
+};
+
+export type Replay = ReplaySelection & {
+  readonly replayId: string;
+  readonly webhookId: string;
+  readonly orgId: string;
+  readonly status: ReplayStatus;
+  /** How many deliveries were sent again, and how many were left out because of `REDELIVERIES_MAX`. */
+  readonly sent: number;
+  readonly skipped: number;
+  /** What was created before this time is done. */
+  readonly reachedAt: Date;
+  readonly createdAt: Date;
+  readonly finishedAt: Date | null;
+};
+
+/** How many deliveries one step of a replay looks at. */
+export const REPLAY_STEP = 500;
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -108,6 +138,17 @@ export const RETRY_DELAYS_MS = [
 export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 export const RETRY_JITTER = 0.1;
 const RETRY_AFTER_FACTOR_MAX = 2;
+
+/** How many generations of one delivery its owner may begin in this time. */
+export const REDELIVERIES_MAX = 5;
+export const REDELIVERY_WINDOW_MS = 24 * HOUR_MS;
+
+/** When the next generation of a delivery may begin; null when it may now. */
+export function redeliverableAt({ redeliveredAt }: Pick<Delivery, 'redeliveredAt'>, now: Date): Date | null {
+  const first = redeliveredAt?.at(-REDELIVERIES_MAX);
+  const atMs = first === undefined ? 0 : first.getTime() + REDELIVERY_WINDOW_MS;
+  return atMs > now.getTime() ? new Date(atMs) : null;
+}
 
 /** For this long after its own rotation, an earlier secret signs each request too. */
 export const ROTATION_OVERLAP_MS = 24 * HOUR_MS;

@@ -8,6 +8,7 @@ import {
 } from '../db/queries/operator/delivery.ts';
 import { listAuditEntries, listOutboxRows } from '../db/queries/operator/object.ts';
 import { findWebhookObject } from '../db/queries/operator/webhook.ts';
+import { findRunningReplay } from '../db/queries/webhook-replay.ts';
 import { maskUrl } from '../domain/mask.ts';
 import {
   type Advice,
@@ -16,6 +17,7 @@ import {
   queuedAdvice,
   subscriptionAdvice,
 } from '../domain/operator-advice.ts';
+import type { Replay } from '../domain/webhook.ts';
 import { webhookSubscriptionWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
@@ -31,8 +33,9 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
   const late = outbox.find(isLate);
   const counts = await countDeliveriesTo(db, webhookId);
   const run = await reportRun(deps, webhookSubscriptionWorkflowId(webhookId));
-  const hasPending = counts.some((counted) => counted.status === 'pending');
-  const isLost = run.known && !run.isRunning && outbox.length === 0 && hasPending;
+  const replay = await findRunningReplay(db, webhookId);
+  const hasWork = replay !== undefined || counts.some((counted) => counted.status === 'pending');
+  const isLost = run.known && !run.isRunning && outbox.length === 0 && hasWork;
   return {
     kind: 'subscription',
     id: webhookId,
@@ -50,6 +53,7 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
     },
     lists: {
       pending_steps: run.activities,
+      running_replay: replay ? [replayRow(replay)] : [],
       counts: counts.map(({ status: of, count }) => ({
         status: of,
         deliveries: count,
@@ -66,6 +70,18 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
     ],
   };
 }
+
+const replayRow = ({ replayId, since, until, statuses, eventTypes, sent, skipped, reachedAt, createdAt }: Replay) => ({
+  replay: replayId,
+  of: statuses.join(' '),
+  event_types: eventTypes?.join(' ') ?? null,
+  since,
+  until,
+  sent,
+  skipped,
+  reached: reachedAt,
+  begun: createdAt,
+});
 
 function subscriptionNext(
   found: {

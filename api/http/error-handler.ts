@@ -28,6 +28,7 @@ export const STATUS_OF: Record<ErrorCode, number> = {
   payload_too_large: 413,
   unsupported_media_type: 415,
   rate_limited: 429,
+  quota_exceeded: 429,
   headers_too_large: 431,
   internal_error: 500,
   remote_environment: 502,
@@ -81,7 +82,8 @@ export function sendProblem(reply: FastifyReply, request: FastifyRequest, error:
   const status = STATUS_OF[error.code];
   request.refusal = error.code;
   if (status === STATUS_OF.credential_missing) reply.header('WWW-Authenticate', challenge(request));
-  if (error.code === 'temporarily_unavailable') reply.header('Retry-After', String(RETRY_AFTER_SECONDS));
+  const seconds = retryAfterSeconds(error);
+  if (seconds !== undefined) reply.header('Retry-After', String(seconds));
   return reply
     .code(status)
     .type('application/problem+json')
@@ -95,6 +97,11 @@ export function sendProblem(reply: FastifyReply, request: FastifyRequest, error:
       request_id: request.id,
       ...error.extras,
     });
+}
+
+function retryAfterSeconds({ code, retryAt }: DomainError): number | undefined {
+  if (code === 'temporarily_unavailable') return RETRY_AFTER_SECONDS;
+  return retryAt && Math.max(1, Math.ceil((retryAt.getTime() - Date.now()) / 1_000));
 }
 
 function challenge(request: FastifyRequest): string {

@@ -32,6 +32,8 @@ const NEXT_STEP: Record<ErrorCode, string> = {
   unsupported_media_type: 'Send Content-Type: application/json, in UTF-8 and without content encoding.',
   rate_limited:
     'Wait as many seconds as Retry-After says, then send fewer requests. RateLimit shows how many are left.',
+  quota_exceeded:
+    'Wait as many seconds as Retry-After says, if the answer has it. Otherwise remove what you no longer need.',
   remote_environment: 'Use bank linking in the local sandbox. Repeating the request here does not help.',
   launch_gates_closed:
     'You cannot open a gate: gates lists the closed ones, and the status page shows them all. Use the local sandbox ' +

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { ERROR_CODES, type ErrorCode } from '../../domain/error.ts';
 import { scope } from './api-key.ts';
-import { constant, openEnum, outputText } from './common.ts';
+import { constant, EXAMPLE_ID, openEnum, outputText } from './common.ts';
 import { ClosedGate } from './launch-gate.ts';
 
 const Code = openEnum('ErrorCode', ERROR_CODES, 'The kind of a problem. Branch on it.');
@@ -68,8 +68,16 @@ export const EXTENDED_PROBLEMS: Partial<Record<ErrorCode, ExtendedProblem>> = {
   ),
   state_conflict: problemOf(
     { id: 'StateConflictProblem', code: 'state_conflict', description: "The object's state does not allow this." },
-    { current_state: outputText('The state that forbids it.', 'settled').optional() },
+    {
+      current_state: outputText('The state that forbids it.', 'settled').optional(),
+      replay_id: outputText('The replay that runs.', EXAMPLE_ID).optional(),
+    },
     { current_state: 'settled' },
+  ),
+  quota_exceeded: problemOf(
+    { id: 'QuotaExceededProblem', code: 'quota_exceeded', description: 'A quota is used up.' },
+    { quota: outputText('The quota.', 'redeliveries_per_day') },
+    { quota: 'redeliveries_per_day' },
   ),
   launch_gates_closed: problemOf(
     { id: 'LaunchGatesClosedProblem', code: 'launch_gates_closed', description: 'Launch gates are closed.' },

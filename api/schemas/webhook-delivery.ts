@@ -1,31 +1,11 @@
 /** Deliveries of events to a subscription, with their attempts (contract §11). */
 import { z } from 'zod';
-import { EVENT_TYPES } from '../../domain/event.ts';
-import {
-  ATTEMPT_ERRORS,
-  ATTEMPT_OUTCOMES,
-  DELIVERY_STATUSES,
-  type DeliveryStatus,
-  REPLAY_MAX,
-  SHOWN_ATTEMPTS_MAX,
-} from '../../domain/webhook.ts';
-import {
-  closedEnum,
-  createdAt,
-  id,
-  list,
-  nullAsAbsent,
-  objectId,
-  openEnum,
-  timestamp,
-  timestampOrNull,
-} from './common.ts';
-import { EventType, eventType } from './event-type.ts';
-import { moment, PageQuery } from './page.ts';
+import { ATTEMPT_ERRORS, ATTEMPT_OUTCOMES, DELIVERY_STATUSES, SHOWN_ATTEMPTS_MAX } from '../../domain/webhook.ts';
+import { createdAt, id, objectId, openEnum, timestamp, timestampOrNull } from './common.ts';
+import { eventType } from './event-type.ts';
+import { PageQuery } from './page.ts';
 
-const EXAMPLE_SINCE = '2026-11-21T08:00:00.000Z';
-
-const DeliveryStatusName = openEnum(
+export const DeliveryStatusName = openEnum(
   'DeliveryStatus',
   DELIVERY_STATUSES,
   '`pending`: it is sent, or sent again. `exhausted`: every attempt failed. `skipped`: the subscription was disabled. ' +
@@ -70,30 +50,3 @@ export const WebhookDeliveryPath = z.object({ webhook_id: id('The subscription.'
 export const WebhookDeliveryQuery = PageQuery.safeExtend({
   status: DeliveryStatusName.optional().meta({ description: 'Only deliveries with this outcome.' }),
 });
-
-const REPLAYED = ['skipped', 'exhausted', 'canceled', 'succeeded'] as const satisfies readonly DeliveryStatus[];
-export const REPLAYED_BY_DEFAULT = ['skipped', 'exhausted'] as const satisfies readonly DeliveryStatus[];
-
-const ReplayedStatus = closedEnum('ReplayedStatus', REPLAYED, 'The deliveries that can be sent again.');
-
-export const ReplayWebhookRequest = z
-  .strictObject({
-    since: moment().meta({ description: 'Deliveries that were created then or later.', example: EXAMPLE_SINCE }),
-    until: nullAsAbsent(moment()).meta({ description: 'Deliveries that were created before then.', example: null }),
-    statuses: nullAsAbsent(list(1, REPLAYED.length, ReplayedStatus)).meta({
-      description: 'Only deliveries with these outcomes; by default `skipped` and `exhausted`.',
-      example: ['skipped', 'exhausted'],
-    }),
-    event_types: nullAsAbsent(list(1, EVENT_TYPES.length, EventType)).meta({
-      description: 'Only deliveries of these events; by default all.',
-      example: ['settlement.settled'],
-    }),
-  })
-  .meta({ id: 'ReplayWebhookRequest' });
-
-export const WebhookReplayResponse = z
-  .object({
-    replay_id: objectId('For support: the id of this replay.'),
-    deliveries: z.int().min(0).max(REPLAY_MAX).meta({ description: 'How many deliveries are sent again.', example: 3 }),
-  })
-  .meta({ id: 'WebhookReplayResponse' });

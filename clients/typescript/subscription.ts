@@ -47,12 +47,19 @@ export const subscriptionGroups = (send: Send, request: Request) => ({
         { values: { ...at(webhookId), delivery_id: deliveryId } },
         options,
       ),
-    /** Sends again what matches, oldest first. */
+    /** Starts to send again what matches, oldest first. `getReplay` shows how far it is. */
     replay: (
       webhookId: string,
       fields: BodyOf<'POST', '/v1/webhooks/{webhook_id}/replay'>,
       options?: CallOptions & KeyOptions,
     ) => createBelow(send, '/v1/webhooks/{webhook_id}/replay', { values: at(webhookId), fields }, options),
+    getReplay: async (webhookId: string, replayId: string, options: CallOptions = {}) =>
+      (
+        await request('GET', '/v1/webhooks/{webhook_id}/replays/{replay_id}', {
+          path: { ...at(webhookId), replay_id: replayId },
+          ...options,
+        })
+      ).data,
   },
   /** Every event of the organization, subscribed or not, for 90 days. */
   events: {

@@ -30,6 +30,7 @@ import {
   webhookSecretBinding,
 } from '../queries/webhook.ts';
 import { getDeliveryOfEvent } from '../queries/webhook-delivery.ts';
+import { cancelReplay } from '../queries/webhook-replay.ts';
 import { wakeSubscription } from '../queries/webhook-retry.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { type Creation, commitCreation } from './creation.ts';
@@ -92,7 +93,8 @@ export async function changeWebhook(
 }
 
 /**
- * Deletes a subscription: it is no longer found, its secrets are erased, and its pending deliveries are canceled.
+ * Deletes a subscription: it is no longer found, its secrets are erased, and its pending deliveries and its running replay
+ * are canceled.
  *
  * @throws DomainError `not_found`
  */
@@ -100,6 +102,7 @@ export async function deleteWebhook(deps: Deps, orgId: string, webhookId: string
   await commit(deps, 'webhook.delete', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     await setWebhookDeleted(tx, webhook, deps.now());
+    await cancelReplay(tx, webhookId);
     await wakeSubscription(tx, webhook, deps.now(), requestId);
   });
 }

@@ -385,6 +385,7 @@ CREATE TABLE webhook_deliveries (
   claimed_by bigint NOT NULL DEFAULT 0,
   claimed_at timestamptz(3),
   redelivery_requested boolean NOT NULL DEFAULT false,
+  redelivered_at timestamptz(3)[],
   request_id text NOT NULL,
   traceparent text,
   created_at timestamptz(3) NOT NULL,
@@ -395,6 +396,29 @@ CREATE TABLE webhook_deliveries (
   CONSTRAINT webhook_deliveries_event_id_events_event_id_fk
     FOREIGN KEY (event_id) REFERENCES events (event_id)
 ) WITH (fillfactor = 80);
+
+-- Deliveries that are sent again, in steps. reached_at and reached_id are the last delivery that was looked at.
+CREATE TABLE webhook_replays (
+  replay_id text PRIMARY KEY,
+  org_id text NOT NULL,
+  webhook_id text NOT NULL,
+  since timestamptz(3) NOT NULL,
+  until timestamptz(3),
+  statuses text[] NOT NULL,
+  event_types text[],
+  status text NOT NULL,
+  sent integer NOT NULL DEFAULT 0,
+  skipped integer NOT NULL DEFAULT 0,
+  reached_at timestamptz(3) NOT NULL,
+  reached_id text NOT NULL DEFAULT '',
+  request_id text NOT NULL,
+  created_at timestamptz(3) NOT NULL,
+  finished_at timestamptz(3),
+  CONSTRAINT webhook_replays_org_id_organizations_org_id_fk
+    FOREIGN KEY (org_id) REFERENCES organizations (org_id),
+  CONSTRAINT webhook_replays_webhook_id_webhooks_webhook_id_fk
+    FOREIGN KEY (webhook_id) REFERENCES webhooks (webhook_id)
+);
 
 -- What was sent, and what became of it.
 CREATE TABLE webhook_attempts (

@@ -286,7 +286,13 @@ ALTER TABLE webhook_deliveries
   ADD CONSTRAINT webhook_deliveries_lane CHECK (lane_key IS NULL OR status = 'pending'),
   ADD CONSTRAINT webhook_deliveries_claim CHECK ((claimed_by = 0) = (claimed_at IS NULL)),
   ADD CONSTRAINT webhook_deliveries_generation
-    CHECK (generation >= 1 AND prior_attempts >= 0 AND attempt_count >= prior_attempts);
+    CHECK (generation >= 1 AND prior_attempts >= 0 AND attempt_count >= prior_attempts),
+  ADD CONSTRAINT webhook_deliveries_redelivered CHECK (cardinality(redelivered_at) <= 5);
+
+ALTER TABLE webhook_replays
+  ADD CONSTRAINT webhook_replays_status CHECK (status IN ('running', 'completed', 'canceled')),
+  ADD CONSTRAINT webhook_replays_finished CHECK ((status = 'running') = (finished_at IS NULL)),
+  ADD CONSTRAINT webhook_replays_counts CHECK (sent >= 0 AND skipped >= 0);
 
 -- Gate evidence is revoked once and otherwise never changed. An operator's name has one spelling, so that nobody counts
 -- as two.

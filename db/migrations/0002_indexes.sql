@@ -56,6 +56,9 @@ CREATE INDEX webhook_deliveries_lane
 CREATE INDEX webhook_deliveries_retries ON webhook_deliveries (webhook_id, next_attempt_at, delivery_id)
   WHERE status = 'pending' AND lane_key IS NULL;
 
+-- Holds that one replay of a subscription runs at a time, and finds the running ones.
+CREATE UNIQUE INDEX webhook_replays_running ON webhook_replays (webhook_id) WHERE status = 'running';
+
 -- What reaches Temporal
 CREATE INDEX outbox_first ON outbox (outbox_id) WHERE kind <> 'webhook_subscription';
 CREATE INDEX outbox_deliveries ON outbox (outbox_id) WHERE kind = 'webhook_subscription';

@@ -2,6 +2,7 @@
  * What becomes of an attempt. An activity that sends has a number, its claim on a delivery bears it, and only its own
  * results count. A later activity takes what an earlier one has left: so nothing waits for a process that died.
  */
+import { REDELIVERIES_MAX } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
 import { statement } from '../statement.ts';
 
@@ -118,6 +119,10 @@ const NUMBER = `d.attempt_count + 1 + ${LOST}`;
 /** A redelivery was asked for during the last attempt: the next attempt is the first one of a new generation. */
 const BEGINS_AGAIN = `(${IS_PENDING} AND r.next_attempt_at IS NULL)`;
 
+/** `redelivered_at` of a delivery whose next generation begins now. @param delivery its table, or the name of its row */
+export const redeliveredNowText = (delivery: string): string =>
+  `(array_append(${delivery}.redelivered_at, now()))[greatest(1, cardinality(${delivery}.redelivered_at) - ${REDELIVERIES_MAX - 2}):]`;
+
 /**
  * The common table expressions that record results: `$1` is their JSON, `$2` the claimant. An attempt that failed makes
  * its delivery wait for the retry, without a lane. A result of a delivery that somebody else has claimed since is
@@ -138,7 +143,8 @@ export const RECORDED = `
         THEN CASE WHEN d.redelivery_requested THEN now() ELSE r.next_attempt_at END END,
       generation = d.generation + CASE WHEN ${BEGINS_AGAIN} THEN 1 ELSE 0 END,
       -- A lost request is an attempt of its own, which takes no retry away.
-      prior_attempts = CASE WHEN ${BEGINS_AGAIN} THEN ${NUMBER} ELSE d.prior_attempts + ${LOST} END
+      prior_attempts = CASE WHEN ${BEGINS_AGAIN} THEN ${NUMBER} ELSE d.prior_attempts + ${LOST} END,
+      redelivered_at = CASE WHEN ${BEGINS_AGAIN} THEN ${redeliveredNowText('d')} ELSE d.redelivered_at END
     FROM result r JOIN webhooks w ON w.webhook_id = r.webhook_id
     WHERE d.delivery_id = r.delivery_id AND d.claimed_by = $2
     RETURNING d.delivery_id, d.attempt_count, d.created_at, r.at AS sent_at, r.outcome, r.response_status, r.response_bytes, r.response_sha256,

@@ -1,10 +1,10 @@
 /**
  * Deliveries (contract §11): one row for each event and subscription, also when it is delivered again. A delivery
- * begins again only under its subscription's lock. Its attempts are claimed and recorded by db/queries/webhook-attempt.ts.
+ * begins again only under its subscription's lock, or by a replay. Its attempts are claimed and recorded by
+ * db/queries/webhook-attempt.ts.
  */
-import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, type SQL, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
-import type { EventType } from '../../domain/event.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import {
   type Attempt,
@@ -12,13 +12,12 @@ import {
   type Delivery,
   type DeliveryStatus,
   NO_ATTEMPTS,
-  REPLAY_MAX,
   SHOWN_ATTEMPTS_MAX,
-  type Webhook,
 } from '../../domain/webhook.ts';
 import { type Database, type Queryable, readSnapshot, type Tx } from '../client.ts';
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
 import { type List, readPage } from './page.ts';
+import { redeliveredNowText } from './webhook-attempt.ts';
 
 type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
@@ -195,54 +194,13 @@ export async function beginGeneration(tx: Tx, delivery: Delivery, requestId: str
       laneKey: laneOf(webhookId),
       endings: currentEndings(webhookId),
       redeliveryRequested: claimedAt !== null,
+      redeliveredAt: sql.raw(redeliveredNowText('webhook_deliveries')),
       requestId,
     })
     .where(eq(webhookDeliveries.deliveryId, deliveryId))
     .returning();
   if (!begun) throw new Error(`delivery ${deliveryId} does not exist any more`);
   return begun;
-}
-
-/** Which deliveries of a subscription are sent again. */
-export type ReplaySelection = {
-  readonly since: Date;
-  /** Exclusive. */
-  readonly until: Date | undefined;
-  /** Ended ones: what is pending is sent anyway. */
-  readonly statuses: readonly Exclude<DeliveryStatus, 'pending'>[];
-  readonly eventTypes: readonly EventType[] | undefined;
-};
-
-/**
- * Makes the oldest of the selected deliveries pending again, each as a new generation, in the order of their creation.
- * One statement; the caller has locked the subscription.
- *
- * @returns how many they are, at most REPLAY_MAX
- */
-export async function replayDeliveries(
-  tx: Tx,
-  { webhookId }: Webhook,
-  { since, until, statuses, eventTypes }: ReplaySelection,
-  requestId: string,
-): Promise<number> {
-  const { createdAt, eventType } = webhookDeliveries;
-  const selected = and(
-    eq(webhookDeliveries.webhookId, webhookId),
-    or(...statuses.map((status) => isShownAs(status, webhookId))),
-    gte(createdAt, since),
-    until && lt(createdAt, until),
-    eventTypes && inArray(eventType, [...eventTypes]),
-  );
-  const { rowCount } = await tx.execute(sql`
-    WITH chosen AS (
-      SELECT delivery_id FROM ${webhookDeliveries} WHERE ${selected}
-      ORDER BY created_at, delivery_id LIMIT ${REPLAY_MAX} FOR NO KEY UPDATE
-    )
-    UPDATE ${webhookDeliveries} d SET status = 'pending', generation = generation + 1, prior_attempts = attempt_count,
-      next_attempt_at = now(), lane_key = ${laneOf(webhookId)}, endings = ${currentEndings(webhookId)},
-      redelivery_requested = claimed_by <> 0, request_id = ${requestId}
-    FROM chosen WHERE d.delivery_id = chosen.delivery_id`);
-  return rowCount ?? 0;
 }
 
 /**

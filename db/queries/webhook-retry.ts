@@ -91,7 +91,7 @@ export async function wakeSubscription(
 
 /** What the workflow of a subscription finds when it looks. */
 export type RetryLook = {
-  /** When the next retry is due; null when none is left. */
+  /** When the next retry is due, or the next step of a replay; null when none is left. */
   readonly nextAttemptAt: Date | null;
   /** How many retries wait, counted up to `PENDING_COUNT_MAX`. */
   readonly waiting: number;
@@ -113,9 +113,13 @@ const lookStatement = statement<[webhookId: string, countMax: number], LookRow>(
   `WITH held AS MATERIALIZED (
     SELECT next_attempt_at FROM webhook_deliveries
     WHERE webhook_id = $1 AND status = 'pending' AND lane_key IS NULL ORDER BY next_attempt_at LIMIT $2
+  ), next AS (
+    SELECT least((SELECT min(next_attempt_at) FROM held),
+      -- A replay that runs is due now.
+      (SELECT now() FROM webhook_replays WHERE webhook_id = $1 AND status = 'running')) AS at
   )
-  UPDATE webhooks SET retries_at = (SELECT min(next_attempt_at) FROM held) WHERE webhook_id = $1
-  RETURNING (SELECT min(next_attempt_at) FROM held) AS next_attempt_at, (SELECT count(*)::integer FROM held) AS waiting,
+  UPDATE webhooks SET retries_at = next.at FROM next WHERE webhook_id = $1
+  RETURNING next.at AS next_attempt_at, (SELECT count(*)::integer FROM held) AS waiting,
     CASE WHEN deleted_at IS NULL THEN status ELSE 'deleted' END AS status, disabled_reason, failing_since`,
 );
 

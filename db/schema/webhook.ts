@@ -18,6 +18,7 @@ import type {
   DeliveryStatus,
   DisabledReason,
   EventFilter,
+  ReplayStatus,
   WebhookStatus,
 } from '../../domain/webhook.ts';
 import { bytes, eventCounter, moment } from './column.ts';
@@ -106,6 +107,8 @@ export const webhookDeliveries = pgTable(
     claimedAt: moment('claimed_at'),
     /** A redelivery was requested while an attempt was under way. */
     redeliveryRequested: boolean('redelivery_requested').notNull().default(false),
+    /** When its last generations began, oldest first; null if it was never redelivered. */
+    redeliveredAt: moment('redelivered_at').array(),
     requestId: text('request_id').notNull(),
     /** The trace of the change that the event reports; null where tracing is off. */
     traceparent: text('traceparent'),
@@ -122,6 +125,34 @@ export const webhookDeliveries = pgTable(
       .on(table.webhookId, table.nextAttemptAt, table.deliveryId)
       .where(sql`${table.status} = 'pending' AND ${table.laneKey} IS NULL`),
   ],
+);
+
+/** Deliveries that are sent again. One replay of a subscription runs at a time. */
+export const webhookReplays = pgTable(
+  'webhook_replays',
+  {
+    replayId: text('replay_id').primaryKey(),
+    orgId: text('org_id')
+      .notNull()
+      .references(() => organizations.orgId),
+    webhookId: text('webhook_id')
+      .notNull()
+      .references(() => webhooks.webhookId),
+    since: moment('since').notNull(),
+    until: moment('until'),
+    statuses: text('statuses').array().$type<DeliveryStatus[]>().notNull(),
+    eventTypes: text('event_types').array().$type<EventType[]>(),
+    status: text('status').$type<ReplayStatus>().notNull(),
+    sent: integer('sent').notNull().default(0),
+    skipped: integer('skipped').notNull().default(0),
+    /** The last delivery that was looked at, in the order of creation. */
+    reachedAt: moment('reached_at').notNull(),
+    reachedId: text('reached_id').notNull().default(''),
+    requestId: text('request_id').notNull(),
+    createdAt: moment('created_at').notNull(),
+    finishedAt: moment('finished_at'),
+  },
+  (table) => [uniqueIndex('webhook_replays_running').on(table.webhookId).where(sql`${table.status} = 'running'`)],
 );
 
 /** What was sent, and what became of it. Rows are only inserted. */

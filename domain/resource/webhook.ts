@@ -2,7 +2,7 @@
  * Subscriptions and deliveries as the API shows them (contract §11). A delivery shows its status, its last
  * attempts, error classes and times. It never shows the URL, a response body or a secret.
  */
-import type { Attempts, Delivery, Webhook } from '../webhook.ts';
+import type { Attempts, Delivery, Replay, Webhook } from '../webhook.ts';
 
 /** The fields of WebhookResponse. */
 export function webhookResource(webhook: Webhook) {
@@ -38,5 +38,23 @@ export function deliveryResource(delivery: Delivery, attempts: Attempts) {
     })),
     next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
     created_at: delivery.createdAt.toISOString(),
+  };
+}
+
+/** The fields of WebhookReplayResponse. */
+export function replayResource(replay: Replay) {
+  return {
+    replay_id: replay.replayId,
+    webhook_id: replay.webhookId,
+    status: replay.status,
+    since: replay.since.toISOString(),
+    until: replay.until?.toISOString() ?? null,
+    statuses: [...replay.statuses],
+    event_types: replay.eventTypes && [...replay.eventTypes],
+    sent: replay.sent,
+    skipped: replay.skipped,
+    reached_at: replay.reachedAt.toISOString(),
+    created_at: replay.createdAt.toISOString(),
+    finished_at: replay.finishedAt?.toISOString() ?? null,
   };
 }

@@ -1,130 +1,274 @@
-/** POST /v1/webhooks/{webhook_id}/replay: what a subscription missed is sent again (contract §11). */
+/**
+ * POST /v1/webhooks/{webhook_id}/replay: what a subscription missed is sent again; and how often one delivery is
+ * (contract §11).
+ */
 import { describe, expect } from 'vitest';
+import { redeliverAsOperator } from '../../db/commands/webhook-delivery.ts';
 import { newId } from '../../db/id.ts';
-import { recordFirstEvent } from '../../db/queries/event.ts';
-import type { EventType } from '../../domain/event.ts';
-import type { Caller, TestApi } from '../support/api.ts';
+import { recordResults } from '../../db/queries/webhook-attempt.ts';
+import { REDELIVERIES_MAX } from '../../domain/webhook.ts';
 import { raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
-import { expectRefused } from '../support/refusal.ts';
+import { expectInvalid, expectRefused } from '../support/refusal.ts';
+import { ALWAYS, createMissed } from '../support/replay.ts';
+
+const TYPES = ['settlement.accepted', 'settlement.funded', 'settlement.settled'];
 
 /** `missed`: a disabled subscription with four skipped deliveries, oldest first. */
-const test = withApi().extend('missed', ({ api }) => createMissed(api));
+const test = withApi().extend('missed', ({ api }) => createMissed(api, 4, TYPES));
 
-const TYPES: readonly EventType[] = [
-  'settlement.accepted',
-  'settlement.funded',
-  'settlement.settled',
-  'settlement.settled',
-];
-
-async function createMissed(api: TestApi) {
-  const caller = await api.createCaller('full');
-  const created = await api.call(caller, 'POST', '/v1/webhooks', {
-    url: 'https://hooks.partner.example/',
-    event_types: ['*'],
-  });
-  const webhookId: string = jsonOf(created).webhook_id;
-  await api.call(caller, 'PATCH', `/v1/webhooks/${webhookId}`, { status: 'disabled' });
-  for (const type of TYPES) await record(api, caller, type);
-  const deliveries = async (): Promise<Json[]> =>
-    jsonOf(await api.call(caller, 'GET', `/v1/webhooks/${webhookId}/deliveries?limit=100`)).reverse();
-  const replay = (body: Json, headers: Record<string, string> = {}, as = caller) =>
-    api.call(as, 'POST', `/v1/webhooks/${webhookId}/replay`, body, headers);
-  const statuses = async () => (await deliveries()).map(({ status }) => status);
-  return { caller, webhookId, deliveries, replay, statuses };
-}
-
-const record = (api: TestApi, { orgId }: Caller, type: EventType): Promise<string> =>
-  api.connection.db.transaction((tx) =>
-    recordFirstEvent(tx, {
-      orgId,
-      objectType: 'settlement',
-      objectId: `stl_${newId()}`,
-      type,
-      data: {},
-      at: new Date(),
-      requestId: 'test',
-    }),
-  );
-
-const ALWAYS = { since: '2020-01-01T00:00:00Z' };
+const SKIPPED = ['skipped', 'skipped', 'skipped', 'skipped'];
+const PENDING = ['pending', 'pending', 'pending', 'pending'];
 
 describe('a replay', () => {
-  test('202 with how many deliveries become due again, and one outbox row for all of them', async ({ api, missed }) => {
-    const answer = await missed.replay(ALWAYS);
-    expect([answer.statusCode, jsonOf(answer)]).toEqual([202, { replay_id: expect.any(String), deliveries: 4 }]);
-    expect(await missed.statuses()).toEqual(['pending', 'pending', 'pending', 'pending']);
-    const { rows } = await api.connection.pool.query(
-      `SELECT count(*)::int AS count FROM outbox WHERE kind = 'webhook_subscription' AND object_id = $1`,
-      [missed.webhookId],
-    );
-    expect(rows).toEqual([{ count: 1 }]);
+  test('202 with its id, one outbox row and no change of a delivery; reading it shows how far it is', async ({
+    missed,
+  }) => {
+    const answer = await missed.replay();
+    const { replay_id: id } = jsonOf(answer);
+    expect([answer.statusCode, jsonOf(answer), answer.headers['location']]).toEqual([
+      202,
+      { replay_id: expect.any(String) },
+      `/v1/webhooks/${missed.webhookId}/replays/${id}`,
+    ]);
+    expect(await missed.statuses()).toEqual(SKIPPED);
+    const queued = `SELECT count(*)::int AS count FROM outbox WHERE kind = 'webhook_subscription' AND object_id = $1`;
+    expect(await missed.rowsOf(queued)).toEqual([{ count: 1 }]);
+    const begun: Json = {
+      replay_id: id,
+      webhook_id: missed.webhookId,
+      status: 'running',
+      since: '2020-01-01T00:00:00.000Z',
+      until: null,
+      statuses: ['pending', 'skipped', 'exhausted'],
+      event_types: null,
+      sent: 0,
+      skipped: 0,
+      reached_at: '2020-01-01T00:00:00.000Z',
+      created_at: expect.any(String),
+      finished_at: null,
+    };
+    expect(await missed.read(id)).toEqual(begun);
+    expect(await missed.round()).toMatchObject({ waitMs: null });
+    expect(await missed.statuses()).toEqual(PENDING);
+    const last = (await missed.deliveries()).at(-1)?.['created_at'].toISOString();
+    const ended = { status: 'completed', sent: 4, reached_at: last, finished_at: expect.any(String) };
+    expect(await missed.read(id)).toEqual({ ...begun, ...ended });
   });
 
-  test('202 for these event types and this time only', async ({ missed }) => {
-    const [, second, , fourth] = await missed.deliveries();
-    const body = { since: second?.created_at, until: fourth?.created_at, event_types: ['settlement.settled'] };
-    const expected = (await missed.deliveries()).filter(
-      ({ event_type: type, created_at: at }) =>
-        type === 'settlement.settled' && at >= body.since && at < (body.until ?? ''),
+  test('sends these event types and this time only', async ({ api }) => {
+    const missed = await createMissed(api, 12, TYPES);
+    const rows = await missed.deliveries();
+    const [since, until] = [rows[4]?.['created_at'], rows[8]?.['created_at']];
+    const isWanted = ({ event_type: type, created_at: at }: Json) =>
+      type === 'settlement.settled' && at >= since && at < until;
+    const id = await missed.start({ since, until, event_types: ['settlement.settled'] });
+    await missed.round();
+    const sent = (await missed.deliveries()).filter(({ status }) => status === 'pending');
+    expect(sent.map(({ delivery_id }) => delivery_id)).toEqual(
+      rows.filter(isWanted).map(({ delivery_id }) => delivery_id),
     );
-    expect(jsonOf(await missed.replay(body)).deliveries).toBe(expected.length);
-    const replayed = (await missed.deliveries()).filter(({ status }) => status === 'pending');
-    expect(replayed.map(({ delivery_id: id }) => id)).toEqual(expected.map(({ delivery_id: id }) => id));
+    expect(await missed.read(id)).toMatchObject({
+      status: 'completed',
+      sent: rows.filter(isWanted).length,
+      until: until.toISOString(),
+    });
+    expect(sent.length).toBeGreaterThan(0);
   });
 
-  test('leaves what succeeded alone, unless it is asked for', async ({ api, missed }) => {
-    await api.connection.pool.query(
-      `UPDATE webhook_deliveries SET status = 'succeeded', lane_key = NULL WHERE webhook_id = $1`,
-      [missed.webhookId],
-    );
-    expect(jsonOf(await missed.replay(ALWAYS)).deliveries).toBe(0);
-    expect(jsonOf(await missed.replay({ ...ALWAYS, statuses: ['succeeded'] })).deliveries).toBe(4);
+  test('leaves what succeeded alone, unless it is asked for', async ({ missed }) => {
+    await missed.rowsOf(`UPDATE webhook_deliveries SET status = 'succeeded' WHERE webhook_id = $1`);
+    const untouched = await missed.start();
+    await missed.round();
+    expect(await missed.read(untouched)).toMatchObject({ status: 'completed', sent: 0 });
+    const wanted = await missed.start({ ...ALWAYS, statuses: ['succeeded'] });
+    await missed.round();
+    expect(await missed.read(wanted)).toMatchObject({ sent: 4 });
   });
 
-  test('writes no outbox row if nothing matches', async ({ api, missed }) => {
-    await expectRefused(api, () => missed.replay({ since: '2999-01-01T00:00:00Z' }), 202, { deliveries: 0 });
+  test('makes the next attempt of a pending delivery now, in its generation, and none is made twice at once', async ({
+    missed,
+  }) => {
+    await missed.rowsOf(`UPDATE webhook_deliveries SET status = 'pending', attempt_count = 2,
+      next_attempt_at = now() + interval '1 h' WHERE webhook_id = $1`);
+    const [, claimed] = await missed.deliveries();
+    await missed.rowsOf(
+      'UPDATE webhook_deliveries SET claimed_by = 1000000, claimed_at = now() WHERE webhook_id = $1 AND delivery_id = $2',
+      claimed?.['delivery_id'],
+    );
+    const id = await missed.start({ ...ALWAYS, statuses: ['pending'] });
+    await missed.round();
+    expect(await missed.read(id)).toMatchObject({ status: 'completed', sent: 4, skipped: 0 });
+    for (const row of await missed.deliveries()) {
+      const isClaimed = row['delivery_id'] === claimed?.['delivery_id'];
+      expect(row).toMatchObject({ generation: 1, prior_attempts: 0, redelivery_requested: isClaimed });
+      expect([row['next_attempt_at'] <= new Date(), row['lane_key'] === null]).toEqual([true, isClaimed]);
+    }
+  });
+
+  test('404 for an unknown subscription and for a replay of another one, and nothing is written', async ({
+    api,
+    missed,
+  }) => {
+    const id = await missed.start();
+    const other = await createMissed(api, 0);
+    await expectRefused(api, () => missed.replay(ALWAYS, {}, other.caller), 404);
+    await expectRefused(api, () => missed.call('GET', `/replays/${id}`, undefined, {}, other.caller), 404);
+    await expectRefused(api, () => other.call('GET', `/replays/${id}`), 404);
+    await expectRefused(api, () => missed.call('GET', `/replays/${newId()}`), 404);
+  });
+
+  test('422 for an unknown status, and nothing is written', async ({ api, missed }) => {
+    await expectInvalid(api, () => missed.replay({ ...ALWAYS, statuses: ['lost'] }), [['body.statuses.0', 'enum']]);
+  });
+
+  test('409 while another replay of the subscription runs, which the answer names, and 202 after it', async ({
+    api,
+    missed,
+  }) => {
+    const running = await missed.start();
+    const conflict = { code: 'state_conflict', current_state: 'replay_running', replay_id: running };
+    await expectRefused(api, () => missed.replay(), 409, conflict);
+    await missed.round();
+    expect((await missed.replay()).statusCode).toBe(202);
+  });
+
+  test('409 for all but one of those that ask at the same time', async ({ api, missed }) => {
+    const hold = (holder: { query: typeof api.connection.pool.query }) =>
+      holder.query('SELECT 1 FROM webhooks WHERE webhook_id = $1 FOR UPDATE', [missed.webhookId]);
+    const answers = await raceBehind(api.connection.pool, { hold }, [missed.replay, missed.replay, missed.replay]);
+    expect(answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b)).toEqual([202, 409, 409]);
+    expect(await missed.rowsOf('SELECT 1 FROM webhook_replays WHERE webhook_id = $1')).toHaveLength(1);
   });
 
   test('202 once for one idempotency key, and the same answer again', async ({ missed }) => {
     const key = { 'idempotency-key': newId() };
     const [first, again] = [await missed.replay(ALWAYS, key), await missed.replay(ALWAYS, key)];
     expect([again.statusCode, again.body, again.headers['idempotency-replayed']]).toEqual([202, first.body, 'true']);
-    expect(jsonOf(first).deliveries).toBe(4);
+    expect(again.headers['location']).toBe(first.headers['location']);
+  });
+
+  test('ends as canceled when its subscription is deleted, and sends nothing more', async ({ missed }) => {
+    const id = await missed.start();
+    expect((await missed.call('DELETE')).statusCode).toBe(204);
+    expect(await missed.read(id)).toMatchObject({ status: 'canceled', finished_at: expect.any(String) });
+    expect(await missed.round()).toMatchObject({ waitMs: null, found: { status: 'deleted' } });
+    expect(await missed.statuses()).toEqual(SKIPPED);
+  });
+
+  test('leaves out and counts what was redelivered five times within a day', async ({ missed }) => {
+    const [first] = await missed.deliveries();
+    const full = `UPDATE webhook_deliveries SET redelivered_at = array_fill(now(), ARRAY[${REDELIVERIES_MAX}])`;
+    await missed.rowsOf(`${full} WHERE webhook_id = $1 AND delivery_id = $2`, first?.['delivery_id']);
+    const id = await missed.start();
+    await missed.round();
+    expect(await missed.read(id)).toMatchObject({ status: 'completed', sent: 3, skipped: 1 });
+    expect(await missed.statuses()).toEqual(['skipped', 'pending', 'pending', 'pending']);
   });
 });
 
 describe('a redelivery', () => {
+  /** As if the delivery had been exhausted again, and all before so much earlier. */
+  const AGAIN = `UPDATE webhook_deliveries SET status = 'exhausted', next_attempt_at = NULL, lane_key = NULL,
+    redelivered_at = ARRAY(SELECT at - $3::interval FROM unnest(redelivered_at) at) WHERE webhook_id = $1 AND delivery_id = $2`;
+
+  test('429 for the sixth within 24 hours, with Retry-After, and 202 when the first is a day old', async ({
+    api,
+    missed,
+  }) => {
+    const id = (await missed.deliveries())[0]?.['delivery_id'];
+    for (let n = 1; n <= REDELIVERIES_MAX; n += 1) {
+      expect((await missed.redeliver(id)).statusCode).toBe(202);
+      await missed.rowsOf(AGAIN, id, '1 h');
+    }
+    const refused = await missed.redeliver(id);
+    expect([refused.statusCode, jsonOf(refused)]).toMatchObject([
+      429,
+      { code: 'quota_exceeded', quota: 'redeliveries_per_day' },
+    ]);
+    const wanted = 19 * 3_600;
+    const seconds = Number(refused.headers['retry-after']);
+    expect([seconds <= wanted, seconds > wanted - 600]).toEqual([true, true]);
+    await expectRefused(api, () => missed.redeliver(id), 429);
+    await missed.rowsOf(AGAIN, id, '19 h');
+    expect((await missed.redeliver(id)).statusCode).toBe(202);
+    const [row] = await missed.deliveries();
+    expect([row?.['generation'], row?.['redelivered_at'].length]).toEqual([REDELIVERIES_MAX + 2, REDELIVERIES_MAX]);
+  });
+
+  test('202 for a pending delivery however often, since it begins no generation; 429 while its attempt is under way', async ({
+    missed,
+  }) => {
+    const id = (await missed.deliveries())[0]?.['delivery_id'];
+    for (let n = 0; n <= REDELIVERIES_MAX + 1; n += 1) expect((await missed.redeliver(id)).statusCode).toBe(202);
+    expect((await missed.deliveries())[0]).toMatchObject({ generation: 2 });
+    await missed.rowsOf(
+      `UPDATE webhook_deliveries SET claimed_by = 1, claimed_at = now(),
+        redelivered_at = array_fill(now(), ARRAY[${REDELIVERIES_MAX}]) WHERE webhook_id = $1 AND delivery_id = $2`,
+      id,
+    );
+    expect((await missed.redeliver(id)).statusCode).toBe(429);
+  });
+
+  test('counts the generation that begins by itself when the last attempt fails', async ({ api, missed }) => {
+    const id = (await missed.deliveries())[0]?.['delivery_id'];
+    await missed.call('PATCH', '', { status: 'enabled' });
+    await missed.rowsOf(
+      `UPDATE webhook_deliveries SET status = 'pending', next_attempt_at = now(), claimed_by = 7, claimed_at = now()
+      WHERE webhook_id = $1 AND delivery_id = $2`,
+      id,
+    );
+    expect((await missed.redeliver(id)).statusCode).toBe(202);
+    await recordResults(api.connection.db, 7, [
+      {
+        ...{ webhook_id: missed.webhookId, delivery_id: id, at: new Date().toISOString(), outcome: 'failed' },
+        ...{ response_status: 500, response_bytes: 0, response_sha256: null, duration_ms: 1, error: 'http_status' },
+        ...{ lost_ms: null, next_attempt_at: null },
+      },
+    ]);
+    const [begun] = await missed.deliveries();
+    expect(begun).toMatchObject({ status: 'pending', generation: 2, redelivered_at: [expect.any(Date)] });
+  });
+
+  test('is not refused for an operator', async ({ api, missed }) => {
+    const id = (await missed.deliveries())[0]?.['delivery_id'];
+    const full = `UPDATE webhook_deliveries SET redelivered_at = array_fill(now(), ARRAY[${REDELIVERIES_MAX}])`;
+    await missed.rowsOf(`${full} WHERE webhook_id = $1 AND delivery_id = $2`, id);
+    expect((await missed.redeliver(id)).statusCode).toBe(429);
+    await redeliverAsOperator(api.deps, id, { operator: 'ana', note: 'the partner asked', requestId: 'test' });
+    expect((await missed.statuses())[0]).toBe('pending');
+  });
+
   test('202 for a delivery whose last result is recorded at the same moment', async ({ api, missed }) => {
     const [delivery] = await missed.deliveries();
-    const url = `/v1/webhooks/${missed.webhookId}/deliveries/${delivery?.delivery_id}/redeliver`;
-    expect((await api.call(missed.caller, 'POST', url)).statusCode).toBe(202);
+    expect((await missed.redeliver(delivery?.['delivery_id'])).statusCode).toBe(202);
     const [answer] = await raceBehind(
       api.connection.pool,
       {
         hold: (holder) =>
           holder.query(
-            `UPDATE webhook_deliveries SET status = 'succeeded', next_attempt_at = NULL, lane_key = NULL WHERE delivery_id = $1`,
-            [delivery?.delivery_id],
+            `UPDATE webhook_deliveries SET status = 'succeeded', next_attempt_at = NULL, lane_key = NULL
+            WHERE delivery_id = $1`,
+            [delivery?.['delivery_id']],
           ),
       },
-      [() => api.call(missed.caller, 'POST', url)],
+      [() => missed.redeliver(delivery?.['delivery_id'])],
     );
     expect([answer?.statusCode, answer?.body]).toEqual([202, answer?.body]);
     expect((await missed.statuses())[0]).toBe('pending');
   });
 
-  test('202 once for one idempotency key; 409 for the same key with another delivery', async ({ api, missed }) => {
+  test('202 once for one idempotency key; 409 for the same key with another delivery', async ({ missed }) => {
     const [first, second] = await missed.deliveries();
     const key = { 'idempotency-key': newId() };
-    const redeliver = (id: string) =>
-      api.call(missed.caller, 'POST', `/v1/webhooks/${missed.webhookId}/deliveries/${id}/redeliver`, undefined, key);
-    const answers = [await redeliver(first?.delivery_id), await redeliver(first?.delivery_id)];
+    const answers = [
+      await missed.redeliver(first?.['delivery_id'], key),
+      await missed.redeliver(first?.['delivery_id'], key),
+    ];
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([202, 202]);
     expect(answers[1]?.body).toBe(answers[0]?.body);
-    const other = await redeliver(second?.delivery_id);
+    const other = await missed.redeliver(second?.['delivery_id'], key);
     expect([other.statusCode, jsonOf(other).code]).toEqual([409, 'idempotency_key_reused']);
     expect(await missed.statuses()).toEqual(['pending', 'skipped', 'skipped', 'skipped']);
   });

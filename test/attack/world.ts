@@ -116,6 +116,10 @@ async function createPartnerObjects(api: TestApi, partner: Caller) {
   );
   const webhook = await subscribe(api, partner, 'https://hooks.partner.example/settlements');
   const delivery = await ping(api, partner, webhook.webhook_id);
+  const replays = `/v1/webhooks/${webhook.webhook_id}/replay`;
+  const replay = await accepted(api.call(partner, 'POST', replays, { since: '2020-01-01T00:00:00Z' }));
+  // It has ended, so that another one may begin.
+  await endReplay(api, replay.replay_id);
   const wallet = await accepted(
     api.call(partner, 'POST', '/v1/wallets', { name: 'Treasury', signers: [{ address: WALLET_SIGNER }], threshold: 1 }),
   );
@@ -132,10 +136,17 @@ async function createPartnerObjects(api: TestApi, partner: Caller) {
     webhook_id: webhook.webhook_id,
     event_id: delivery.event_id,
     delivery_id: delivery.delivery_id,
+    replay_id: replay.replay_id,
     wallet_id: wallet.wallet_id,
     banklink_account_token: linked.access_token,
   } satisfies Ids;
 }
+
+const endReplay = (api: TestApi, replayId: string) =>
+  api.connection.pool.query(
+    `UPDATE webhook_replays SET status = 'completed', finished_at = now() WHERE replay_id = $1`,
+    [replayId],
+  );
 
 const WALLET_SIGNER = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 

@@ -22,7 +22,14 @@ import {
 } from '../../domain/settlement/state.ts';
 import { VERIFICATION_STATUSES, VERIFICATION_WINDOW_MS } from '../../domain/verification.ts';
 import { WALLET_LIMITS, WALLET_NETWORKS } from '../../domain/wallet.ts';
-import { ATTEMPTS_MAX, IN_FLIGHT, REPLAY_MAX, RETRY_DELAYS_MS, SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
+import {
+  ATTEMPTS_MAX,
+  IN_FLIGHT,
+  REDELIVERIES_MAX,
+  REPLAY_STEP,
+  RETRY_DELAYS_MS,
+  SUBSCRIPTIONS_MAX,
+} from '../../domain/webhook.ts';
 import { TARGET_LENGTH_MAX } from '../../domain/webhook-target.ts';
 import { readSource, sourceFiles } from '../support/source.ts';
 
@@ -201,7 +208,8 @@ test.each([
   [11, `after ${RETRY_DELAYS_MS.map(delay).join(', ')}`],
   [11, `${ATTEMPTS_MAX} attempts`],
   [11, `${IN_FLIGHT.first} requests to one subscription are in flight, up to ${IN_FLIGHT.most} `],
-  [11, `up to ${spaced(REPLAY_MAX)} that match`],
+  [11, `steps of ${REPLAY_STEP} deliveries`],
+  [11, `at most ${REDELIVERIES_MAX} times in 24 hours`],
   [
     12,
     `${OTP_LIMITS.codeDigits} digits, is valid for ${OTP_LIMITS.validityMs / 60_000} minutes and ${OTP_LIMITS.triesMax}`,

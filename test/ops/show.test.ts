@@ -52,6 +52,8 @@ const test = withApi()
     ]);
     const { verification_id: verification } = await openVerification(api, partner, recipientId);
     const { delivery_id: delivery } = await ping(api, partner, subscription.webhook_id);
+    const since = '2026-11-21T08:00:00.000Z';
+    await api.call(partner, 'POST', `/v1/webhooks/${subscription.webhook_id}/replay`, { since });
     const certified = await insertCertifiedSettlement(
       api.connection.db,
       createCertifier([TEST_SECRETS.signing]),

@@ -74,7 +74,12 @@ export const redeliver: Pass = async (world) => {
 export const replay: Pass = async (world) => {
   const { tenant, webhookId } = await pingNewSubscriber(world);
   const body = { since: new Date(Date.now() - REPLAYED_MS).toISOString(), statuses: ['succeeded'] };
-  requireStatus(await send(world, tenant, 'POST', `/v1/webhooks/${webhookId}/replay`, body), 202);
+  const path = `/v1/webhooks/${webhookId}`;
+  const { replay_id: id } = requireStatus(await send(world, tenant, 'POST', `${path}/replay`, body), 202).body;
+  await until(world, `the end of the replay ${id}`, async () => {
+    const { status } = requireStatus(await send(world, tenant, 'GET', `${path}/replays/${id}`), 200).body;
+    return status === 'completed' ? true : undefined;
+  });
 };
 
 /** Changes a subscription of a tenant of its own: an organization has at most twenty. */

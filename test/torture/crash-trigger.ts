@@ -135,6 +135,7 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
   'subscription.look': onWorker(retry),
   'subscription.record': onWorker(retry),
   'subscription.release': onWorker(retry),
+  'subscription.replay': onWorker(replay),
   'verification.decide': onApi(verify),
   'verification.expire': onWorker(verify),
   'verification.open_manual': onApi(verify),

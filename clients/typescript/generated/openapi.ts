@@ -530,7 +530,7 @@ export interface paths {
         };
         /**
          * Deliver an event again
-         * @description The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its next attempt now. `attempts` is empty: the list shows them.
+         * @description The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them.
          */
         post: operations["redeliverWebhook"];
     };
@@ -540,9 +540,16 @@ export interface paths {
         };
         /**
          * Deliver again what a subscription missed
-         * @description Sends the oldest 10000 deliveries that match, oldest first. When `deliveries` is 10000, send another request once they have been sent.
+         * @description Sends again what matches, oldest first, even to a disabled subscription. It runs in the background: `Location` shows how far it is. One replay of a subscription runs at a time.
          */
         post: operations["replayWebhook"];
+    };
+    "/v1/webhooks/{webhook_id}/replays/{replay_id}": {
+        parameters: {
+            query?: never;
+        };
+        /** Read how far a replay is */
+        get: operations["getWebhookReplay"];
     };
     "/v1/events": {
         parameters: {
@@ -1957,7 +1964,7 @@ export interface components {
          * @description The kind of a problem. Branch on it. May grow.
          * @enum {string}
          */
-        ErrorCode: "request_malformed" | "credential_missing" | "credential_ambiguous" | "credential_invalid" | "scope_insufficient" | "organization_mismatch" | "not_found" | "method_not_allowed" | "idempotency_key_reused" | "state_conflict" | "last_full_key" | "provider_event_conflict" | "request_timeout" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "headers_too_large" | "remote_environment" | "launch_gates_closed" | "local_sandbox_only" | "provider_not_configured" | "temporarily_unavailable" | "signature_invalid" | "internal_error";
+        ErrorCode: "request_malformed" | "credential_missing" | "credential_ambiguous" | "credential_invalid" | "scope_insufficient" | "organization_mismatch" | "not_found" | "method_not_allowed" | "idempotency_key_reused" | "state_conflict" | "last_full_key" | "provider_event_conflict" | "request_timeout" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "quota_exceeded" | "headers_too_large" | "remote_environment" | "launch_gates_closed" | "local_sandbox_only" | "provider_not_configured" | "temporarily_unavailable" | "signature_invalid" | "internal_error";
         /** @description What an estimate or a quote says. */
         EstimateFigures: {
             corridor: components["schemas"]["CorridorId"];
@@ -2852,6 +2859,49 @@ export interface components {
          * @enum {string}
          */
         Purpose: "family_support" | "goods" | "services" | "payroll" | "rent" | "other";
+        /** @description A quota is used up. */
+        QuotaExceededProblem: {
+            /**
+             * @description `/problems/` and the code: a page for people.
+             * @example /problems/not_found
+             */
+            type: string;
+            /**
+             * @description The problem in a few words.
+             * @example Not found
+             */
+            title: string;
+            /**
+             * @description The HTTP status.
+             * @example 404
+             */
+            status: number;
+            /**
+             * @description The cause, and the next step.
+             * @example There is no such object in your organization.
+             */
+            detail: string;
+            /**
+             * @description The path of the request.
+             * @example /v2/settle/stl_unknown
+             */
+            instance: string;
+            /**
+             * @description The id of the request. Quote it when you report a problem.
+             * @example checkout-7f3a91
+             */
+            request_id: string;
+            /**
+             * @description The kind of problem.
+             * @constant
+             */
+            code: "quota_exceeded";
+            /**
+             * @description The quota.
+             * @example redeliveries_per_day
+             */
+            quota: string;
+        };
         QuoteBody: {
             corridor: components["schemas"]["CorridorId"];
             /**
@@ -3002,6 +3052,11 @@ export interface components {
          * @enum {string}
          */
         RecipientVerificationStatus: "unverified" | "pending" | "verified" | "rejected" | "expired";
+        /**
+         * @description `completed`: all that matched was sent again or left out. `canceled`: the subscription was deleted. May grow.
+         * @enum {string}
+         */
+        ReplayStatus: "running" | "completed" | "canceled";
         ReplayWebhookRequest: {
             /**
              * Format: date-time
@@ -3010,13 +3065,14 @@ export interface components {
              */
             since: string;
             /**
-             * @description Deliveries that were created before then.
+             * @description Deliveries that were created before then; by default all that exist when the replay begins.
              * @example null
              */
             until?: string | null;
             /**
-             * @description Only deliveries with these outcomes; by default `skipped` and `exhausted`.
+             * @description Only deliveries with these outcomes; by default `pending`, `skipped` and `exhausted`. A `pending` delivery makes its next attempt now.
              * @example [
+             *       "pending",
              *       "skipped",
              *       "exhausted"
              *     ]
@@ -3031,10 +3087,10 @@ export interface components {
             event_types?: components["schemas"]["EventType"][] | null;
         };
         /**
-         * @description The deliveries that can be sent again.
+         * @description The deliveries that are sent again.
          * @enum {string}
          */
-        ReplayedStatus: "skipped" | "exhausted" | "canceled" | "succeeded";
+        ReplayedStatus: "pending" | "succeeded" | "exhausted" | "skipped" | "canceled";
         /**
          * @description Either `email` or `phone`.
          * @example {
@@ -3683,6 +3739,13 @@ export interface components {
             /** @description Who issued the document (ISO 3166-1 alpha-2). */
             document_country?: string | null;
         };
+        StartedReplayResponse: {
+            /**
+             * @description The id of the replay: reading it shows how far it is.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            replay_id: string;
+        };
         /** @description The object's state does not allow this. */
         StateConflictProblem: components["schemas"]["ProblemFields"] & {
             /**
@@ -3695,6 +3758,11 @@ export interface components {
              * @example settled
              */
             current_state?: string;
+            /**
+             * @description The replay that runs.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
+             */
+            replay_id?: string;
         };
         /** @description When a step is due. */
         StepMoment: {
@@ -4183,15 +4251,59 @@ export interface components {
         };
         WebhookReplayResponse: {
             /**
-             * @description For support: the id of this replay.
+             * @description The id of the replay.
              * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
              */
             replay_id: string;
             /**
-             * @description How many deliveries are sent again.
-             * @example 3
+             * @description The subscription.
+             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
              */
-            deliveries: number;
+            webhook_id: string;
+            /** @description How far the replay is. */
+            status: components["schemas"]["ReplayStatus"];
+            /**
+             * Format: date-time
+             * @description Deliveries that were created then or later.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            since: string;
+            /**
+             * @description Deliveries that were created before then; null for all that existed when it began.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            until: string | null;
+            /** @description Deliveries with these outcomes. */
+            statuses: components["schemas"]["DeliveryStatus"][];
+            /** @description Deliveries of these events; null for all. */
+            event_types: components["schemas"]["EventType"][] | null;
+            /**
+             * @description How many deliveries were sent again so far.
+             * @example 500
+             */
+            sent: number;
+            /**
+             * @description How many were left out, because they were redelivered 5 times within 24 hours.
+             * @example 0
+             */
+            skipped: number;
+            /**
+             * Format: date-time
+             * @description Deliveries that were created before then are done.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            reached_at: string;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * @description When it ended; null while it runs.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            finished_at: string | null;
         };
         WebhookResponse: {
             /**
@@ -4449,6 +4561,22 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description `rate_limited`: Too many requests. Wait for the time in the Retry-After header.
+         *
+         *     `quota_exceeded`: Your organization has used up a quota. The member quota names it.
+         */
+        RateLimitedOrQuotaExceeded: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"] | components["schemas"]["QuotaExceededProblem"];
             };
         };
         /**
@@ -6570,6 +6698,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["IdempotencyKeyReused"];
             422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimitedOrQuotaExceeded"];
             default: components["responses"]["CommandFault"];
         };
     };
@@ -6594,7 +6723,37 @@ export interface operations {
             /** @description Accepted. The work continues. */
             202: {
                 headers: {
+                    Location: components["headers"]["Location"];
                     "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StartedReplayResponse"];
+                };
+            };
+            401: components["responses"]["KeyRefused"];
+            403: components["responses"]["KeyNotAllowed"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["KeyReusedOrStateConflict"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["CommandFault"];
+        };
+    };
+    getWebhookReplay: {
+        parameters: {
+            query?: never;
+            path: {
+                /** @description The subscription. */
+                webhook_id: string;
+                /** @description The replay. */
+                replay_id: string;
+            };
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {
@@ -6602,11 +6761,9 @@ export interface operations {
                 };
             };
             401: components["responses"]["KeyRefused"];
-            403: components["responses"]["KeyNotAllowed"];
             404: components["responses"]["NotFound"];
-            409: components["responses"]["IdempotencyKeyReused"];
             422: components["responses"]["Invalid"];
-            default: components["responses"]["CommandFault"];
+            default: components["responses"]["ReadFault"];
         };
     };
     listEvents: {

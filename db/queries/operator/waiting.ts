@@ -217,22 +217,26 @@ export async function listOpenVerifications(
 }
 
 /**
- * Subscriptions with retries, in the order of their ids: each is found in the index of retries, after the one before it.
+ * Subscriptions with retries or a running replay, in the order of their ids: each is found in the index of retries, after
+ * the one before it, or in the index of running replays.
  */
 const pendingSubscriptions = (after: string) => sql`
-  WITH RECURSIVE pending AS (
+  WITH RECURSIVE retried AS (
     (SELECT webhook_id FROM webhook_deliveries WHERE status = 'pending' AND lane_key IS NULL AND webhook_id > ${after}
       ORDER BY webhook_id LIMIT 1)
     UNION ALL
     SELECT (SELECT d.webhook_id FROM webhook_deliveries d
       WHERE d.status = 'pending' AND d.lane_key IS NULL AND d.webhook_id > p.webhook_id ORDER BY d.webhook_id LIMIT 1)
-    FROM pending p WHERE p.webhook_id IS NOT NULL
+    FROM retried p WHERE p.webhook_id IS NOT NULL
+  ), pending AS (
+    SELECT webhook_id FROM retried
+    UNION SELECT webhook_id FROM webhook_replays WHERE status = 'running' AND webhook_id > ${after}
   )
   SELECT w.webhook_id AS "webhookId", w.org_id AS "orgId" FROM pending p JOIN webhooks w ON w.webhook_id = p.webhook_id`;
 
 type SubscriptionKey = { readonly webhookId: string; readonly orgId: string };
 
-/** Subscriptions with retries, due or not, in the order of their ids. */
+/** Subscriptions with retries, due or not, or a running replay, in the order of their ids. */
 export async function listPendingSubscriptions(
   db: Queryable,
   { after, limit }: OpenPage,
@@ -243,7 +247,7 @@ export async function listPendingSubscriptions(
   return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));
 }
 
-/** Subscriptions with retries that are due, or to be ended. What became due in that time is left out. */
+/** Subscriptions with retries that are due, or to be ended, or a running replay. What became due in that time is left out. */
 export async function listDueSubscriptions(
   db: Queryable,
   { after, limit, recent, among }: OpenPage & OpenFilter,
@@ -251,8 +255,10 @@ export async function listDueSubscriptions(
 ): Promise<OpenObject[]> {
   const latest = recent === undefined ? sql`now()` : sql`${recent.since.toISOString()}::timestamptz`;
   const { rows } = await db.execute<SubscriptionKey>(sql`${pendingSubscriptions(after)}
-    WHERE EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.status = 'pending'
-      AND d.lane_key IS NULL AND d.next_attempt_at <= ${latest})
+    WHERE (EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.status = 'pending'
+        AND d.lane_key IS NULL AND d.next_attempt_at <= ${latest})
+      OR EXISTS (SELECT 1 FROM webhook_replays r WHERE r.webhook_id = w.webhook_id AND r.status = 'running'
+        AND r.created_at <= ${latest}))
     ${among === undefined ? sql`` : sql`AND w.webhook_id = ANY (${sql.param([...among])}::text[])`}
     ORDER BY p.webhook_id LIMIT ${limit}`);
   return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));

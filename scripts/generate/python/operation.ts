@@ -46,6 +46,7 @@ const PARTNER: Readonly<Record<string, Place>> = {
   listWebhookDeliveries: ['Webhooks', 'deliveries'],
   redeliverWebhook: ['Webhooks', 'redeliver'],
   replayWebhook: ['Webhooks', 'replay'],
+  getWebhookReplay: ['Webhooks', 'get_replay'],
   listEvents: ['Events', 'list'],
   getEvent: ['Events', 'get'],
   createLinkToken: ['Banklink', 'create_link_token'],

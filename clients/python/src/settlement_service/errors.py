@@ -198,6 +198,12 @@ class RateLimitedError(ApiError):
     code_of_class = "rate_limited"
 
 
+class QuotaExceededError(ApiError):
+    """429: a quota is used up; `quota` of the problem names it. `retry_after` says when it is free again, if known."""
+
+    code_of_class = "quota_exceeded"
+
+
 class RemoteEnvironmentError(ApiError):
     """502: bank linking is simulated in the local sandbox only."""
 

@@ -105,6 +105,7 @@ ErrorCode = Literal[
     "payload_too_large",
     "unsupported_media_type",
     "rate_limited",
+    "quota_exceeded",
     "headers_too_large",
     "remote_environment",
     "launch_gates_closed",
@@ -239,8 +240,10 @@ RecipientKind = Literal["vendor", "contractor"]
 """What a recipient is to you."""
 RecipientVerificationStatus = Literal["unverified", "pending", "verified", "rejected", "expired"]
 """The verification of a recipient. Settlements of 1 000.00 and more need `verified`. May grow."""
-ReplayedStatus = Literal["skipped", "exhausted", "canceled", "succeeded"]
-"""The deliveries that can be sent again."""
+ReplayStatus = Literal["running", "completed", "canceled"]
+"""`completed`: all that matched was sent again or left out. `canceled`: the subscription was deleted. May grow."""
+ReplayedStatus = Literal["pending", "succeeded", "exhausted", "skipped", "canceled"]
+"""The deliveries that are sent again."""
 ReviewOutcome = Literal["paid", "refused"]
 """What an operator has found out about a payout."""
 SandboxEventName = Literal[
@@ -1488,6 +1491,26 @@ class ProviderEventReceipt(TypedDict):
     """Whether the event is about an object of the service and is applied to it."""
 
 
+class QuotaExceededProblem(TypedDict):
+    """A quota is used up."""
+    type: str
+    """`/problems/` and the code: a page for people."""
+    title: str
+    """The problem in a few words."""
+    status: int
+    """The HTTP status."""
+    detail: str
+    """The cause, and the next step."""
+    instance: str
+    """The path of the request."""
+    request_id: str
+    """The id of the request. Quote it when you report a problem."""
+    code: Literal["quota_exceeded"]
+    """The kind of problem."""
+    quota: str
+    """The quota."""
+
+
 class QuoteBody(TypedDict):
     corridor: CorridorId
     amount: str
@@ -1573,9 +1596,11 @@ class ReplayWebhookRequest(TypedDict):
     since: Timestamp
     """Deliveries that were created then or later."""
     until: NotRequired[Timestamp | None]
-    """Deliveries that were created before then."""
+    """Deliveries that were created before then; by default all that exist when the replay begins."""
     statuses: NotRequired[Sequence[ReplayedStatus] | None]
-    """Only deliveries with these outcomes; by default `skipped` and `exhausted`."""
+    """Only deliveries with these outcomes; by default `pending`, `skipped` and `exhausted`. A `pending` delivery
+    makes its next attempt now.
+    """
     event_types: NotRequired[Sequence[EventType] | None]
     """Only deliveries of these events; by default all."""
 
@@ -1867,12 +1892,19 @@ class StartVerificationRequest(TypedDict):
     """Who issued the document (ISO 3166-1 alpha-2)."""
 
 
+class StartedReplayResponse(TypedDict):
+    replay_id: str
+    """The id of the replay: reading it shows how far it is."""
+
+
 class StateConflictProblem(ProblemFields):
     """The object's state does not allow this."""
     code: Literal["state_conflict"]
     """The kind of problem."""
     current_state: NotRequired[str]
     """The state that forbids it."""
+    replay_id: NotRequired[str]
+    """The replay that runs."""
 
 
 class TestWebhookRequest(TypedDict):
@@ -2112,9 +2144,29 @@ class WebhookPingEvent(EventEnvelope):
 
 class WebhookReplayResponse(TypedDict):
     replay_id: str
-    """For support: the id of this replay."""
-    deliveries: int
-    """How many deliveries are sent again."""
+    """The id of the replay."""
+    webhook_id: str
+    """The subscription."""
+    status: ReplayStatus
+    """How far the replay is."""
+    since: str
+    """Deliveries that were created then or later."""
+    until: str | None
+    """Deliveries that were created before then; null for all that existed when it began."""
+    statuses: list[DeliveryStatus]
+    """Deliveries with these outcomes."""
+    event_types: list[EventType] | None
+    """Deliveries of these events; null for all."""
+    sent: int
+    """How many deliveries were sent again so far."""
+    skipped: int
+    """How many were left out, because they were redelivered 5 times within 24 hours."""
+    reached_at: str
+    """Deliveries that were created before then are done."""
+    created_at: str
+    """When it was created."""
+    finished_at: str | None
+    """When it ended; null while it runs."""
 
 
 class WebhookRotatedResponse(WebhookCreatedResponse):

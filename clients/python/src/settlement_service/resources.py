@@ -1861,7 +1861,7 @@ class Webhooks(Resource):
         """Deliver an event again.
 
         The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its
-        next attempt now. `attempts` is empty: the list shows them.
+        next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them.
         """
         call: Call[models.WebhookDeliveryResponse] = creation(prepared("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", idempotency_key, None, webhook_id=webhook_id, delivery_id=delivery_id), "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver")
         return self._run(call)
@@ -1872,13 +1872,22 @@ class Webhooks(Resource):
         *,
         idempotency_key: str | None = None,
         **fields: Unpack[models.ReplayWebhookRequest],
-    ) -> models.WebhookReplayResponse:
+    ) -> models.StartedReplayResponse:
         """Deliver again what a subscription missed.
 
-        Sends the oldest 10000 deliveries that match, oldest first. When `deliveries` is 10000, send another
-        request once they have been sent.
+        Sends again what matches, oldest first, even to a disabled subscription. It runs in the background:
+        `Location` shows how far it is. One replay of a subscription runs at a time.
         """
-        call: Call[models.WebhookReplayResponse] = creation(prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id), "/v1/webhooks/{webhook_id}/replay")
+        call: Call[models.StartedReplayResponse] = creation(prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id), "/v1/webhooks/{webhook_id}/replay")
+        return self._run(call)
+
+    def get_replay(self, webhook_id: str, replay_id: str) -> models.WebhookReplayResponse:
+        """Read how far a replay is."""
+        call: Call[models.WebhookReplayResponse] = Call(
+            "GET",
+            path_of("/v1/webhooks/{webhook_id}/replays/{replay_id}", webhook_id=webhook_id, replay_id=replay_id),
+            repeatable=True,
+        )
         return self._run(call)
 
 
@@ -2012,7 +2021,7 @@ class AsyncWebhooks(AsyncResource):
         """Deliver an event again.
 
         The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its
-        next attempt now. `attempts` is empty: the list shows them.
+        next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them.
         """
         call: Call[models.WebhookDeliveryResponse] = creation(prepared("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", idempotency_key, None, webhook_id=webhook_id, delivery_id=delivery_id), "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver")
         return await self._run(call)
@@ -2023,13 +2032,22 @@ class AsyncWebhooks(AsyncResource):
         *,
         idempotency_key: str | None = None,
         **fields: Unpack[models.ReplayWebhookRequest],
-    ) -> models.WebhookReplayResponse:
+    ) -> models.StartedReplayResponse:
         """Deliver again what a subscription missed.
 
-        Sends the oldest 10000 deliveries that match, oldest first. When `deliveries` is 10000, send another
-        request once they have been sent.
+        Sends again what matches, oldest first, even to a disabled subscription. It runs in the background:
+        `Location` shows how far it is. One replay of a subscription runs at a time.
         """
-        call: Call[models.WebhookReplayResponse] = creation(prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id), "/v1/webhooks/{webhook_id}/replay")
+        call: Call[models.StartedReplayResponse] = creation(prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id), "/v1/webhooks/{webhook_id}/replay")
+        return await self._run(call)
+
+    async def get_replay(self, webhook_id: str, replay_id: str) -> models.WebhookReplayResponse:
+        """Read how far a replay is."""
+        call: Call[models.WebhookReplayResponse] = Call(
+            "GET",
+            path_of("/v1/webhooks/{webhook_id}/replays/{replay_id}", webhook_id=webhook_id, replay_id=replay_id),
+            repeatable=True,
+        )
         return await self._run(call)
 
 
