@@ -34,15 +34,13 @@ export async function openDeliveries(stack: BenchStack, sizes: Sizes) {
   const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
   const endpoints = await openEndpoints();
   const connection = connect(stack.databaseUrl, { poolSizeMax: 2, name: 'bench', onIdleError: () => undefined });
-  const http = new Pool(stack.apiUrl, { connections: CALLS_AT_ONCE });
   const close = async (): Promise<void> => {
     endpoints.close();
-    await http.close();
     await connection.close();
   };
   const processes = { API: [api.pid], worker: [worker.pid], ...stack.servers };
   const subscribers = await createSubscribers(stack.apiUrl, endpoints.base, sizes);
-  return { stack, worker, endpoints, connection, http, processes, ...subscribers, close };
+  return { stack, worker, endpoints, connection, processes, ...subscribers, close };
 }
 
 /** The endpoints record each request, and answer at once, under `/slow/` after 80 ms. */
@@ -151,12 +149,12 @@ export async function takeCallTurn(
   const wanted = callsEach * tenants.length;
   const cpu = startCpu(deliveries.processes);
   const startedMs = performance.now();
-  const answeredMs = new Map<string, number>();
-  await inParallel(wanted, CALLS_AT_ONCE, async (index) => {
-    const tenant = tenants[index % tenants.length];
-    if (tenant) await deactivate(deliveries, tenant, Math.floor(index / tenants.length), answeredMs);
-  });
-  const latencies = await latenciesOf(deliveries, answeredMs);
+  const latencies = await measureCalls(deliveries, (deactivate) =>
+    inParallel(wanted, CALLS_AT_ONCE, async (index) => {
+      const tenant = tenants[index % tenants.length];
+      if (tenant) await deactivate(tenant, Math.floor(index / tenants.length));
+    }),
+  );
   return { perSecond: perSecond(wanted, startedMs), cpuMsEach: cpu(wanted), p50Ms: percentile(latencies, 0.5) };
 }
 
@@ -167,18 +165,18 @@ export async function paceCalls(
   pauseMs: () => number,
 ): Promise<readonly number[]> {
   const [tenant] = deliveries.tenants;
-  const answeredMs = new Map<string, number>();
-  const call = async (afterMs: number, index: number): Promise<void> => {
-    await delay(afterMs);
-    if (tenant) await deactivate(deliveries, tenant, index, answeredMs);
-  };
-  let afterMs = 0;
-  const all = Array.from({ length: Math.min(calls, tenant?.recipientIds.length ?? 0) }, (_call, index) => {
-    afterMs += pauseMs();
-    return call(afterMs, index);
+  if (!tenant) return [];
+  return await measureCalls(deliveries, async (deactivate) => {
+    let startMs = 0;
+    const call = async (index: number): Promise<void> => {
+      startMs += pauseMs();
+      await delay(startMs);
+      await deactivate(tenant, index);
+    };
+    await Promise.all(
+      Array.from({ length: Math.min(calls, tenant.recipientIds.length) }, (_call, index) => call(index)),
+    );
   });
-  await Promise.all(all);
-  return await latenciesOf(deliveries, answeredMs);
 }
 
 /** The recipients can be deactivated once more. */
@@ -188,24 +186,22 @@ export async function reactivate({ stack, endpoints }: Deliveries): Promise<void
   endpoints.deactivations.clear();
 }
 
-async function deactivate(
-  { http }: Deliveries,
-  { apiKey, recipientIds }: Subscriber,
-  index: number,
-  answeredMs: Map<string, number>,
-): Promise<void> {
-  const recipientId = recipientIds[index] ?? '';
-  const path = `/v1/recipients/${recipientId}`;
-  const answer = await http.request({ method: 'DELETE', path, headers: { 'x-api-key': apiKey } });
-  answeredMs.set(recipientId, performance.now());
-  await answer.body.dump();
-  if (answer.statusCode !== 200) throw new Error(`DELETE ${path} answered ${answer.statusCode}`);
-}
-
-async function latenciesOf(
-  { endpoints }: Deliveries,
-  answeredMs: ReadonlyMap<string, number>,
+/** @param run deactivates recipients by their index. @returns ms from each answer to the arrival of its delivery */
+async function measureCalls(
+  { stack, endpoints }: Deliveries,
+  run: (deactivate: (tenant: Subscriber, index: number) => Promise<void>) => Promise<void>,
 ): Promise<readonly number[]> {
+  const http = new Pool(stack.apiUrl, { connections: CALLS_AT_ONCE });
+  const answeredMs = new Map<string, number>();
+  const deactivate = async ({ apiKey, recipientIds }: Subscriber, index: number): Promise<void> => {
+    const recipientId = recipientIds[index] ?? '';
+    const path = `/v1/recipients/${recipientId}`;
+    const answer = await http.request({ method: 'DELETE', path, headers: { 'x-api-key': apiKey } });
+    answeredMs.set(recipientId, performance.now());
+    await answer.body.dump();
+    if (answer.statusCode !== 200) throw new Error(`DELETE ${path} answered ${answer.statusCode}`);
+  };
+  await run(deactivate).finally(() => http.close());
   const { deactivations } = endpoints;
   const haveArrived = () => [...answeredMs.keys()].every((id) => deactivations.has(id));
   const options = { everyMs: POLL_MS, timeoutMs: ARRIVAL_TIMEOUT_MS };
