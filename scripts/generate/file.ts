@@ -10,7 +10,6 @@ import { errorPage } from './error.ts';
 import { biomeLayers, layerTable } from './layer.ts';
 import { describeApi } from './openapi.ts';
 import { pythonClient } from './python/client.ts';
-import { billOfMaterials } from './sbom.ts';
 import { stateMachinePage } from './state-machine.ts';
 
 /** Contents by path below the repository. The same code gives the same contents. */
@@ -28,7 +27,6 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
     'docs/configuration.md': configurationPage(),
     'docs/errors.md': errorPage(),
     'docs/state-machines.md': stateMachinePage(),
-    'docs/sbom.json': billOfMaterials(await read('package-lock.json')),
     'clients/typescript/generated/openapi.ts': await clientTypes(document),
     ...pythonClient(document),
   };

@@ -12,7 +12,6 @@ const NAMES = [
   'docs/configuration.md',
   'docs/errors.md',
   'docs/state-machines.md',
-  'docs/sbom.json',
   'clients/typescript/generated/openapi.ts',
   'clients/python/src/settlement_service/models.py',
   'clients/python/src/settlement_service/resources.py',
