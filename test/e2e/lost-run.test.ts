@@ -50,7 +50,12 @@ const test = withStack().extend('lost', FILE, ({ stack, api, partner }) => {
       await pool.query('UPDATE settlements SET clock_offset_ms = 16000');
       await api.owner.pool.query(`UPDATE verifications SET created_at = created_at - interval '16 seconds'`);
     },
-    sweep: () => workflow.execute('sweep', { workflowId: crypto.randomUUID(), taskQueue: TASK_QUEUE, args: [] }),
+    /** Without the lanes, which nobody serves here. */
+    sweep: async () => {
+      const options = { workflowId: crypto.randomUUID(), taskQueue: TASK_QUEUE, args: [] } as const;
+      const { webhook_lane: _, ...restarted } = await workflow.execute('sweep', options);
+      return restarted;
+    },
     /** The settlement gets its money and settles. */
     pay: async (id: string): Promise<void> => {
       expect(jsonOf(await sendBankledger(api, bankledgerBody(id)))).toMatchObject({ matched: true });
