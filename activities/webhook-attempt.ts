@@ -38,7 +38,7 @@ export async function sendDelivery(
   const answer = traceparent === null ? await post() : await inTrace(traceparent, post);
   deps.crash?.('webhook_post:after');
   // A first attempt is due by the database's clock: a clock behind it must not shorten the wait for the retry.
-  const sentAt = new Date(Math.max(at.getTime(), delivery.claimedAt.getTime()));
+  const sentAt = new Date(Math.max(at.getTime(), Date.parse(delivery.claimedAt)));
   return resultOf(delivery, sentAt, answer, deps.now());
 }
 

@@ -16,8 +16,8 @@ import { keepConnections } from './providers/guarded-http.ts';
 import { sendDelivery } from './webhook-attempt.ts';
 
 const HEARTBEAT_MS = 2_000;
-/** After this time no attempt begins. The one under way takes at most 15 s longer. */
-const ROUND_MAX_MS = 8_000;
+/** After this time no attempt begins. An endpoint that hangs has few rounds, which cost more than its attempts. */
+const ROUND_MAX_MS = 5 * 60_000;
 /** Until the next step of a replay when somebody else holds its next delivery. */
 const HELD_MS = 50;
 
@@ -28,9 +28,7 @@ export type RetryResult = {
   /** Until the next retry is due: 0 when it is due now or a replay runs, null when none is left. */
   readonly waitMs: number | null;
   /** What operators see. */
-  readonly found: Omit<RetryLook, 'nextAttemptAt' | 'failingSince'> & {
-    readonly nextAttemptAt: string | null;
-    readonly failingSince: string | null;
+  readonly found: RetryLook & {
     /** Of the last attempt of this round. */
     readonly lastOutcome: string | null;
   };
@@ -51,7 +49,9 @@ export function webhookSubscriptionActivities(deps: ActivityDeps) {
       const startedMs = performance.now();
       const now = (): Date => new Date(startMs + performance.now() - startedMs);
       const isOver = (): boolean =>
-        context?.cancellationSignal.aborted === true || performance.now() - startedMs >= ROUND_MAX_MS;
+        deps.stopping.aborted ||
+        context?.cancellationSignal.aborted === true ||
+        performance.now() - startedMs >= ROUND_MAX_MS;
       try {
         const claimant = await openClaimant(deps.db);
         let mayEndMore = true;
@@ -76,24 +76,15 @@ export function webhookSubscriptionActivities(deps: ActivityDeps) {
             await commitStatement(deps, 'subscription.release', (db) => releaseRetries(db, webhookId, now()));
         }
         const look = await commit(deps, 'subscription.look', (tx) => lookForRetries(tx, webhookId));
-        return resultOf(look, now(), lastOutcome);
+        const { nextAttemptAt: next } = look;
+        return {
+          waitMs: next === null ? null : Math.max(0, Date.parse(next) - now().getTime()),
+          found: { ...look, lastOutcome },
+        };
       } finally {
         clearInterval(heartbeat);
         connections.close();
       }
-    },
-  };
-}
-
-function resultOf(look: RetryLook, now: Date, lastOutcome: string | null): RetryResult {
-  const { nextAttemptAt, failingSince, ...found } = look;
-  return {
-    waitMs: nextAttemptAt && Math.max(0, nextAttemptAt.getTime() - now.getTime()),
-    found: {
-      ...found,
-      nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
-      failingSince: failingSince?.toISOString() ?? null,
-      lastOutcome,
     },
   };
 }

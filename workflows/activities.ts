@@ -35,11 +35,11 @@ export const local = proxyLocal({
 export const remote = (summary: string) => proxyRemote({ startToCloseTimeout: 15_000, retry: RETRY, summary });
 
 /**
- * For a round of a subscription: it begins attempts for 8 s, and a request takes at most 15 s. A worker that died is
+ * For a round of a subscription: it begins attempts for 5 minutes, and a request takes at most 15 s. A worker that died is
  * noticed by its missing heartbeat. The subscriber's answers are data, never a failure.
  */
 export const round = (summary: string) =>
-  proxyRemote({ startToCloseTimeout: 60_000, heartbeatTimeout: 10_000, retry: RETRY, summary });
+  proxyRemote({ startToCloseTimeout: 6 * 60_000, heartbeatTimeout: 10_000, retry: RETRY, summary });
 
 /** For a lane's activity, which lasts for two hours at most. Another worker takes it over within seconds. */
 export const lane = (summary: string) =>

@@ -16,8 +16,8 @@ export type ClaimedDelivery = {
   readonly attempt: number;
   readonly body: Buffer;
   readonly requestId: string;
-  /** On the database's clock. */
-  readonly claimedAt: Date;
+  /** On the database's clock, as PostgreSQL writes it. */
+  readonly claimedAt: string;
   readonly traceparent: string | null;
   readonly url: string;
   /** Of its subscription: sealed, the current one first, then the earlier ones that still sign. */
@@ -26,51 +26,22 @@ export type ClaimedDelivery = {
   readonly isFailing: boolean;
 };
 
-export type ClaimedRow = {
-  readonly delivery_id: string;
-  readonly webhook_id: string;
-  readonly org_id: string;
-  readonly event_id: string;
-  readonly attempt: number;
-  readonly body: Buffer;
-  readonly request_id: string;
-  readonly claimed_at: string;
-  readonly traceparent: string | null;
-  readonly url: string;
-  readonly secrets_sealed: readonly string[];
-  readonly is_failing: boolean;
-};
-
-export const toClaimedDelivery = (row: ClaimedRow): ClaimedDelivery => ({
-  deliveryId: row.delivery_id,
-  webhookId: row.webhook_id,
-  orgId: row.org_id,
-  eventId: row.event_id,
-  attempt: row.attempt,
-  body: row.body,
-  requestId: row.request_id,
-  claimedAt: new Date(row.claimed_at),
-  traceparent: row.traceparent,
-  url: row.url,
-  secretsSealed: row.secrets_sealed,
-  isFailing: row.is_failing,
-});
-
 /** What a claim returns of a delivery `d`: add it to the columns of an UPDATE's RETURNING. */
 export const CLAIMED_COLUMNS = `d.delivery_id, d.webhook_id, d.org_id, d.event_id, d.request_id, d.claimed_at, d.traceparent,
     1 + d.attempt_count - d.prior_attempts AS attempt`;
 
 /**
- * The columns of a `ClaimedRow`, for rows `c` with the columns above and the subscription's row `w`.
+ * The columns of a `ClaimedDelivery`, for rows `c` with the columns above and the subscription's row `w`.
  *
  * @param now the time that decides which earlier secrets still sign
  */
-export const claimedText = (now: string): string => `c.delivery_id, c.webhook_id, c.org_id, c.event_id, c.attempt,
-    c.request_id, c.claimed_at, c.traceparent, (SELECT body FROM events e WHERE e.event_id = c.event_id) AS body, w.url,
-    w.failing_since IS NOT NULL AS is_failing, array_remove(ARRAY[w.secret_sealed], NULL) || ARRAY(
+export const claimedText = (now: string): string => `c.delivery_id AS "deliveryId", c.webhook_id AS "webhookId",
+    c.org_id AS "orgId", c.event_id AS "eventId", c.attempt, c.request_id AS "requestId", c.claimed_at AS "claimedAt",
+    c.traceparent, (SELECT body FROM events e WHERE e.event_id = c.event_id) AS body, w.url,
+    w.failing_since IS NOT NULL AS "isFailing", array_remove(ARRAY[w.secret_sealed], NULL) || ARRAY(
       SELECT s.secret_sealed FROM webhook_earlier_secrets s
       WHERE s.webhook_id = c.webhook_id AND s.expires_at > ${now} ORDER BY s.expires_at DESC, s.secret_id DESC
-    ) AS secrets_sealed`;
+    ) AS "secretsSealed"`;
 
 const openStatement = statement<[], { readonly claimant: string }>(
   'open_claimant',

@@ -7,15 +7,7 @@
 import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
 import { statement } from '../statement.ts';
-import {
-  type AttemptResult,
-  CLAIMED_COLUMNS,
-  type ClaimedDelivery,
-  type ClaimedRow,
-  claimedText,
-  RECORDED,
-  toClaimedDelivery,
-} from './webhook-attempt.ts';
+import { type AttemptResult, CLAIMED_COLUMNS, type ClaimedDelivery, claimedText, RECORDED } from './webhook-attempt.ts';
 
 /** The keys of a lane: `from` is among them, `to` is not. */
 export type LaneKeys = { readonly from: number; readonly to: number };
@@ -46,10 +38,10 @@ export type LaneClaim = {
   readonly free: ReadonlyMap<string, number>;
 };
 
-type ExchangeRow = { [Column in keyof ClaimedRow]: ClaimedRow[Column] | null } & {
-  readonly lane_key: number;
-  readonly turn_org_id: string;
-  readonly turn_webhook_id: string;
+type ExchangeRow = (ClaimedDelivery | { readonly deliveryId: null }) & {
+  readonly laneKey: number;
+  readonly turnOrgId: string;
+  readonly turnWebhookId: string;
   readonly turns: number;
   readonly ended: number;
 };
@@ -114,7 +106,7 @@ const exchangeStatement = statement<
     WHERE d.delivery_id = c.delivery_id AND w.webhook_id = d.webhook_id
     RETURNING ${CLAIMED_COLUMNS}, c.has_ended, c.place
   )
-  SELECT last.lane_key, last.org_id AS turn_org_id, last.webhook_id AS turn_webhook_id, last.turn AS turns,
+  SELECT last.lane_key AS "laneKey", last.org_id AS "turnOrgId", last.webhook_id AS "turnWebhookId", last.turn AS turns,
     (SELECT count(*)::integer FROM claimed WHERE has_ended) AS ended, sent.*
   FROM (SELECT lane_key, org_id, webhook_id, turn FROM listed ORDER BY turn DESC LIMIT 1) last LEFT JOIN (
     SELECT ${claimedText('now()')}, c.place FROM claimed c JOIN share w ON w.webhook_id = c.webhook_id
@@ -153,13 +145,13 @@ export async function exchangeDeliveries(
     firstMax,
   );
   const [last] = rows;
-  const claimed = rows.flatMap((row) => (row.delivery_id === null ? [] : [toClaimedDelivery(row as ClaimedRow)]));
+  const claimed = rows.filter((row) => row.deliveryId !== null);
   const isRest = after.webhookId !== '';
   if (!last) return { claimed, after: undefined, isMore: isRest && limit > 0 };
   const isEnd = last.turns < TURNS_MAX;
   return {
     claimed,
-    after: isEnd ? undefined : { laneKey: last.lane_key, orgId: last.turn_org_id, webhookId: last.turn_webhook_id },
+    after: isEnd ? undefined : { laneKey: last.laneKey, orgId: last.turnOrgId, webhookId: last.turnWebhookId },
     isMore: !isEnd || isRest || last.ended > 0 || (limit > 0 && claimed.length === limit),
   };
 }

@@ -10,18 +10,12 @@ import type { Queryable, Tx } from '../client.ts';
 import { webhookDeliveries, webhooks } from '../schema/webhook.ts';
 import { statement } from '../statement.ts';
 import { enqueue } from './outbox.ts';
-import {
-  CLAIMED_COLUMNS,
-  type ClaimedDelivery,
-  type ClaimedRow,
-  claimedText,
-  toClaimedDelivery,
-} from './webhook-attempt.ts';
+import { CLAIMED_COLUMNS, type ClaimedDelivery, claimedText } from './webhook-attempt.ts';
 
 /** Due: by the workflow's clock, or by the database's. */
 const dueText = (now: string) => `greatest(${now}::timestamptz, now())`;
 
-const claimStatement = statement<[webhookId: string, claimant: number, now: string], ClaimedRow>(
+const claimStatement = statement<[webhookId: string, claimant: number, now: string], ClaimedDelivery>(
   'claim_retry',
   `WITH claimed AS (
     UPDATE webhook_deliveries d SET claimed_by = $2, claimed_at = now(), redelivery_requested = false
@@ -42,7 +36,7 @@ export async function claimRetry(
   { claimant, now }: { readonly claimant: number; readonly now: Date },
 ): Promise<ClaimedDelivery | undefined> {
   const [row] = await claimStatement(db, webhookId, claimant, now.toISOString());
-  return row && toClaimedDelivery(row);
+  return row;
 }
 
 /** How many retries one statement gives to the lane. */
@@ -89,26 +83,21 @@ export async function wakeSubscription(
   if (rowCount === 1) await enqueue(tx, subscriptionMessage({ webhookId, orgId }, requestId));
 }
 
-/** What the workflow of a subscription finds when it looks. */
+/** What the workflow of a subscription finds when it looks. Times are as JavaScript writes them. */
 export type RetryLook = {
-  /** When the next retry is due, or the next step of a replay; null when none is left. */
-  readonly nextAttemptAt: Date | null;
+  /** When the next retry is due; null when none is left. */
+  readonly nextAttemptAt: string | null;
   /** How many retries wait, counted up to `PENDING_COUNT_MAX`. */
   readonly waiting: number;
   readonly status: WebhookStatus | 'deleted';
   readonly disabledReason: DisabledReason | null;
-  readonly failingSince: Date | null;
+  readonly failingSince: string | null;
 };
 
-type LookRow = {
-  readonly next_attempt_at: string | null;
-  readonly waiting: number;
-  readonly status: RetryLook['status'];
-  readonly disabled_reason: DisabledReason | null;
-  readonly failing_since: string | null;
-};
+/** A time as JavaScript writes it. */
+const isoText = (column: string) => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-const lookStatement = statement<[webhookId: string, countMax: number], LookRow>(
+const lookStatement = statement<[webhookId: string, countMax: number], RetryLook>(
   'look_for_retries',
   `WITH held AS MATERIALIZED (
     SELECT next_attempt_at FROM webhook_deliveries
@@ -119,8 +108,9 @@ const lookStatement = statement<[webhookId: string, countMax: number], LookRow>(
       (SELECT now() FROM webhook_replays WHERE webhook_id = $1 AND status = 'running')) AS at
   )
   UPDATE webhooks SET retries_at = next.at FROM next WHERE webhook_id = $1
-  RETURNING next.at AS next_attempt_at, (SELECT count(*)::integer FROM held) AS waiting,
-    CASE WHEN deleted_at IS NULL THEN status ELSE 'deleted' END AS status, disabled_reason, failing_since`,
+  RETURNING ${isoText('next.at')} AS "nextAttemptAt", (SELECT count(*)::integer FROM held) AS waiting,
+    CASE WHEN deleted_at IS NULL THEN status ELSE 'deleted' END AS status, disabled_reason AS "disabledReason",
+    ${isoText('failing_since')} AS "failingSince"`,
 );
 
 /**
@@ -131,11 +121,5 @@ export async function lookForRetries(tx: Tx, webhookId: string): Promise<RetryLo
   await tx.execute(sql`SELECT 1 FROM webhooks WHERE webhook_id = ${webhookId} FOR NO KEY UPDATE`);
   const [row] = await lookStatement(tx, webhookId, PENDING_COUNT_MAX);
   if (!row) throw new Error(`subscription ${webhookId} does not exist`);
-  return {
-    nextAttemptAt: row.next_attempt_at === null ? null : new Date(row.next_attempt_at),
-    waiting: row.waiting,
-    status: row.status,
-    disabledReason: row.disabled_reason,
-    failingSince: row.failing_since === null ? null : new Date(row.failing_since),
-  };
+  return row;
 }

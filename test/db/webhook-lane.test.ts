@@ -276,7 +276,7 @@ describe('a failed attempt', () => {
     expect(await world.wakeRows()).toBe(1);
     await world.removeWakeRows(await world.claimWakeRows());
     const { nextAttemptAt, waiting } = await world.look();
-    expect([waiting, Math.abs(Date.now() + 5_000 - (nextAttemptAt?.getTime() ?? 0)) < 5_000]).toEqual([1, true]);
+    expect([waiting, Math.abs(Date.now() + 5_000 - Date.parse(nextAttemptAt ?? '')) < 5_000]).toEqual([1, true]);
     await fail(world, 60_000);
     expect(await world.wakeRows()).toBe(0);
     await fail(world, 1_000);
@@ -354,7 +354,7 @@ describe('no retry is forgotten', () => {
         await world.judge(claimant, [resultOf(retry)]);
       }
       const { nextAttemptAt } = await world.look();
-      return nextAttemptAt && Math.max(0, nextAttemptAt.getTime() - Date.now());
+      return nextAttemptAt === null ? null : Math.max(0, Date.parse(nextAttemptAt) - Date.now());
     };
     const loop = async (): Promise<void> => {
       for (;;) {
