@@ -41,11 +41,14 @@ const EXCHANGE_MS = 20;
 const QUEUED_MAX = 96;
 /** While nothing is due, the lane looks less and less often. */
 const LOOK_MS = { first: 50, most: 500 } as const;
+/**
+ * So many subscribers' failures are recorded at once. When hundreds time out together, the lane must not wait behind them
+ * for a connection to the database.
+ */
+const JUDGED_AT_ONCE = 2;
 /** After a failure of the database: the wait, and how many failures in a row end the activity. */
 const RECOVER_MS = 1_000;
 const FAILURES_MAX = 5;
-/** The request id of a retry whose own is no longer known. */
-const RECOVERED = 'lane-recovered';
 const REPORT_MS = 60_000;
 /** How many subscriptions a report names. */
 const SLOWEST_MAX = 5;
@@ -62,6 +65,8 @@ type Subscriber = {
   /** Results that may change the subscription; they are recorded one group after the other. */
   readonly judged: AttemptResult[];
   isRecording: boolean;
+  /** Of the last of these results. */
+  requestId: string;
   /** In this minute. */
   requests: number;
   totalMs: number;
@@ -76,6 +81,9 @@ type Lane = {
   readonly subscribers: Map<string, Subscriber>;
   /** By delivery: its request is under way, or its result is not recorded. */
   readonly known: Set<string>;
+  /** Subscribers with results that are to be judged, the first one first. */
+  readonly toJudge: Set<Subscriber>;
+  judging: number;
   /** Results that only have to be recorded. */
   finished: AttemptResult[];
   inFlight: number;
@@ -117,6 +125,8 @@ async function serve(deps: ActivityDeps, number: number, stop: AbortSignal): Pro
     wakeUp: createWakeUp(),
     subscribers: new Map(),
     known: new Set(),
+    toJudge: new Set(),
+    judging: 0,
     finished: [],
     inFlight: 0,
     after: undefined,
@@ -247,14 +257,28 @@ function settle(lane: Lane, subscriber: Subscriber, { requestId }: ClaimedDelive
   if (!subscriber.isFailing) lane.finished.push(result);
   else {
     subscriber.judged.push(result);
-    void judge(lane, subscriber, requestId);
+    subscriber.requestId = requestId;
+    lane.toJudge.add(subscriber);
+    judgeNext(lane);
+  }
+}
+
+function judgeNext(lane: Lane): void {
+  for (const subscriber of lane.toJudge) {
+    if (lane.judging >= JUDGED_AT_ONCE) return;
+    lane.toJudge.delete(subscriber);
+    lane.judging += 1;
+    void judge(lane, subscriber).finally(() => {
+      lane.judging -= 1;
+      judgeNext(lane);
+    });
   }
 }
 
 /** Records the results of a subscriber that fails or has failed. */
-async function judge(lane: Lane, subscriber: Subscriber, requestId: string): Promise<void> {
+async function judge(lane: Lane, subscriber: Subscriber): Promise<void> {
   const { deps, claimant } = lane;
-  const { webhookId, judged } = subscriber;
+  const { webhookId, judged, requestId } = subscriber;
   if (subscriber.isRecording) return;
   subscriber.isRecording = true;
   try {
@@ -310,6 +334,7 @@ function subscriberOf({ subscribers }: Lane, { webhookId, orgId }: ClaimedDelive
     queue: [],
     judged: [],
     isRecording: false,
+    requestId: '',
     requests: 0,
     totalMs: 0,
   };
@@ -332,8 +357,8 @@ async function recover(lane: Lane, error: unknown): Promise<void> {
     lane.failure = { error: failure };
     return;
   }
-  for (const subscriber of subscribers.values())
-    if (subscriber.judged.length > 0) void judge(lane, subscriber, RECOVERED);
+  for (const subscriber of subscribers.values()) if (subscriber.judged.length > 0) lane.toJudge.add(subscriber);
+  judgeNext(lane);
 }
 
 /** Reports the last minute to the lane's workflow, unless nothing happened in this one and in the one before. */

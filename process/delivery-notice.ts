@@ -8,7 +8,7 @@ import type { Database } from '../db/client.ts';
 import { notifyLanes } from '../db/queries/webhook-lane.ts';
 
 /** The least time between two notifications. */
-const INTERVAL_MS = 25;
+const INTERVAL_MS = 40;
 
 /** @returns what is to be called after a commit. It never waits and never throws. */
 export function createDeliveryNotice(db: Database): () => void {

@@ -73,6 +73,8 @@ const test = base
     const accepted = jsonOf(await stack.api.call(partner, 'POST', '/v2/settle', body, headers));
     await untilStatus(stack.api, partner, accepted.settlement_id, 'settled');
     await spans.untilSent('POST to subscriber', 1);
+    // The event is delivered while the workflow still ends.
+    await spans.untilSent('RunWorkflow:settlement', 1);
     return { settlementId: String(accepted.settlement_id), secret: String(secret) };
   });
 test.beforeAll(({ settled: _ }) => undefined);
