@@ -3,6 +3,8 @@
  * serves it. One statement records what was sent and claims what is sent next, while other requests are under way. A
  * subscriber that hangs holds only its own share: of a subscription a bounded number is in flight, and of an
  * organization at most as many as the lane has free.
+ *
+ * It has more than 300 lines, because all parts change the same state and are read together.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { asyncLocalStorage } from '@temporalio/activity';
