@@ -7,7 +7,6 @@
  * It has more than 300 lines, because all parts change the same state and are read together.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { asyncLocalStorage } from '@temporalio/activity';
 import { commitStatement, NO_DISPATCHER } from '../db/commands/commit.ts';
 import { handOverDelivery, recordFailures } from '../db/commands/webhook-attempt.ts';
 import { type AttemptResult, type ClaimedDelivery, openClaimant } from '../db/queries/webhook-attempt.ts';
@@ -24,10 +23,10 @@ import { createWakeUp, type WakeUp } from '../db/wake-up.ts';
 import { IN_FLIGHT, LANE_IN_FLIGHT_MAX, LANES, type LaneReport, nextInFlight } from '../domain/webhook.ts';
 import { laneWorkflowId } from '../domain/workflow-id.ts';
 import type { ActivityDeps } from './deps.ts';
+import { whileHeartbeating } from './long-activity.ts';
 import { type KeptConnections, keepConnections } from './providers/guarded-http.ts';
 import { sendDelivery } from './webhook-attempt.ts';
 
-const HEARTBEAT_MS = 2_000;
 /**
  * After this time the activity ends once nothing is in flight, and after twice the time it claims no more: so its
  * workflow can continue as a new run.
@@ -105,15 +104,8 @@ export function webhookLaneActivities(deps: ActivityDeps) {
      */
     serveLane: async ({ lane }: { readonly lane: number }): Promise<{ readonly isServed: boolean }> => {
       if (lane >= LANES) return { isServed: false };
-      const context = asyncLocalStorage.getStore();
-      const heartbeat = context && setInterval(() => context.heartbeat(), HEARTBEAT_MS);
-      const stop = AbortSignal.any([deps.stopping, ...(context ? [context.cancellationSignal] : [])]);
-      try {
-        await serve(deps, lane, stop);
-        return { isServed: true };
-      } finally {
-        clearInterval(heartbeat);
-      }
+      await whileHeartbeating(deps, (stop) => serve(deps, lane, stop));
+      return { isServed: true };
     },
   };
 }
@@ -317,9 +309,9 @@ async function giveUp(lane: Lane, delivery: ClaimedDelivery, error: unknown): Pr
   deps.log.warn({ err: error, webhook_id: delivery.webhookId }, 'a delivery could not be sent');
   try {
     await handOverDelivery(deps, delivery, claimant);
-    known.delete(delivery.deliveryId);
   } catch (failure) {
     lane.failure = { error: failure };
+  } finally {
     known.delete(delivery.deliveryId);
   }
 }

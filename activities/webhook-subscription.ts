@@ -12,10 +12,10 @@ import { endDeliveries, openClaimant } from '../db/queries/webhook-attempt.ts';
 import { type ReplayProgress, takeReplayStep } from '../db/queries/webhook-replay.ts';
 import { claimRetry, lookForRetries, type RetryLook, releaseRetries } from '../db/queries/webhook-retry.ts';
 import type { ActivityDeps } from './deps.ts';
+import { whileHeartbeating } from './long-activity.ts';
 import { keepConnections } from './providers/guarded-http.ts';
 import { sendDelivery } from './webhook-attempt.ts';
 
-const HEARTBEAT_MS = 2_000;
 /** After this time no attempt begins. An endpoint that hangs has few rounds, which cost more than its attempts. */
 const ROUND_MAX_MS = 5 * 60_000;
 /** Until the next step of a replay when somebody else holds its next delivery. */
@@ -40,51 +40,50 @@ export function webhookSubscriptionActivities(deps: ActivityDeps) {
      * Sends the due retries of a subscription for a bounded time, ends what was pending when it was disabled, and
      * carries out its replay.
      */
-    deliverRetries: async ({ webhookId, nowMs }: RetryInput): Promise<RetryResult> => {
-      const context = asyncLocalStorage.getStore();
-      const heartbeat = context && setInterval(() => context.heartbeat(), HEARTBEAT_MS);
-      const connections = keepConnections();
-      // A retry of the activity has the input of the first try.
-      const startMs = Math.max(nowMs, context?.info.currentAttemptScheduledTimestampMs ?? nowMs);
-      const startedMs = performance.now();
-      const now = (): Date => new Date(startMs + performance.now() - startedMs);
-      const isOver = (): boolean =>
-        deps.stopping.aborted ||
-        context?.cancellationSignal.aborted === true ||
-        performance.now() - startedMs >= ROUND_MAX_MS;
-      try {
-        const claimant = await openClaimant(deps.db);
-        let mayEndMore = true;
-        let replay: ReplayProgress = 'more';
-        let lastOutcome: string | null = null;
-        while (!isOver()) {
-          mayEndMore &&= await commitStatement(deps, 'subscription.end_deliveries', (db) =>
-            endDeliveries(db, webhookId),
-          );
-          if (replay !== 'none')
-            replay = await commitStatement(deps, 'subscription.replay', (db) => takeReplayStep(db, webhookId));
-          const delivery = await commitStatement(deps, 'subscription.claim', (db) =>
-            claimRetry(db, webhookId, { claimant, now: now() }),
-          );
-          if (!delivery && !mayEndMore && replay === 'none') break;
-          if (!delivery && replay === 'held') await delay(HELD_MS);
-          if (!delivery) continue;
-          const result = await sendDelivery(deps, delivery, connections, now());
-          lastOutcome = result.error === null ? `succeeded with ${result.response_status}` : `failed: ${result.error}`;
-          await recordFailures(deps, { webhookId, claimant, requestId: delivery.requestId }, [result]);
-          if (result.error === null)
-            await commitStatement(deps, 'subscription.release', (db) => releaseRetries(db, webhookId, now()));
-        }
-        const look = await commit(deps, 'subscription.look', (tx) => lookForRetries(tx, webhookId));
-        const { nextAttemptAt: next } = look;
-        return {
-          waitMs: next === null ? null : Math.max(0, Date.parse(next) - now().getTime()),
-          found: { ...look, lastOutcome },
-        };
-      } finally {
-        clearInterval(heartbeat);
-        connections.close();
-      }
-    },
+    deliverRetries: (input: RetryInput): Promise<RetryResult> =>
+      whileHeartbeating(deps, (stop) => playRound(deps, input, stop)),
   };
+}
+
+async function playRound(
+  deps: ActivityDeps,
+  { webhookId, nowMs }: RetryInput,
+  stop: AbortSignal,
+): Promise<RetryResult> {
+  const connections = keepConnections();
+  // A retry of the activity has the input of the first try.
+  const startMs = Math.max(nowMs, asyncLocalStorage.getStore()?.info.currentAttemptScheduledTimestampMs ?? nowMs);
+  const startedMs = performance.now();
+  const elapsedMs = (): number => performance.now() - startedMs;
+  const now = (): Date => new Date(startMs + elapsedMs());
+  try {
+    const claimant = await openClaimant(deps.db);
+    let mayEndMore = true;
+    let replay: ReplayProgress = 'more';
+    let lastOutcome: string | null = null;
+    while (!stop.aborted && elapsedMs() < ROUND_MAX_MS) {
+      mayEndMore &&= await commitStatement(deps, 'subscription.end_deliveries', (db) => endDeliveries(db, webhookId));
+      if (replay !== 'none')
+        replay = await commitStatement(deps, 'subscription.replay', (db) => takeReplayStep(db, webhookId));
+      const delivery = await commitStatement(deps, 'subscription.claim', (db) =>
+        claimRetry(db, webhookId, { claimant, now: now() }),
+      );
+      if (!delivery && !mayEndMore && replay === 'none') break;
+      if (!delivery && replay === 'held') await delay(HELD_MS);
+      if (!delivery) continue;
+      const result = await sendDelivery(deps, delivery, connections, now());
+      lastOutcome = result.error === null ? `succeeded with ${result.response_status}` : `failed: ${result.error}`;
+      await recordFailures(deps, { webhookId, claimant, requestId: delivery.requestId }, [result]);
+      if (result.error === null)
+        await commitStatement(deps, 'subscription.release', (db) => releaseRetries(db, webhookId, now()));
+    }
+    const look = await commit(deps, 'subscription.look', (tx) => lookForRetries(tx, webhookId));
+    const { nextAttemptAt: next } = look;
+    return {
+      waitMs: next === null ? null : Math.max(0, Date.parse(next) - now().getTime()),
+      found: { ...look, lastOutcome },
+    };
+  } finally {
+    connections.close();
+  }
 }

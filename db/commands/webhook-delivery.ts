@@ -69,4 +69,6 @@ function requireQuota(delivery: Delivery, at: Date): void {
   if (retryAt) throw new DomainError('quota_exceeded', { quota: 'redeliveries_per_day' }, QUOTA_TEXT, retryAt);
 }
 
-const QUOTA_TEXT = `A delivery is redelivered at most ${REDELIVERIES_MAX} times in 24 hours. Wait for the time in the Retry-After header.`;
+const QUOTA_TEXT =
+  `A delivery is redelivered at most ${REDELIVERIES_MAX} times in 24 hours. ` +
+  'Wait for the time in the Retry-After header.';

@@ -10,6 +10,7 @@ import type { Queryable, Tx } from '../client.ts';
 import { webhookDeliveries, webhooks } from '../schema/webhook.ts';
 import { statement } from '../statement.ts';
 import { enqueue } from './outbox.ts';
+import { lockSubscription } from './webhook.ts';
 import { CLAIMED_COLUMNS, type ClaimedDelivery, claimedText } from './webhook-attempt.ts';
 
 /** Due: by the workflow's clock, or by the database's. */
@@ -118,7 +119,7 @@ const lookStatement = statement<[webhookId: string, countMax: number], RetryLook
  * its own, so that the look sees every retry that was added under the lock.
  */
 export async function lookForRetries(tx: Tx, webhookId: string): Promise<RetryLook> {
-  await tx.execute(sql`SELECT 1 FROM webhooks WHERE webhook_id = ${webhookId} FOR NO KEY UPDATE`);
+  await lockSubscription(tx, webhookId);
   const [row] = await lookStatement(tx, webhookId, PENDING_COUNT_MAX);
   if (!row) throw new Error(`subscription ${webhookId} does not exist`);
   return row;
