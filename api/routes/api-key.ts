@@ -155,7 +155,7 @@ export const apiKeyRoutes =
           operationId: 'revokeApiKey',
           summary: 'Revoke an API key',
           description:
-            'The key stays invalid for ever. Revoking it again changes nothing. With `descendants=true` the valid keys ' +
+            'The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid keys ' +
             'that it made are revoked too, and those that they made: use it for a key that has leaked.',
           params: ApiKeyPath,
           querystring: RevokeApiKeyQuery,

@@ -216,7 +216,7 @@ describe('a claim', () => {
     ).toEqual([{ status: 'succeeded', attempt_count: 1 }]);
   });
 
-  test('whose answer was lost is given back, without what is known to be under way', async ({ world }) => {
+  test('is given back when its answer was lost, but not what is known to be under way', async ({ world }) => {
     await world.write(3);
     const claimant = await world.open();
     const { claimed } = await world.exchange(claimant);
@@ -293,7 +293,7 @@ describe('a failed attempt', () => {
     expect(await world.wakeRows()).toBe(1);
   });
 
-  test('is woken again after a failed dispatch, whose row is dropped if another was written', async ({
+  test('keeps its outbox row after a failed dispatch, unless another row was written meanwhile', async ({
     world,
     api,
   }) => {

@@ -272,7 +272,7 @@ export interface paths {
         };
         /**
          * Revoke an API key
-         * @description The key stays invalid for ever. Revoking it again changes nothing. With `descendants=true` the valid keys that it made are revoked too, and those that they made: use it for a key that has leaked.
+         * @description The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid keys that it made are revoked too, and those that they made: use it for a key that has leaked.
          */
         delete: operations["revokeApiKey"];
     };

@@ -870,8 +870,8 @@ class ApiKeys(Resource):
     def revoke(self, key_id: str, *, descendants: bool | None = None) -> models.ApiKeyRevokedResponse:
         """Revoke an API key.
 
-        The key stays invalid for ever. Revoking it again changes nothing. With `descendants=true` the valid keys
-        that it made are revoked too, and those that they made: use it for a key that has leaked.
+        The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid
+        keys that it made are revoked too, and those that they made: use it for a key that has leaked.
         """
         call: Call[models.ApiKeyRevokedResponse] = Call(
             "DELETE",
@@ -932,8 +932,8 @@ class AsyncApiKeys(AsyncResource):
     async def revoke(self, key_id: str, *, descendants: bool | None = None) -> models.ApiKeyRevokedResponse:
         """Revoke an API key.
 
-        The key stays invalid for ever. Revoking it again changes nothing. With `descendants=true` the valid keys
-        that it made are revoked too, and those that they made: use it for a key that has leaked.
+        The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid
+        keys that it made are revoked too, and those that they made: use it for a key that has leaked.
         """
         call: Call[models.ApiKeyRevokedResponse] = Call(
             "DELETE",
