@@ -1,5 +1,6 @@
 /** What activities use. `worker/main.ts` makes it once; tests make their own. */
 import type { ChangeListener } from '../db/change-listener.ts';
+import type { Database } from '../db/client.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Runs } from '../db/commands/lost-run.ts';
 import type { LaneReport } from '../domain/webhook.ts';
@@ -12,6 +13,8 @@ import type { PayoutRail } from './providers/payout-rail.ts';
  * `now` is real time: expiries of codes, gates, timestamps of requests. Other rules get the workflow's time as input.
  */
 export type ActivityDeps = CommandDeps & {
+  /** The lanes' own connections. */
+  readonly laneDb: Database;
   readonly certifier: Certifier;
   /** The API to which the simulated providers post their events. */
   readonly apiBaseUrl: string;

@@ -15,7 +15,7 @@ export function createActivities(deps: ActivityDeps) {
   const activities = {
     ...settlementActivities(deps),
     ...verificationActivities(deps),
-    ...webhookLaneActivities(deps),
+    ...webhookLaneActivities({ ...deps, db: deps.laneDb }),
     ...webhookSubscriptionActivities(deps),
     ...otpActivities(deps),
     ...sweepActivities(deps),

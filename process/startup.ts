@@ -23,17 +23,20 @@ const POOL_SIZE_MAX = 20;
 export async function openProcess(config: Config, process: 'api' | 'worker', log: pino.Logger) {
   const name = `settlement-${process}`;
   const crash = createCrash(config.crashAt);
-  const connection = connect(config.databaseUrl, {
-    poolSizeMax: POOL_SIZE_MAX,
-    name,
-    onIdleError: (error) => log.warn({ err: error }, 'an idle database connection broke'),
-    refusesOwner: config.runtime !== 'local-sandbox',
-  });
+  const openPool = (poolName: string, poolSizeMax: number) =>
+    connect(config.databaseUrl, {
+      poolSizeMax,
+      name: poolName,
+      onIdleError: (error) => log.warn({ err: error }, 'an idle database connection broke'),
+      refusesOwner: config.runtime !== 'local-sandbox',
+    });
+  const connection = openPool(name, POOL_SIZE_MAX);
   await refuseOwner(connection.pool);
   const tracing = await loadTracing(config, { service: name, log });
   const temporal = connectTemporal(config, tracing);
   return {
     connection,
+    openPool,
     tracing,
     temporal,
     metrics: processRegistry(connection.pool),

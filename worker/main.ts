@@ -9,6 +9,7 @@ import { loadConfig } from '../config/load.ts';
 import { createChangeListener } from '../db/change-listener.ts';
 import { startLanes } from '../db/commands/lost-run.ts';
 import { newId } from '../db/id.ts';
+import { LANES } from '../domain/webhook.ts';
 import { createLogger } from '../process/logger.ts';
 import { freeLoopbackPort, serveMetrics, temporalExposition, workerMetricsPort } from '../process/metrics.ts';
 import { createLaneReports, createRuns } from '../process/runs.ts';
@@ -18,6 +19,8 @@ import { ensureSweepSchedule } from '../process/sweep-schedule.ts';
 import { ensureSearchAttributes } from '../process/temporal.ts';
 import { createWorker } from './worker.ts';
 
+/** Of each lane: one exchanges, two record failures. They wait for no other work of the worker. */
+const LANE_POOL_SIZE_MAX = 3 * LANES;
 const CLOSE_TIMEOUT_MS = 30_000;
 
 const config = loadConfig();
@@ -37,7 +40,7 @@ Runtime.install({
   },
 });
 
-const { deps, temporal, tracing, metrics, startDispatcher, close } = await openProcess(config, 'worker', log);
+const { deps, openPool, temporal, tracing, metrics, startDispatcher, close } = await openProcess(config, 'worker', log);
 await ensureSearchAttributes(temporal);
 await ensureSweepSchedule(temporal);
 const dispatcher = startDispatcher();
@@ -48,9 +51,11 @@ const guardedHttp = createGuardedHttp({
 const deliveriesDue = createChangeListener(config.databaseUrl, 'deliveries_due', (error) =>
   log.warn({ err: error }, 'the connection for notifications of deliveries broke'),
 );
+const lanes = openPool('settlement-lanes', LANE_POOL_SIZE_MAX);
 const stopping = new AbortController();
 const activities = createActivities({
   ...deps,
+  laneDb: lanes.db,
   certifier: createCertifier(config.certificateSigningKeys),
   apiBaseUrl: config.publicBaseUrl,
   cardprocWebhookSecret: config.cardprocWebhookSecrets[0] ?? '',
@@ -90,6 +95,7 @@ const grace = closeInOrder(CLOSE_TIMEOUT_MS, async ({ err }) => {
   await deliveriesDue.close();
   await dispatcher.stop();
   await worker.close();
+  await lanes.close();
   await close();
 });
 running.catch((error: unknown) => {

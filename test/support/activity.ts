@@ -15,6 +15,7 @@ export const activityDeps = (
 ): ActivityDeps => ({
   runtime: api.deps.runtime,
   db: api.connection.db,
+  laneDb: api.connection.db,
   sealer: api.deps.sealer,
   certifier: createCertifier([TEST_SECRETS.signing]),
   apiBaseUrl,
