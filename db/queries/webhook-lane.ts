@@ -2,7 +2,8 @@
  * What a lane does in the database: one statement records what it sent and claims what it sends next, however many
  * deliveries that are and whoever they are for. A delivery with a lane_key is to be sent now; each lane has a range of
  * the keys. The claims go through the subscriptions in turn, a bounded number at a time, and among those take one of
- * each organization before a second of any.
+ * each organization before a second of any. The limit of a claim is divided among these organizations, and an organization's
+ * part among its subscriptions.
  */
 import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
@@ -75,11 +76,14 @@ const exchangeStatement = statement<
       ORDER BY lane_key, org_id, webhook_id LIMIT 1
     ) next
     WHERE l.turn < $8
+  ), counted AS (
+    SELECT *, count(*) OVER (PARTITION BY org_id) AS of_organization, dense_rank() OVER (ORDER BY org_id) AS organization
+    FROM listed
   ), share AS MATERIALIZED (
     SELECT l.lane_key, l.org_id, w.webhook_id, w.endings, w.failing_since, w.url, w.secret_sealed, least(
-      greatest(1, $11 / (SELECT count(*) FROM listed)),
+      ceil($11::numeric / (SELECT max(organization) FROM counted) / l.of_organization)::integer,
       coalesce(known.free, CASE WHEN w.failing_since IS NULL THEN $12 ELSE 1 END)) AS free
-    FROM listed l, LATERAL (
+    FROM counted l, LATERAL (
       SELECT webhook_id, endings, failing_since, url, secret_sealed FROM webhooks WHERE webhook_id = l.webhook_id LIMIT 1
     ) w
       LEFT JOIN unnest($9::text[], $10::integer[]) AS known (webhook_id, free) ON known.webhook_id = w.webhook_id

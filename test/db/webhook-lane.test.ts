@@ -149,6 +149,16 @@ describe('a claim', () => {
     expect(orgs.filter((orgId) => orgId === world.own.orgId)).toHaveLength(2);
   });
 
+  test('gives an organization with one subscription as much as one with four', async ({ world, api }) => {
+    const four = [world.own];
+    for (let n = 1; n < 4; n += 1) four.push(await world.addSubscription(world.own.owner));
+    const one = await world.addSubscription(await api.createCaller());
+    for (const subscription of [...four, one]) await world.write(8, subscription);
+    const { claimed } = await world.exchange(await world.open(), { limit: 16 });
+    expect(claimed.filter(({ orgId }) => orgId === one.orgId)).toHaveLength(8);
+    expect(claimed).toHaveLength(16);
+  });
+
   test('reaches every subscription in turn, however many there are and however few are claimed at once', async ({
     world,
     api,
