@@ -22,6 +22,7 @@ import { rateLimit } from './plugins/rate-limit.ts';
 import { remoteGate } from './plugins/remote-gate.ts';
 import { acceptSignedBodies } from './plugins/signed-body.ts';
 import { tracing } from './plugins/tracing.ts';
+import { turn } from './plugins/turn.ts';
 import { unreadAnswer } from './plugins/unread-answer.ts';
 import { apiKeyRoutes } from './routes/api-key.ts';
 import { bankledgerEventRoutes } from './routes/bankledger-event.ts';
@@ -92,6 +93,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(loadShedding);
   await app.register(authentication, { deps });
   await app.register(rateLimit, { deps });
+  await app.register(turn);
   await app.register(consumerOrigin, { deps });
   await app.register(remoteGate, { deps });
   await app.register(outboxLimit, { deps });

@@ -6,6 +6,7 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { DatabaseRoleError, verifyRole } from './role.ts';
 import * as schema from './schema/index.ts';
+import { serveInTurn } from './tenant.ts';
 
 export type Database = NodePgDatabase<typeof schema>;
 /** An open transaction. A function that must be atomic with other statements takes this type. */
@@ -15,6 +16,8 @@ export type Queryable = Database | Tx;
 const CONNECT_TIMEOUT_MS = 3_000;
 const STATEMENT_TIMEOUT_MS = 5_000;
 const LOCK_TIMEOUT_MS = 3_000;
+/** Of a process that serves tenants: who waits for a lock holds a connection that others need. */
+export const TENANTS = { lockTimeoutMs: 250 } as const;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 
 /**
@@ -53,13 +56,20 @@ export async function rehearse<Result>(db: Database, run: (db: Database) => Prom
  */
 const PLANNER_OPTIONS = '-c random_page_cost=1.1';
 
-export type Connection = { readonly db: Database; readonly pool: pg.Pool; close(): Promise<void> };
+export type Connection = {
+  readonly db: Database;
+  readonly pool: pg.Pool;
+  /** How many wait for a connection. */
+  waiting(): number;
+  close(): Promise<void>;
+};
 
 /**
  * Opens a pool, which connects when the first query runs.
  *
  * @param options `onIdleError` is called when an idle connection breaks; the pool replaces it. `refusesOwner`: no
- * statement runs as a role that owns the tables
+ * statement runs as a role that owns the tables. `tenants`: they get the connections in turn, and none waits longer
+ * for a lock
  */
 export function connect(
   databaseUrl: string,
@@ -68,6 +78,7 @@ export function connect(
     name: string;
     onIdleError: (error: Error) => void;
     refusesOwner?: boolean;
+    tenants?: { readonly lockTimeoutMs: number } | undefined;
   },
 ): Connection {
   const pool = new pg.Pool({
@@ -76,7 +87,7 @@ export function connect(
     application_name: options.name,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
-    lock_timeout: LOCK_TIMEOUT_MS,
+    lock_timeout: options.tenants?.lockTimeoutMs ?? LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     options: PLANNER_OPTIONS,
     verify: options.refusesOwner ? verifyRole : undefined,
@@ -85,7 +96,13 @@ export function connect(
   // An error event without a listener ends the process. This one comes when a connection breaks between two statements
   // of a transaction; the next statement on it fails anyway.
   pool.on('connect', (client) => client.on('error', options.onIdleError));
-  return { db: drizzle(pool, { schema }), pool, close: () => pool.end() };
+  const turns = options.tenants ? serveInTurn(pool) : undefined;
+  return {
+    db: drizzle(pool, { schema }),
+    pool,
+    waiting: () => pool.waitingCount + (turns?.waiting() ?? 0),
+    close: () => pool.end(),
+  };
 }
 
 /** The driver's error that made a query fail; any other error as it is. */

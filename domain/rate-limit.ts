@@ -2,7 +2,15 @@
  * How much callers may request in a time window (contract §2). Each budget has a count of its own, so that one kind of
  * request does not use up another's. All of them follow from `RATE_LIMIT_PER_MINUTE`.
  */
-export const BUDGET_NAMES = ['default', 'sign-up', 'one-time-code', 'wrong-codes', 'page', 'failure'] as const;
+export const BUDGET_NAMES = [
+  'default',
+  'address',
+  'sign-up',
+  'one-time-code',
+  'wrong-codes',
+  'page',
+  'failure',
+] as const;
 export type BudgetName = (typeof BUDGET_NAMES)[number];
 
 /** `quota` units in each window of `windowSeconds`. */
@@ -11,15 +19,23 @@ export type Budget = { readonly name: BudgetName; readonly quota: number; readon
 const MINUTE_SECONDS = 60;
 const HOUR_SECONDS = 60 * MINUTE_SECONDS;
 const QUOTA_MIN = 10;
+/** What all organizations of one address may request together, in budgets of one. */
+const ORGANIZATIONS_OF_ADDRESS = 3;
 
 /** Units of the budgets. A sign-up writes rows without a credential; an asset is up to 3.5 MB. */
 export const REQUEST_WEIGHTS = { signUp: 10, asset: 5, certificatePdf: 10, codeRequest: 12 } as const;
+
+const WEIGHED_BYTES = 64 * 1024;
+
+/** The units that an answer costs in addition to its request. */
+export const weightOf = (bytes: number): number => Math.floor(bytes / WEIGHED_BYTES);
 
 /** @param perMinute requests of one organization, or of one address, in a minute */
 export function budgetsOf(perMinute: number): Readonly<Record<BudgetName, Budget>> {
   const share = (divisor: number) => Math.max(QUOTA_MIN, Math.floor(perMinute / divisor));
   return {
     default: { name: 'default', quota: perMinute, windowSeconds: MINUTE_SECONDS },
+    address: { name: 'address', quota: ORGANIZATIONS_OF_ADDRESS * perMinute, windowSeconds: MINUTE_SECONDS },
     'sign-up': { name: 'sign-up', quota: perMinute, windowSeconds: MINUTE_SECONDS },
     'one-time-code': { name: 'one-time-code', quota: share(2), windowSeconds: HOUR_SECONDS },
     // Of all callers together. Beyond it nothing is refused: new challenges have one try.

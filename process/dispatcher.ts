@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { Database } from '../db/client.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../db/queries/outbox.ts';
+import { asProcess } from '../db/tenant.ts';
 import { type Crash, dispatchPoint } from '../domain/crash-point.ts';
 import { settlementIdOf } from '../domain/outbox.ts';
 import { createDeliveryNotice } from './delivery-notice.ts';
@@ -83,10 +84,12 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
   const timer = setInterval(nudge, POLL_INTERVAL_MS);
   nudge();
   return {
-    nudge: () => {
-      nudge();
-      notifyLanes();
-    },
+    // It sends what every tenant has committed, so it does not wait in the turn of the one that nudges it.
+    nudge: () =>
+      asProcess(() => {
+        nudge();
+        notifyLanes();
+      }),
     stop: async () => {
       stopped = true;
       clearInterval(timer);

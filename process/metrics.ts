@@ -5,8 +5,8 @@
  */
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
-import type pg from 'pg';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { Connection } from '../db/client.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 const TEMPORAL_SCRAPE_TIMEOUT_MS = 2_000;
@@ -17,7 +17,10 @@ export type Exposition = () => Promise<string>;
 /**
  * A registry with the metrics of every process: memory, event loop, garbage collector, and the connections of its pool.
  */
-export function processRegistry(pool: Pick<pg.Pool, 'totalCount' | 'idleCount' | 'waitingCount'>): Registry {
+export function processRegistry({
+  pool,
+  waiting,
+}: Pick<Connection, 'waiting'> & { readonly pool: Pick<Connection['pool'], 'totalCount' | 'idleCount'> }): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   new Gauge({
@@ -28,7 +31,7 @@ export function processRegistry(pool: Pick<pg.Pool, 'totalCount' | 'idleCount' |
     collect() {
       this.set({ state: 'total' }, pool.totalCount);
       this.set({ state: 'idle' }, pool.idleCount);
-      this.set({ state: 'waiting' }, pool.waitingCount);
+      this.set({ state: 'waiting' }, waiting());
     },
   });
   return registry;

@@ -1,7 +1,7 @@
 /** What the API's process and the worker's process open in the same way. */
 import type pino from 'pino';
 import type { Config } from '../config/load.ts';
-import { connect } from '../db/client.ts';
+import { connect, TENANTS } from '../db/client.ts';
 import { refuseOwner } from '../db/role.ts';
 import { createSealer } from '../db/seal.ts';
 import { createCrash } from './crash.ts';
@@ -29,6 +29,7 @@ export async function openProcess(config: Config, process: 'api' | 'worker', log
       name: poolName,
       onIdleError: (error) => log.warn({ err: error }, 'an idle database connection broke'),
       refusesOwner: config.runtime !== 'local-sandbox',
+      tenants: process === 'api' ? TENANTS : undefined,
     });
   const connection = openPool(name, POOL_SIZE_MAX);
   await refuseOwner(connection.pool);
@@ -39,7 +40,7 @@ export async function openProcess(config: Config, process: 'api' | 'worker', log
     openPool,
     tracing,
     temporal,
-    metrics: processRegistry(connection.pool),
+    metrics: processRegistry(connection),
     deps: {
       runtime: config.runtime,
       db: connection.db,

@@ -4,7 +4,7 @@
  * otherwise. The answer does not contain its message.
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
-import { isUnavailable } from '../../db/client.ts';
+import { causeOf, isUnavailable } from '../../db/client.ts';
 import { DomainError, ERROR_TEXT, type ErrorCode, ValidationError } from '../../domain/error.ts';
 import { originForm, splitAddress } from './query-string.ts';
 import { faultOfField, InvalidRequestError, type RequestFault } from './request-fault.ts';
@@ -55,9 +55,10 @@ const FASTIFY_CODES: Record<string, ErrorCode> = {
 };
 
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const cause = causeOf(error);
   if (error instanceof ValidationError) return sendFaults(reply, error.faults.map(faultOfField));
   if (error instanceof InvalidRequestError) return sendFaults(reply, error.faults);
-  if (error instanceof DomainError) return sendProblem(reply, request, error);
+  if (cause instanceof DomainError) return sendProblem(reply, request, cause);
   if (isFastifyError(error)) {
     if (error.validation) return sendFaults(reply, requestFaults(request));
     const code = FASTIFY_CODES[error.code];

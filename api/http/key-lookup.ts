@@ -9,14 +9,18 @@ import {
   type KeyCaller,
   type Presented,
 } from '../../db/queries/api-key.ts';
+import { addressTenant, asTenant } from '../../db/tenant.ts';
+import type { Counted } from '../../domain/rate-limit.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** How far `last_used_at` of a key may lag behind. */
 const TOUCH_INTERVAL_MS = 60_000;
+/** Keys whose organizations are remembered at once. Beyond this number the oldest are forgotten. */
+const ORGANIZATIONS_MAX = 50_000;
 
-/** A key as it was presented: its hash under each pepper, and the client's whole address. */
-export type PresentedKey = Pick<Presented, 'keyHashes' | 'address'>;
+/** A key as it was presented: its hash under each pepper, and the client's address. */
+export type PresentedKey = Pick<Presented, 'keyHashes' | 'address' | 'limitKey'>;
 
 /** Both return undefined for an invalid key, and reject when PostgreSQL cannot be read. */
 export type KeyLookup = {
@@ -41,16 +45,26 @@ export function createKeyLookup(
   windowSeconds: number,
 ): KeyLookup {
   const queues = new Map<string, Waiting[]>();
+  /** The organizations of keys that were found, so that the next lookup waits in its own organization's turn. */
+  const organizations = new Map<string, string>();
+  const remember = (id: string, { orgId }: KeyCaller): void => {
+    organizations.set(id, orgId);
+    const [oldest] = organizations.keys();
+    if (oldest !== undefined && organizations.size > ORGANIZATIONS_MAX) organizations.delete(oldest);
+  };
 
   const presentedNow = (presented: PresentedKey): Presented => {
     const at = now();
     const touchedBefore = new Date(at.getTime() - TOUCH_INTERVAL_MS);
     return { ...presented, environment: environmentName(runtime), now: at, touchedBefore };
   };
-  const serve = async (presented: PresentedKey, together: readonly Waiting[]): Promise<void> => {
+  const serve = async (id: string, presented: PresentedKey, together: readonly Waiting[]): Promise<void> => {
     try {
       const cost = together.reduce((sum, waiting) => sum + waiting.cost, 0);
-      const found = await authenticateApiKey(db, presentedNow(presented), { windowSeconds, cost });
+      const found = await asTenant(organizations.get(id) ?? addressTenant(presented.limitKey), () =>
+        authenticateApiKey(db, presentedNow(presented), { windowSeconds, cost }),
+      );
+      if (found) remember(id, found);
       shareOut(found, together);
     } catch (error) {
       for (const { fail } of together) fail(error);
@@ -58,7 +72,7 @@ export function createKeyLookup(
   };
   const serveQueue = async (id: string, presented: PresentedKey, queue: Waiting[]): Promise<void> => {
     queues.set(id, queue);
-    while (queue.length > 0) await serve(presented, queue.splice(0));
+    while (queue.length > 0) await serve(id, presented, queue.splice(0));
     queues.delete(id);
   };
 
@@ -72,9 +86,13 @@ export function createKeyLookup(
         else void serveQueue(id, presented, [waiting]);
       }),
     findRotated: (presented, cost, repeated) =>
-      authenticateRotatedKey(db, presentedNow(presented), { windowSeconds, cost }, repeated),
+      asTenant(addressTenant(presented.limitKey), () =>
+        authenticateRotatedKey(db, presentedNow(presented), { windowSeconds, cost }, repeated),
+      ),
   };
 }
+
+const before = (counted: Counted, later: number): Counted => ({ ...counted, used: counted.used - later });
 
 /** Each request has used as much as those before it and itself. The first one touches the key. */
 function shareOut(found: KeyCaller | undefined, together: readonly Waiting[]): void {
@@ -85,7 +103,10 @@ function shareOut(found: KeyCaller | undefined, together: readonly Waiting[]): v
       found && {
         ...found,
         isTouchDue: found.isTouchDue && index === 0,
-        counted: found.counted && { ...found.counted, used: found.counted.used - later },
+        counted: found.counted && {
+          organization: before(found.counted.organization, later),
+          address: before(found.counted.address, later),
+        },
       },
     );
   }

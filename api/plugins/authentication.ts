@@ -2,13 +2,15 @@
  * Authenticates and authorizes before a body is read (contract §2: 401 → 403 → 422). Partners send an API key,
  * consumers (contract §12) the bearer token of a session. No route takes both: a key opens no consumer operation, and a
  * session no partner operation. Every invalid key gets the same answer, and so does every invalid session. The
- * statement that finds the credential also counts the request for its organization. An address that fails too often is
- * refused before the database is asked, and before the body of a provider's event is read.
+ * statement that finds the credential also counts the request for its organization; that of a key counts it for its
+ * address too. An address that fails too often is refused before the database is asked, and before the body of a
+ * provider's event is read.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import { type KeyCaller, touchApiKey } from '../../db/queries/api-key.ts';
 import { authenticateConsumer } from '../../db/queries/consumer.ts';
+import { addressTenant, asTenant } from '../../db/tenant.ts';
 import { DomainError, type ErrorCode } from '../../domain/error.ts';
 import { budgetsOf, type Counted } from '../../domain/rate-limit.ts';
 import { environmentName } from '../../domain/runtime.ts';
@@ -64,7 +66,9 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
     });
     request.principal = principal;
     recent.add(credential);
-    requireBudget(reply, budgets.default, counted);
+    if (counted.address.used > budgets.address.quota)
+      requireBudget(reply, budgets.address, counted.address, TOO_MANY_OF_ADDRESS);
+    requireBudget(reply, budgets.default, counted.organization);
     if (access.auth === 'api_key' && !scopeCovers(principal.scope, access.scope))
       throw new DomainError('scope_insufficient', { required_scope: access.scope });
   });
@@ -84,6 +88,9 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
 
 const TOO_MANY_FAILURES =
   'Too many requests from this address had no valid credential. Wait for the time in the Retry-After header.';
+
+const TOO_MANY_OF_ADDRESS =
+  'The organizations behind this address sent too many requests together. Wait for the time in the Retry-After header.';
 
 const takesCredential = ({ auth }: RouteConfig, { raw }: FastifyRequest): boolean =>
   auth === 'optional_api_key' ? headerLines(raw, 'x-api-key').length > 0 : auth !== 'none';
@@ -114,7 +121,7 @@ async function authenticateKey(
   deps: ApiDeps,
   request: FastifyRequest,
   lookUp: (presented: PresentedKey) => Promise<KeyCaller | undefined>,
-): Promise<Principal & { readonly counted: Counted }> {
+): Promise<Principal & { readonly counted: NonNullable<KeyCaller['counted']> }> {
   const lines = headerLines(request.raw, 'x-api-key');
   const [raw = ''] = lines;
   if (lines.length > 1 || raw.includes(',')) throw new DomainError('credential_ambiguous');
@@ -126,6 +133,7 @@ async function authenticateKey(
   const key = await lookUp({
     keyHashes: hashed.map(({ keyHash }) => keyHash),
     address: request.clientAddress.exact,
+    limitKey: request.clientAddress.limitKey,
   });
   if (!key) throw new DomainError('credential_invalid');
   const { isTouchDue, counted, ...caller } = key;
@@ -164,7 +172,8 @@ async function authenticateSession(
   const hashes =
     token === undefined ? undefined : deps.config.apiKeyPeppers.map((pepper) => hashSessionToken(pepper, token));
   const valid = { environment: environmentName(deps.runtime), at: deps.now() };
-  const found = hashes && (await authenticateConsumer(deps.db, hashes, valid, count));
+  const lookUp = hashes && (() => authenticateConsumer(deps.db, hashes, valid, count));
+  const found = lookUp && (await asTenant(addressTenant(request.clientAddress.limitKey), lookUp));
   if (!found)
     throw new DomainError(
       'credential_invalid',

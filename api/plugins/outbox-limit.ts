@@ -6,6 +6,7 @@
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
 import { hasMoreOutboxRows } from '../../db/queries/outbox.ts';
+import { asProcess } from '../../db/tenant.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { ApiDeps } from '../deps.ts';
 import { throwPriceFaults } from '../http/priced-body.ts';
@@ -44,7 +45,7 @@ function createFullCheck({ db, config }: ApiDeps): () => Promise<boolean> {
   return () => {
     const nowMs = performance.now();
     if (!latest || nowMs - latest.atMs >= COUNT_VALID_MS) {
-      const counted = { atMs: nowMs, isFull: hasMoreOutboxRows(db, config.outboxMaxRows) };
+      const counted = { atMs: nowMs, isFull: asProcess(() => hasMoreOutboxRows(db, config.outboxMaxRows)) };
       latest = counted;
       counted.isFull.catch(() => {
         // A failure is not kept: the next request counts again.

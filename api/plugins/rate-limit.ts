@@ -1,15 +1,22 @@
 /**
  * Rate limits (contract §2). A request with a credential is counted where the credential is looked up
- * (`authentication.ts`), for its organization. This plugin counts the others, by client address. All processes share
- * the counts. A request is counted before its body is read. Provider events and health checks are not
- * counted.
+ * (`authentication.ts`), for its organization. This plugin counts the others, by client address, and what the answers to
+ * credentials weigh. All processes share the counts. A request is counted before its body is read. Provider events and
+ * health checks are not counted.
  */
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
-import { countRequests, deleteRateLimits, LONG_COUNT_PREFIX } from '../../db/queries/rate-limit.ts';
-import { type BudgetName, budgetsOf } from '../../domain/rate-limit.ts';
+import {
+  addressCaller,
+  countRequests,
+  deleteRateLimits,
+  LONG_COUNT_PREFIX,
+  organizationCaller,
+} from '../../db/queries/rate-limit.ts';
+import { addressTenant, asTenant } from '../../db/tenant.ts';
+import { type BudgetName, budgetsOf, weightOf } from '../../domain/rate-limit.ts';
 import type { ApiDeps } from '../deps.ts';
-import { requireBudget } from '../http/rate-limit.ts';
+import { requireBudget, showBudget } from '../http/rate-limit.ts';
 import { costOf } from '../route-config.ts';
 
 const CLEANUP_INTERVAL_MS = 10 * 60_000;
@@ -23,10 +30,28 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
     if (request.principal || request.consumer) return done();
     const budget = budgets[access.budget ?? 'default'];
     const { windowSeconds } = budget;
-    const caller = callerOf(budget.name, request.clientAddress.limitKey);
-    countRequests(deps.db, [{ caller, windowSeconds, cost: costOf(access, request) }])
+    const { limitKey } = request.clientAddress;
+    const caller = callerOf(budget.name, limitKey);
+    asTenant(addressTenant(limitKey), () =>
+      countRequests(deps.db, [{ caller, windowSeconds, cost: costOf(access, request) }]),
+    )
       .then(([counted]) => counted && requireBudget(reply, budget, counted))
       .then(() => done(), done);
+  });
+  // What an answer weighs is known only now. It is sent all the same: the work is done, and the next request waits.
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const access = request.routeOptions.config.access;
+    const weight = access && access.cost === undefined ? weightOf(bytesOf(payload)) : 0;
+    const callers = weight > 0 ? weighedCallers(request) : [];
+    if (callers.length === 0) return done(null, payload);
+    const { windowSeconds } = budgets.default;
+    countRequests(
+      deps.db,
+      callers.map((caller) => ({ caller, windowSeconds, cost: weight })),
+    )
+      .then(([counted]) => counted && showBudget(reply, budgets.default, counted))
+      .catch((error: unknown) => request.log.warn({ err: error }, 'the weight of an answer could not be counted'))
+      .then(() => done(null, payload), done);
   });
   const cleanup = setInterval(() => {
     deleteRateLimits(deps.db).catch((error: unknown) =>
@@ -35,6 +60,15 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
   }, CLEANUP_INTERVAL_MS);
   app.addHook('onClose', async () => clearInterval(cleanup));
 });
+
+const bytesOf = (payload: unknown): number =>
+  typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
+
+/** Whose budgets an answer uses, the one that is shown first. Files of pages declare what they cost. */
+function weighedCallers({ principal, consumer, clientAddress }: FastifyRequest): string[] {
+  if (principal) return [organizationCaller(principal.orgId), addressCaller(clientAddress.limitKey)];
+  return consumer ? [organizationCaller(consumer.orgId)] : [];
+}
 
 const callerOf = (budget: BudgetName, address: string): string =>
   `${budget === 'one-time-code' ? LONG_COUNT_PREFIX : ''}${budget}:${address}`;

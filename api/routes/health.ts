@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
 import { migrationCount } from '../../db/migrate.ts';
 import { countAppliedMigrations } from '../../db/queries/health.ts';
+import { asProcess } from '../../db/tenant.ts';
 import type { ApiDeps } from '../deps.ts';
 import { Liveness, Readiness } from '../schemas/health.ts';
 
@@ -36,7 +37,8 @@ export const healthRoutes =
     let last: { readonly atMs: number; readonly found: ReturnType<typeof probe> } | undefined;
     const readiness = (log: FastifyBaseLogger): ReturnType<typeof probe> => {
       const nowMs = deps.now().getTime();
-      if (!last || Math.abs(nowMs - last.atMs) >= PROBE_INTERVAL_MS) last = { atMs: nowMs, found: probe(log) };
+      if (!last || Math.abs(nowMs - last.atMs) >= PROBE_INTERVAL_MS)
+        last = { atMs: nowMs, found: asProcess(() => probe(log)) };
       return last.found;
     };
     app.get(

@@ -14,7 +14,7 @@ import type { Database, Queryable, Tx } from '../client.ts';
 import { apiKeys } from '../schema/api-key.ts';
 import { statement } from '../statement.ts';
 import { type List, readPage } from './page.ts';
-import { type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
+import { addressCaller, type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
 
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
 /** What identifies a key: its id, the prefix that is shown, and the hash of the raw key under one pepper. */
@@ -35,14 +35,12 @@ const isWorking = (at: Date) =>
   and(eq(apiKeys.status, 'active'), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)));
 const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq(apiKeys.keyId, keyId));
 
-/**
- * What authentication needs of a valid key, and its request counted for its organization. `counted` is null for a
- * request from an address that the key does not allow.
- */
+/** What authentication needs of a valid key, and its request counted. */
 export type KeyCaller = Pick<ApiKey, 'keyId' | 'orgId' | 'scope'> & {
   /** Whether `touchApiKey` is due. */
   readonly isTouchDue: boolean;
-  readonly counted: Counted | null;
+  /** For its organization and for its address; null for a request from an address that the key does not allow. */
+  readonly counted: { readonly organization: Counted; readonly address: Counted } | null;
 };
 
 type KeyCallerRow = {
@@ -52,6 +50,7 @@ type KeyCallerRow = {
   readonly is_touch_due: boolean;
   /** Null from an address that is not allowed. */
   readonly used: number | null;
+  readonly used_by_address: number | null;
   readonly reset_seconds: number | null;
 };
 
@@ -65,22 +64,28 @@ const callerSql = (condition: string): string =>
         AND (expires_at IS NULL OR expires_at > $3::timestamptz)
       LIMIT 1
    ),
-   counted AS (${countingSql("SELECT 'org:' || org_id, $4::int, $5::int FROM key WHERE is_allowed")})
-   SELECT key.key_id, key.org_id, key.scope, key.is_touch_due, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds FROM key LEFT JOIN counted ON true`;
+   counted AS (${countingSql(`SELECT caller, $4::int, $5::int
+     FROM key, LATERAL (VALUES ($8::text), ('org:' || org_id)) AS callers (caller) WHERE is_allowed ORDER BY caller`)})
+   SELECT key.key_id, key.org_id, key.scope, key.is_touch_due, own.used, address.used AS used_by_address,
+          ${resetSecondsSql('own.begun', '$4::int')} AS reset_seconds
+     FROM key LEFT JOIN counted own ON own.caller <> $8 LEFT JOIN counted address ON address.caller = $8`;
 
-type CallerParameters = [Buffer[], EnvironmentName, string, number, number, string, address: string | null];
+type CallerParameters = [
+  ...[Buffer[], EnvironmentName, string, number, number, string, address: string | null],
+  addressCaller: string,
+];
 
 const callerStatement = statement<CallerParameters, KeyCallerRow>('api_key.caller', callerSql(`status = 'active'`));
 
 /** A rotated key, with the idempotency key by which it has rotated itself, while the answer is kept. */
 const rotatedCallerStatement = statement<[...CallerParameters, keyId: string, idempotencyKey: string], KeyCallerRow>(
   'api_key.rotated_caller',
-  callerSql(`status = 'rotated' AND key_id = $8 AND EXISTS (
+  callerSql(`status = 'rotated' AND key_id = $9 AND EXISTS (
         SELECT FROM api_keys successor
           JOIN idempotency_keys bound ON bound.org_id = successor.org_id AND bound.resource_id = successor.key_id
           JOIN idempotency_secrets answer ON answer.org_id = bound.org_id AND answer.key = bound.key
          WHERE successor.key_id = api_keys.rotated_to AND successor.created_by = api_keys.key_id
-           AND bound.key = $9 AND answer.expires_at > $3::timestamptz)`),
+           AND bound.key = $10 AND answer.expires_at > $3::timestamptz)`),
 );
 
 /** A key as it is presented, at this moment. */
@@ -90,14 +95,16 @@ export type Presented = {
   readonly environment: EnvironmentName;
   /** Of the client, whole; null when it is unknown, which only a key without `allowed_cidrs` allows. */
   readonly address: string | null;
+  /** What limits know the client by. */
+  readonly limitKey: string;
   readonly now: Date;
   /** A key that was last used before this is due to be touched. */
   readonly touchedBefore: Date;
 };
 
 /**
- * Finds a valid key and counts the request for its organization, in one round trip. An invalid key is not counted, and
- * neither is one from an address that it does not allow.
+ * Finds a valid key and counts the request for its organization and its address, in one round trip. An invalid key is
+ * not counted, and neither is one from an address that it does not allow.
  */
 export async function authenticateApiKey(
   db: Queryable,
@@ -121,7 +128,7 @@ export async function authenticateRotatedKey(
 }
 
 const callerParameters = (
-  { keyHashes, environment, address, now, touchedBefore }: Presented,
+  { keyHashes, environment, address, limitKey, now, touchedBefore }: Presented,
   { windowSeconds, cost }: Pick<Count, 'windowSeconds' | 'cost'>,
 ): CallerParameters => [
   [...keyHashes],
@@ -131,6 +138,7 @@ const callerParameters = (
   cost,
   touchedBefore.toISOString(),
   address,
+  addressCaller(limitKey),
 ];
 
 const toCaller = (row: KeyCallerRow): KeyCaller => ({
@@ -138,8 +146,14 @@ const toCaller = (row: KeyCallerRow): KeyCaller => ({
   orgId: row.org_id,
   scope: row.scope,
   isTouchDue: row.is_touch_due,
-  counted: row.used === null || row.reset_seconds === null ? null : { used: row.used, resetSeconds: row.reset_seconds },
+  counted: countedOf(row),
 });
+
+// The two windows begin together.
+const countedOf = ({ used, used_by_address: byAddress, reset_seconds: resetSeconds }: KeyCallerRow) =>
+  used === null || byAddress === null || resetSeconds === null
+    ? null
+    : { organization: { used, resetSeconds }, address: { used: byAddress, resetSeconds } };
 
 /**
  * Stores when the key was last used and from which network, and its hash under the current pepper. The caller limits

@@ -10,6 +10,10 @@ import { statement } from '../statement.ts';
 /** Counts kept longer than a minute belong to one-time codes. Their callers begin with this. */
 export const LONG_COUNT_PREFIX = 'otp:';
 
+/** Who is counted for a request with a key: its organization, and the address that it came from. */
+export const organizationCaller = (orgId: string): string => `org:${orgId}`;
+export const addressCaller = (limitKey: string): string => `address:${limitKey}`;
+
 export type Count = {
   /** Who is counted, and in which budget. */
   readonly caller: string;

@@ -10,7 +10,7 @@ import { openSettlement } from '../support/settlement.ts';
 const quiet = { warn: () => undefined };
 const HOUR_MS = 3_600_000;
 
-const metrics = processRegistry({ totalCount: 3, idleCount: 2, waitingCount: 1 });
+const metrics = processRegistry({ pool: { totalCount: 3, idleCount: 2 }, waiting: () => 1 });
 
 const test = withApi({ deps: { metrics } }).extend('scraper', FILE, async ({ api }, { onCleanup }) => {
   // The clock of the cache. `scrapeAnew` moves it past the cache's lifetime.
@@ -124,7 +124,7 @@ describe('the database', () => {
   });
 
   test('is down: settlement_database_up is 0, and no old value is shown', async () => {
-    const registry = processRegistry({ totalCount: 0, idleCount: 0, waitingCount: 0 });
+    const registry = processRegistry({ pool: { totalCount: 0, idleCount: 0 }, waiting: () => 0 });
     const gone = connect('postgresql://127.0.0.1:1/none', {
       poolSizeMax: 1,
       name: 'test',

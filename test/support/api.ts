@@ -73,7 +73,13 @@ export type TestApiOptions = {
 export async function createTestApi(options: TestApiOptions = {}): Promise<TestApi> {
   const runtime = options.runtime ?? 'local-sandbox';
   const database = options.database ?? (await createTestDatabase());
-  const connection = connect(database.databaseUrl, { poolSizeMax: 10, name: 'test', onIdleError: () => undefined });
+  const connection = connect(database.databaseUrl, {
+    poolSizeMax: 10,
+    name: 'test',
+    onIdleError: () => undefined,
+    // On a busy machine a lock is held for longer. The service's own limit is tested in test/db/tenant.test.ts.
+    tenants: { lockTimeoutMs: 3_000 },
+  });
   const changes = createChangeListener(database.databaseUrl, 'settlement_changed', () => undefined);
   const owner = connect(database.migrationUrl, { poolSizeMax: 2, name: 'test-owner', onIdleError: () => undefined });
   let nudgeCount = 0;

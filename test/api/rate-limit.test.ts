@@ -1,0 +1,73 @@
+/** What a request costs (contract §2): one, and more for a big answer; for its organization and for its address. */
+import { describe, expect } from 'vitest';
+import { WAITING } from '../../db/tenant.ts';
+import { budgetsOf } from '../../domain/rate-limit.ts';
+import type { Caller } from '../support/api.ts';
+import { withApi } from '../support/fixture.ts';
+import { createRecipient, jsonOf } from '../support/partner.ts';
+
+const QUOTA = 40;
+/** About 11 kB. */
+const METADATA = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`key-${n}`, 'x'.repeat(500)]));
+
+/** A minute may end between two requests of a test: then the counts begin again. */
+const MINUTE_ENDS = { retry: 1 };
+
+const test = withApi({ config: { rateLimitPerMinute: QUOTA } }).extend(
+  'get',
+  ({ api }) =>
+    (caller: Caller, url: string, remoteAddress = '192.0.2.1') =>
+      api.app.inject({ method: 'GET', url, remoteAddress, headers: { 'x-api-key': caller.apiKey } }),
+);
+const leftIn = (header: unknown): number => Number(/;r=(\d+);/.exec(String(header))?.[1]);
+
+describe('a request costs', MINUTE_ENDS, () => {
+  test('one unit more for each 64 KiB of its answer, and its answer says so', async ({ api, get }) => {
+    const caller = await api.createCaller();
+    for (let n = 0; n < 13; n += 1) await createRecipient(api, caller, { metadata: METADATA });
+    const before = leftIn((await get(caller, '/v2/payment-methods')).headers['ratelimit']);
+    const big = await get(caller, '/v1/recipients?limit=100');
+    expect(big.statusCode).toBe(200);
+    const weight = Math.floor(big.rawPayload.length / 65_536);
+    expect(weight).toBe(2);
+    expect(leftIn(big.headers['ratelimit'])).toBe(before - 1 - weight);
+    const small = await get(caller, '/v1/recipients?limit=1');
+    expect(leftIn(small.headers['ratelimit'])).toBe(before - 1 - weight - 1);
+  });
+
+  test('the budget of its address too, which is three times that of an organization', async ({ api, get }) => {
+    const { quota } = budgetsOf(QUOTA).address;
+    const address = '192.0.2.7';
+    for (let used = 0; used < quota; used += QUOTA) {
+      const caller = await api.createCaller();
+      for (let n = 0; n < QUOTA; n += 1)
+        expect((await get(caller, '/v2/payment-methods', address)).statusCode).toBe(200);
+    }
+    const fresh = await api.createCaller();
+    const refused = await get(fresh, '/v2/payment-methods', address);
+    expect(jsonOf(refused)).toMatchObject({ status: 429, code: 'rate_limited' });
+    expect(refused.headers).toMatchObject({
+      ratelimit: `"address";r=0;t=${refused.headers['retry-after']}`,
+      'ratelimit-policy': `"address";q=${quota};w=60`,
+    });
+    expect((await get(fresh, '/v2/payment-methods', '192.0.2.8')).statusCode).toBe(200);
+  });
+});
+
+test("503 with Retry-After for what one organization's burst has beyond the queue, and 200 for another's request", async ({
+  newApi,
+}) => {
+  const api = await newApi();
+  const [greedy, modest] = [await api.createCaller(), await api.createCaller()];
+  const read = (caller: Caller) => api.call(caller, 'GET', '/v1/recipients');
+  const burst = Array.from({ length: WAITING.maxOfTenant + 60 }, () => read(greedy));
+  const single = await read(modest);
+  const answers = await Promise.all(burst);
+  expect(single.statusCode).toBe(200);
+  const refused = answers.filter(({ statusCode }) => statusCode !== 200);
+  expect(refused.length).toBeGreaterThan(0);
+  for (const answer of refused) {
+    expect(jsonOf(answer)).toMatchObject({ status: 503, code: 'temporarily_unavailable' });
+    expect(answer.headers['retry-after']).toBe('2');
+  }
+});

@@ -1,0 +1,132 @@
+/** The connections of a process that serves tenants are given in turn, and none is held by who waits for a lock. */
+import type pg from 'pg';
+import { describe, expect, vi } from 'vitest';
+import { causeOf, connect, isUnavailable, TENANTS } from '../../db/client.ts';
+import { asProcess, asTenant, WAITING } from '../../db/tenant.ts';
+import { FILE, withDatabase } from '../support/fixture.ts';
+
+const SEATS = 2;
+
+const test = withDatabase()
+  .extend('shared', FILE, ({ database }, { onCleanup }) => {
+    const connection = connect(database.databaseUrl, {
+      ...{ poolSizeMax: SEATS, name: 'test', onIdleError: () => undefined },
+      tenants: TENANTS,
+    });
+    onCleanup(connection.close);
+    return connection;
+  })
+  .extend('holdSeats', ({ shared }, { onCleanup }) => async () => {
+    const held = await Promise.all(Array.from({ length: SEATS }, () => asProcess(() => shared.pool.connect())));
+    let isHeld = true;
+    const release = () => {
+      if (isHeld) for (const client of held) client.release();
+      isHeld = false;
+    };
+    onCleanup(release);
+    return release;
+  });
+
+const sleep = (pool: pg.Pool, tenant: string) => asTenant(tenant, () => pool.query('SELECT pg_sleep(0.01)'));
+const refusal = { code: 'temporarily_unavailable' };
+
+test("a tenant's single statement waits for one of another tenant's burst", async ({ shared, holdSeats }) => {
+  const release = await holdSeats();
+  const done: string[] = [];
+  const burst = Array.from({ length: 40 }, () => sleep(shared.pool, 'greedy').then(() => done.push('greedy')));
+  const single = sleep(shared.pool, 'modest').then(() => done.push('modest'));
+  expect(shared.waiting()).toBe(41);
+  release();
+  await Promise.all([...burst, single]);
+  expect(done.indexOf('modest')).toBeLessThanOrEqual(SEATS + 1);
+});
+
+test('a tenant alone uses every connection', async ({ shared, owner }) => {
+  const burst = Array.from({ length: 3 * SEATS }, () =>
+    asTenant('alone', () => shared.pool.query('SELECT pg_sleep(0.2)')),
+  );
+  const busy = async () =>
+    (
+      await owner.pool.query(
+        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep(0.2)' AND state = 'active' AND pid <> pg_backend_pid()`,
+      )
+    ).rows.length;
+  await expect.poll(busy).toBe(SEATS);
+  await Promise.all(burst);
+});
+
+test('503 for the first statement beyond the limit of its tenant, and not for another tenant', async ({
+  shared,
+  holdSeats,
+}) => {
+  const release = await holdSeats();
+  const waiting = Array.from({ length: WAITING.maxOfTenant }, () => sleep(shared.pool, 'greedy'));
+  await expect(sleep(shared.pool, 'greedy')).rejects.toMatchObject(refusal);
+  const other = sleep(shared.pool, 'modest');
+  release();
+  await Promise.all([...waiting, other]);
+  expect(shared.waiting()).toBe(0);
+});
+
+test('503 for a statement that waits too long, which then begins no more', async ({ shared, holdSeats }) => {
+  const release = await holdSeats();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    const late = expect(sleep(shared.pool, 'modest')).rejects.toMatchObject(refusal);
+    vi.advanceTimersByTime(10_000);
+    await late;
+  } finally {
+    vi.useRealTimers();
+  }
+  expect(shared.waiting()).toBe(0);
+  release();
+});
+
+test('work for all tenants does not wait in the turn of the one that began it', async ({ shared, holdSeats }) => {
+  const release = await holdSeats();
+  const done: string[] = [];
+  const burst = Array.from({ length: 40 }, () => sleep(shared.pool, 'greedy').then(() => done.push('greedy')));
+  const own = asTenant('greedy', () => asProcess(() => shared.pool.query('SELECT 1'))).then(() => done.push('process'));
+  release();
+  await Promise.all([...burst, own]);
+  expect(done.indexOf('process')).toBeLessThanOrEqual(SEATS + 1);
+});
+
+describe('a connection is given back', () => {
+  test('after failed statements, transactions that were rolled back, and connections that broke', async ({
+    shared,
+    holdSeats,
+  }) => {
+    const { db, pool } = shared;
+    for (let n = 0; n < 2 * SEATS; n += 1) {
+      await expect(pool.query('SELECT 1/0')).rejects.toThrow('division by zero');
+      await expect(db.transaction((tx) => tx.execute('SELECT 1/0'))).rejects.toThrow();
+      await expect(pool.query('SELECT pg_terminate_backend(pg_backend_pid())')).rejects.toThrow();
+    }
+    (await holdSeats())();
+  });
+
+  test('that could not be opened', async () => {
+    const gone = connect('postgresql://127.0.0.1:1/none', {
+      ...{ poolSizeMax: 1, name: 'test', onIdleError: () => undefined },
+      tenants: TENANTS,
+    });
+    for (let n = 0; n < 3; n += 1) await expect(gone.pool.query('SELECT 1')).rejects.toThrow('ECONNREFUSED');
+    await gone.close();
+  });
+});
+
+test('a statement gives up a lock after a quarter of a second', async ({ shared, owner }) => {
+  const holder = await owner.pool.connect();
+  await holder.query('BEGIN');
+  await holder.query('SELECT pg_advisory_xact_lock(1)');
+  const startedMs = performance.now();
+  const error = await shared.db.execute('SELECT pg_advisory_lock(1)').catch((thrown: unknown) => thrown);
+  const tookMs = performance.now() - startedMs;
+  await holder.query('ROLLBACK');
+  holder.release();
+  expect(causeOf(error)).toMatchObject({ code: '55P03' });
+  expect(isUnavailable(error)).toBe(true);
+  expect(tookMs).toBeGreaterThanOrEqual(TENANTS.lockTimeoutMs - 5);
+  expect(tookMs).toBeLessThan(2_000);
+});

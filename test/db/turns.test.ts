@@ -1,0 +1,129 @@
+/** Seats are taken in turn: what one tenant's single request waits for, and that no seat is idle meanwhile. */
+import { fc, test } from '@fast-check/vitest';
+import { describe, expect } from 'vitest';
+import { createTurns, type TurnLimits, type Turns } from '../../db/turns.ts';
+
+const LIMITS: TurnLimits = { seats: 2, waitingMaxOfTenant: 100, waitingMax: 1_000 };
+
+/** Records in which order the tenants begin. */
+function open(limits: Partial<TurnLimits> = {}) {
+  const turns = createTurns({ ...LIMITS, ...limits });
+  const begun: string[] = [];
+  const take = (tenant: string, times = 1) =>
+    Array.from({ length: times }, () => turns.take(tenant, () => void begun.push(tenant)));
+  return { turns, begun, take };
+}
+
+const leave = (turns: Turns, times: number): void => {
+  for (let n = 0; n < times; n += 1) turns.leave();
+};
+
+test('one tenant alone takes every seat', () => {
+  const { take, begun } = open({ seats: 3 });
+  expect(take('a', 4)).toEqual(['begun', 'begun', 'begun', 'waits']);
+  expect(begun).toEqual(['a', 'a', 'a']);
+});
+
+test('tenants that wait are served in turn', () => {
+  const { turns, take, begun } = open({ seats: 1 });
+  take('a', 4);
+  take('b', 2);
+  take('c');
+  leave(turns, 6);
+  expect(begun).toEqual(['a', 'a', 'b', 'c', 'a', 'b', 'a']);
+});
+
+test('a request that gives up its place begins no more, and the next one gets its turn', () => {
+  const { turns, take, begun } = open({ seats: 1 });
+  take('a');
+  const givenUp = () => void begun.push('given up');
+  turns.take('b', givenUp);
+  take('b');
+  turns.withdraw('b', givenUp);
+  turns.withdraw('b', givenUp);
+  expect(turns.waiting()).toBe(1);
+  leave(turns, 1);
+  expect(begun).toEqual(['a', 'b']);
+});
+
+describe('a full queue', () => {
+  test('of one tenant refuses its next request, and not that of another', () => {
+    const { take } = open({ seats: 1, waitingMaxOfTenant: 2 });
+    expect(take('a', 4)).toEqual(['begun', 'waits', 'waits', 'full']);
+    expect(take('b')).toEqual(['waits']);
+  });
+
+  test('of all tenants refuses everybody', () => {
+    const { turns, take, begun } = open({ seats: 1, waitingMax: 2 });
+    take('a', 2);
+    expect(take('b', 2)).toEqual(['waits', 'full']);
+    leave(turns, 2);
+    expect(begun).toEqual(['a', 'a', 'b']);
+    expect(take('c', 2)).toEqual(['waits', 'waits']);
+  });
+});
+
+type Step = { readonly act: 'take' | 'withdraw' | 'leave'; readonly tenant: string };
+
+const steps = fc.array(
+  fc.record<Step>({
+    act: fc.constantFrom('take', 'take', 'take', 'leave', 'leave', 'withdraw'),
+    tenant: fc.constantFrom('a', 'b', 'c', 'd'),
+  }),
+  { maxLength: 200 },
+);
+
+type Asked = { readonly tenant: string; readonly begin: () => void; state: 'waits' | 'begun' | 'gone' | 'left' };
+
+/** Walks through the steps and checks the promises after each of them. */
+function walk(seats: number, given: readonly Step[]) {
+  const turns = createTurns({ ...LIMITS, seats });
+  const asked: Asked[] = [];
+  const begunSince = new Map<Asked, string[]>();
+  const inState = (state: Asked['state']) => asked.filter((one) => one.state === state);
+  const ask = (tenant: string): void => {
+    const one: Asked = {
+      tenant,
+      state: 'waits',
+      begin: () => {
+        expect(inState('waits').find((other) => other.tenant === tenant)).toBe(one);
+        one.state = 'begun';
+        begunSince.delete(one);
+        for (const begun of begunSince.values()) begun.push(tenant);
+      },
+    };
+    if (inState('waits').every((other) => other.tenant !== tenant)) begunSince.set(one, []);
+    asked.push(one);
+    turns.take(tenant, one.begin);
+  };
+  const leaveOne = (): void => {
+    const [one] = inState('begun');
+    if (!one) return;
+    one.state = 'left';
+    turns.leave();
+  };
+  for (const { act, tenant } of given) {
+    const waiting = inState('waits').findLast((one) => one.tenant === tenant);
+    if (act === 'take') ask(tenant);
+    else if (act === 'leave') leaveOne();
+    else if (waiting) {
+      waiting.state = 'gone';
+      begunSince.delete(waiting);
+      turns.withdraw(tenant, waiting.begin);
+    }
+    expect(inState('begun').length).toBeLessThanOrEqual(seats);
+    expect(turns.waiting()).toBe(inState('waits').length);
+    if (inState('waits').length > 0) expect(inState('begun')).toHaveLength(seats);
+    for (const [one, begun] of begunSince) {
+      expect(begun).not.toContain(one.tenant);
+      expect(new Set(begun).size).toBe(begun.length);
+    }
+  }
+  while (inState('begun').length > 0) leaveOne();
+  expect(inState('waits')).toEqual([]);
+}
+
+test.prop([fc.integer({ min: 1, max: 4 }), steps])(
+  'no seat is free while somebody waits, a tenant is served in its order, and its first in line waits for one of each other tenant',
+  (seats, given) => walk(seats, given),
+);
