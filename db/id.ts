@@ -1,16 +1,22 @@
-/** New ids (contract §1): lower-case UUIDv7, except a settlement's, which its idempotency key determines. */
+/**
+ * New ids (contract §1): lower-case UUIDv7, except where an idempotency key determines the id: of a settlement, and of
+ * a verification that was begun with a key.
+ */
 import { createHash } from 'node:crypto';
-import { v7 } from 'uuid';
+import { stringify, v7 } from 'uuid';
 
 export const newId = (): string => v7();
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Whether `newId` can have made this text. Other text, such as one with NUL, need not be looked up. */
+/** Whether `newId` or `verificationIdOf` can have made this text. Other text, such as one with NUL, need not be looked up. */
 export const isId = (text: string): boolean => UUID.test(text);
 
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 const SETTLEMENT_DIGEST_BYTES = 20;
+/** Of a UUID (RFC 9562): each holds a few bits that say its form. */
+const VERSION_BYTE = 6;
+const VARIANT_BYTE = 8;
 
 /**
  * `stl_` and 32 lower-case base32 digits of SHA-256 over (organization, idempotency key). So one key can only ever name
@@ -34,6 +40,14 @@ const SETTLEMENT_ID = /^stl_[a-z2-7]{32}$/;
 
 /** Whether `settlementIdOf` can have made this text. */
 export const isSettlementId = (text: string): boolean => SETTLEMENT_ID.test(text);
+
+/** A UUIDv8 of SHA-256 over (organization, idempotency key). So one key can only ever name one verification. */
+export function verificationIdOf(orgId: string, idempotencyKey: string): string {
+  const bytes = createHash('sha256').update(`verification/v1\0${orgId}\0${idempotencyKey}`).digest();
+  bytes.writeUInt8((bytes.readUInt8(VERSION_BYTE) & 0x0f) | 0x80, VERSION_BYTE);
+  bytes.writeUInt8((bytes.readUInt8(VARIANT_BYTE) & 0x3f) | 0x80, VARIANT_BYTE);
+  return stringify(bytes);
+}
 
 /** The id of a verification's applicant at the simulated identity provider: the same one each time. */
 export const simulatedApplicantId = (verificationId: string): string =>

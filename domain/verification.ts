@@ -117,16 +117,18 @@ export const openedVerification = (recipient: Recipient, opening: NewVerificatio
 export const defaultVerificationType = (entityType: Recipient['entityType']): VerificationType =>
   entityType === 'business' ? 'kyb' : 'kyc';
 
-export type VerificationDecision =
-  | { readonly to: 'verified'; readonly verifiedName: string | null }
-  | { readonly to: 'rejected'; readonly rejectionReason: string };
+export type VerificationDecision = {
+  readonly to: (typeof VERIFICATION_DECISIONS)[number];
+  readonly verifiedName: string | null;
+  readonly rejectionReason: string | null;
+};
 
-/** Whether a decision repeats the one that was taken. It may leave out the verified name. */
-export function isSameDecision(verification: Verification, decision: VerificationDecision): boolean {
-  if (verification.status !== decision.to) return false;
-  if (decision.to === 'rejected') return verification.rejectionReason === decision.rejectionReason;
-  return decision.verifiedName === null || verification.verifiedName === decision.verifiedName;
-}
+/** Whether a decision repeats the one that was taken. It may leave out the name and the reason. */
+export const isSameDecision = (verification: Verification, decision: VerificationDecision): boolean =>
+  verification.status === decision.to &&
+  (['verifiedName', 'rejectionReason'] as const).every(
+    (given) => decision[given] === null || verification[given] === decision[given],
+  );
 
 /**
  * The recipient's `verification_status` after its verification changed state (contract §4). The latest change counts. A

@@ -77,8 +77,11 @@ function decisionOf({ reviewResult }: KnownIdverifyEvent): { readonly to: 'in_re
   const answer = reviewResult?.reviewAnswer;
   // The provider asks the applicant for better documents, and will review again.
   if (answer === 'RED' && reviewResult?.reviewRejectType === 'RETRY') return { to: 'in_review' };
-  if (answer === 'GREEN') return { to: 'verified', verifiedName: null };
-  if (answer === 'RED') return { to: 'rejected', rejectionReason: rejectionReasonOf(reviewResult?.rejectLabels ?? []) };
+  if (answer === 'GREEN') return { to: 'verified', verifiedName: null, rejectionReason: null };
+  if (answer === 'RED') {
+    const rejectionReason = rejectionReasonOf(reviewResult?.rejectLabels ?? []);
+    return { to: 'rejected', verifiedName: null, rejectionReason };
+  }
   const loc = ['body', 'reviewResult', 'reviewAnswer'];
   throw new InvalidRequestError([
     answer

@@ -203,8 +203,8 @@ export const verificationRoutes =
     );
   };
 
-/** The schema guarantees that a rejection has a reason. */
-const decisionOf = (body: z.output<typeof CompleteVerificationRequest>): VerificationDecision =>
-  body.status === 'verified'
-    ? { to: 'verified', verifiedName: body.verified_name ?? null }
-    : { to: 'rejected', rejectionReason: body.rejection_reason ?? '' };
+const decisionOf = (body: z.output<typeof CompleteVerificationRequest>): VerificationDecision => ({
+  to: body.status,
+  verifiedName: body.verified_name ?? null,
+  rejectionReason: body.rejection_reason ?? null,
+});

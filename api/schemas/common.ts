@@ -104,6 +104,9 @@ export const SETTLEMENT_ID_PATTERN = '^stl_[a-z2-7]{32}$';
 /** The document has the form of an id. Another text of the allowed length is an unknown id, so that it is 404. */
 export const id = (description: string) =>
   text(1, ID_LENGTH_MAX).meta({ description, pattern: ID_PATTERN, example: EXAMPLE_ID });
+/** Every body may name the caller's organization, and none must. */
+export const ownOrganization = () =>
+  nullAsAbsent(id('')).meta({ description: 'Redundant: the organization of the key, or absent.' });
 export const settlementId = (description = 'The settlement.') =>
   text(1, SETTLEMENT_ID_LENGTH_MAX).meta({
     description,

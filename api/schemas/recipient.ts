@@ -21,6 +21,7 @@ import {
   openEnum,
   outputText,
   outputTextOrNull,
+  ownOrganization,
   pattern,
   queryFlag,
   shownMetadata,
@@ -108,7 +109,7 @@ const NEEDS_DETAILS = 'A recipient has `bank_details`, `mobile_details` or both.
 
 export const CreateRecipientRequest = z
   .strictObject({
-    org_id: nullAsAbsent(id('')).meta({ description: 'Redundant: the organization of the key, or absent.' }),
+    org_id: ownOrganization(),
     kind: RecipientKind.meta({ description: 'What the recipient is to you.', example: 'contractor' }),
     entity_type: EntityType.meta({ description: 'A person or a company.', example: 'individual' }),
     name: name(),

@@ -18,17 +18,19 @@ import {
   openEnum,
   outputText,
   outputTextOrNull,
+  ownOrganization,
   text,
   timestamp,
   timestampOrNull,
   visibleText,
 } from './common.ts';
-import { country, email, phone } from './contact.ts';
+import { country } from './contact.ts';
 import { RecipientVerificationStatus } from './recipient.ts';
 
 const NAME_LENGTH_MAX = 140;
 const REASON_LENGTH_MAX = 500;
 const LEVEL_LENGTH_MAX = 100;
+const COMPATIBILITY_LENGTH_MAX = 254;
 
 const VerificationType = closedEnum('VerificationType', VERIFICATION_TYPES, '`kyc` for a person, `kyb` for a company.');
 const DocumentType = closedEnum('DocumentType', DOCUMENT_TYPES, 'The document that proves an identity.');
@@ -45,7 +47,7 @@ const VerificationDecision = closedEnum(
 );
 export const verificationDecision = (description: string) => VerificationDecision.meta({ description });
 
-const subject = { recipient_id: id('Who is verified.'), org_id: id('Your organization.') };
+const subject = { recipient_id: id('Who is verified.'), org_id: ownOrganization() };
 
 export const StartVerificationRequest = z
   .strictObject({
@@ -62,27 +64,20 @@ export const CompleteVerificationRequest = z
   .strictObject({
     status: VerificationDecision.meta({ description: 'The decision. It is final.', example: 'verified' }),
     verified_name: nullAsAbsent(visibleText(1, NAME_LENGTH_MAX)).meta({
-      description: 'The name that was verified. Allowed only with `verified`.',
+      description: 'The name that was verified.',
       example: 'Marcia Campbell',
     }),
     rejection_reason: nullAsAbsent(text(1, REASON_LENGTH_MAX)).meta({
-      description: 'Why. Required with `rejected`, refused with `verified`.',
+      description: 'Why it was decided so.',
       example: 'The document has expired.',
     }),
   })
-  .superRefine((body, context) => {
-    const fault = (field: string, message: string, type?: string) =>
-      context.addIssue({ code: 'custom', path: [field], message, ...(type === undefined ? {} : { params: { type } }) });
-    if (body.status === 'rejected' && body.rejection_reason === undefined)
-      fault('rejection_reason', 'Field required', 'missing');
-    if (body.status === 'verified' && body.rejection_reason !== undefined)
-      fault('rejection_reason', 'is allowed only when status is rejected');
-    if (body.status === 'rejected' && body.verified_name !== undefined)
-      fault('verified_name', 'is allowed only when status is verified');
-  })
   .meta({ id: 'CompleteVerificationRequest', example: { status: 'verified', verified_name: 'Marcia Campbell' } });
 
-const COMPATIBILITY = 'Kept for compatibility and never used. The contact data of the recipient is used.';
+const compatibility = () =>
+  nullAsAbsent(text(0, COMPATIBILITY_LENGTH_MAX)).meta({
+    description: 'Any text, stored for compatibility and never used. The contact data of the recipient is used.',
+  });
 
 export const CreateIdverifyApplicantRequest = z
   .strictObject({
@@ -91,9 +86,9 @@ export const CreateIdverifyApplicantRequest = z
       description: "The provider's name for the set of checks: a default one, or one that the operator allows.",
       example: 'basic-kyc-level',
     }),
-    email: nullAsAbsent(email('')).meta({ description: COMPATIBILITY }),
-    phone: nullAsAbsent(phone('')).meta({ description: COMPATIBILITY }),
-    country: nullAsAbsent(country('')).meta({ description: COMPATIBILITY }),
+    email: compatibility(),
+    phone: compatibility(),
+    country: compatibility(),
   })
   .meta({ id: 'CreateIdverifyApplicantRequest' });
 
@@ -108,7 +103,7 @@ const verification = {
   status: VerificationStatus.meta({ description: 'The state of the verification.' }),
   provider: VerificationProvider.meta({ description: 'Who decides.' }),
   applicant_id: outputTextOrNull("The provider's own id; null for a provider without one.", null),
-  rejection_reason: outputTextOrNull('Why it was rejected; null otherwise.', null),
+  rejection_reason: outputTextOrNull('Why it was decided so, if a reason was given.', null),
   created_at: createdAt(),
   decided_at: timestampOrNull('When it was decided; null before.'),
   expires_at: timestamp('When it expires if it is not decided.'),
@@ -118,7 +113,7 @@ const verification = {
 export const VerificationResponse = z
   .object({
     ...verification,
-    verified_name: outputTextOrNull('The name that was verified; null unless it is `verified`.', 'Marcia Campbell'),
+    verified_name: outputTextOrNull('The name that was verified, if the decision named it.', 'Marcia Campbell'),
   })
   .meta({ id: 'VerificationResponse' });
 

@@ -20,13 +20,14 @@ import {
   type VerificationType,
 } from '../../domain/verification.ts';
 import type { Tx } from '../client.ts';
-import { newId } from '../id.ts';
+import { newId, verificationIdOf } from '../id.ts';
 import type { Stamp } from '../queries/event.ts';
 import type { Answer, KeyedRequest } from '../queries/idempotency-key.ts';
 import { enqueue } from '../queries/outbox.ts';
 import { lockRecipient } from '../queries/recipient.ts';
 import {
   findOpenVerification,
+  findVerification,
   insertVerification,
   type LockedVerification,
   lockVerification,
@@ -59,16 +60,39 @@ export async function openManualVerification(
 ): Promise<Answer> {
   return await commitCreation(deps, { ...creation, name: 'verification.open_manual' }, async (tx) => {
     const recipient = await lockRecipient(tx, opening.orgId, opening.recipientId);
-    const record = manualVerification(opening, recipient, notBefore(deps.now(), recipient.updatedAt));
+    const record = {
+      ...manualVerification(opening, recipient, notBefore(deps.now(), recipient.updatedAt)),
+      verificationId: newVerificationId(creation.keyed),
+    };
     const current = await findOpenAfterExpiry(tx, recipient, record.verificationType, record.createdAt);
     if (current.open) throw alreadyOpen(current.open);
+    await requireUnusedId(tx, recipient, record.verificationId);
     const created = await insertVerification(tx, current.recipient, record);
     return { id: created.verificationId, created };
   });
 }
 
-const manualVerification = (opening: ManualOpening, recipient: Recipient, createdAt: Date): NewVerification => ({
-  verificationId: newId(),
+const newVerificationId = (keyed: KeyedRequest | undefined): string =>
+  keyed ? verificationIdOf(keyed.orgId, keyed.idempotencyKey) : newId();
+
+/**
+ * A key that is not bound may have begun a verification: the provider failed, and the request was not repeated.
+ *
+ * @throws DomainError `idempotency_key_reused`, `state_conflict`
+ */
+async function requireUnusedId(tx: Tx, { orgId, recipientId }: Recipient, verificationId: string): Promise<void> {
+  const begun = await findVerification(tx, orgId, verificationId);
+  if (!begun) return;
+  if (begun.recipientId !== recipientId)
+    throw new DomainError('idempotency_key_reused', { mismatch: ['recipient_id'] });
+  throw new DomainError('state_conflict', { current_state: begun.status, verification_id: verificationId });
+}
+
+const manualVerification = (
+  opening: ManualOpening,
+  recipient: Recipient,
+  createdAt: Date,
+): Omit<NewVerification, 'verificationId'> => ({
   verificationType: opening.verificationType ?? defaultVerificationType(recipient.entityType),
   documentType: opening.documentType,
   documentCountry: opening.documentCountry,
@@ -118,8 +142,10 @@ export async function openProviderVerification(
         throw alreadyOpen(open);
       return { recipient, verification: open, levelName: open.levelName ?? levelName };
     }
+    const verificationId = newVerificationId(keyed);
+    await requireUnusedId(tx, recipient, verificationId);
     const verification = await insertVerification(tx, recipient, {
-      verificationId: newId(),
+      verificationId,
       verificationType,
       documentType: null,
       documentCountry: null,

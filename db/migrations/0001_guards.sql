@@ -265,8 +265,8 @@ CREATE TRIGGER verifications_transition BEFORE INSERT OR UPDATE OF status ON ver
   FOR EACH ROW EXECUTE FUNCTION refuse_verification_transition();
 
 ALTER TABLE verifications
-  ADD CONSTRAINT verifications_reason CHECK ((status = 'rejected') = (rejection_reason IS NOT NULL)),
-  ADD CONSTRAINT verifications_name CHECK (status = 'verified' OR verified_name IS NULL),
+  ADD CONSTRAINT verifications_reason CHECK (decided_at IS NOT NULL OR rejection_reason IS NULL),
+  ADD CONSTRAINT verifications_name CHECK (decided_at IS NOT NULL OR verified_name IS NULL),
   ADD CONSTRAINT verifications_decided CHECK ((status IN ('verified', 'rejected')) = (decided_at IS NOT NULL)),
   ADD CONSTRAINT verifications_window CHECK (expires_at > created_at);
 

@@ -165,12 +165,12 @@ export async function moveVerification(
   if (!canMoveVerification(verification.status, move.to))
     throw new DomainError('state_conflict', { current_state: verification.status });
   const at = notBefore(notBefore(move.at, verification.createdAt), recipient.updatedAt);
-  const decided = move.to === 'verified' || move.to === 'rejected';
+  const decided = 'verifiedName' in move;
   const change = {
     status: move.to,
     decidedAt: decided ? at : null,
-    verifiedName: move.to === 'verified' ? move.verifiedName : null,
-    rejectionReason: move.to === 'rejected' ? move.rejectionReason : null,
+    verifiedName: decided ? move.verifiedName : null,
+    rejectionReason: decided ? move.rejectionReason : null,
   };
   const moved: Verification = { ...verification, ...change };
   const updated = await tx

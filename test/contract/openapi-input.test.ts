@@ -46,7 +46,6 @@ const OWN_RULES = ['url'];
 const REQUIRED_BY_ANOTHER: Readonly<Record<string, readonly string[]>> = {
   'POST /v2/settle': ['card_token', 'banklink_account_token'],
   'POST /consumer/transfers': ['corridor', 'amount', 'payment_method', 'card_token', 'banklink_account_token'],
-  'POST /v1/kyc/{verification_id}/complete': ['rejection_reason'],
 };
 
 const described = await describeApi();

@@ -44,7 +44,7 @@ export async function openRecipient(
       verifications.set(name, opened.resourceId);
       return;
     }
-    const decision = to === 'verified' ? { to, verifiedName: null } : { to, rejectionReason: 'a story' };
+    const decision = { to, verifiedName: null, rejectionReason: null };
     await decideVerification(deps, orgId, verifications.get(name) ?? '', { ...decision, requestId });
   };
   if (checked === 'open') {

@@ -1564,12 +1564,12 @@ export interface components {
              */
             status: components["schemas"]["VerificationDecision"];
             /**
-             * @description The name that was verified. Allowed only with `verified`.
+             * @description The name that was verified.
              * @example Marcia Campbell
              */
             verified_name?: string | null;
             /**
-             * @description Why. Required with `rejected`, refused with `verified`.
+             * @description Why it was decided so.
              * @example The document has expired.
              */
             rejection_reason?: string | null;
@@ -1627,7 +1627,7 @@ export interface components {
         };
         ConsumerVerificationResponse: components["schemas"]["VerificationFields"] & {
             /**
-             * @description The name that was verified; null unless it is `verified`.
+             * @description The name that was verified, if the decision named it.
              * @example Marcia Campbell
              */
             verified_name: string | null;
@@ -1741,21 +1741,18 @@ export interface components {
              * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
              */
             recipient_id: string;
-            /**
-             * @description Your organization.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
+            /** @description Redundant: the organization of the key, or absent. */
+            org_id?: string | null;
             /**
              * @description The provider's name for the set of checks: a default one, or one that the operator allows.
              * @example basic-kyc-level
              */
             level_name?: string | null;
-            /** @description Kept for compatibility and never used. The contact data of the recipient is used. */
+            /** @description Any text, stored for compatibility and never used. The contact data of the recipient is used. */
             email?: string | null;
-            /** @description Kept for compatibility and never used. The contact data of the recipient is used. */
+            /** @description Any text, stored for compatibility and never used. The contact data of the recipient is used. */
             phone?: string | null;
-            /** @description Kept for compatibility and never used. The contact data of the recipient is used. */
+            /** @description Any text, stored for compatibility and never used. The contact data of the recipient is used. */
             country?: string | null;
         };
         CreateOrganizationRequest: {
@@ -3727,11 +3724,8 @@ export interface components {
              * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
              */
             recipient_id: string;
-            /**
-             * @description Your organization.
-             * @example 019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41
-             */
-            org_id: string;
+            /** @description Redundant: the organization of the key, or absent. */
+            org_id?: string | null;
             /** @description By default `kyc` for an individual and `kyb` for a business. */
             verification_type?: components["schemas"]["VerificationType"] | null;
             /** @description The document that proves the identity. */
@@ -3978,7 +3972,7 @@ export interface components {
              */
             applicant_id: string | null;
             /**
-             * @description Why it was rejected; null otherwise.
+             * @description Why it was decided so, if a reason was given.
              * @example null
              */
             rejection_reason: string | null;
@@ -4042,7 +4036,7 @@ export interface components {
         };
         VerificationResponse: components["schemas"]["VerificationEventData"] & {
             /**
-             * @description The name that was verified; null unless it is `verified`.
+             * @description The name that was verified, if the decision named it.
              * @example Marcia Campbell
              */
             verified_name: string | null;

@@ -784,9 +784,9 @@ class CompleteVerificationRequest(TypedDict):
     status: VerificationDecision
     """The decision. It is final."""
     verified_name: NotRequired[str | None]
-    """The name that was verified. Allowed only with `verified`."""
+    """The name that was verified."""
     rejection_reason: NotRequired[str | None]
-    """Why. Required with `rejected`, refused with `verified`."""
+    """Why it was decided so."""
 
 
 class ConsumerRecipientResponse(TypedDict):
@@ -833,7 +833,7 @@ class VerificationFields(TypedDict):
     applicant_id: str | None
     """The provider's own id; null for a provider without one."""
     rejection_reason: str | None
-    """Why it was rejected; null otherwise."""
+    """Why it was decided so, if a reason was given."""
     created_at: str
     """When it was created."""
     decided_at: str | None
@@ -846,7 +846,7 @@ class VerificationFields(TypedDict):
 
 class ConsumerVerificationResponse(VerificationFields):
     verified_name: str | None
-    """The name that was verified; null unless it is `verified`."""
+    """The name that was verified, if the decision named it."""
 
 
 class CorridorEntry(TypedDict):
@@ -919,16 +919,16 @@ class CreateApiKeyRequest(TypedDict):
 class CreateIdverifyApplicantRequest(TypedDict):
     recipient_id: str
     """Who is verified."""
-    org_id: str
-    """Your organization."""
+    org_id: NotRequired[str | None]
+    """Redundant: the organization of the key, or absent."""
     level_name: NotRequired[str | None]
     """The provider's name for the set of checks: a default one, or one that the operator allows."""
     email: NotRequired[str | None]
-    """Kept for compatibility and never used. The contact data of the recipient is used."""
+    """Any text, stored for compatibility and never used. The contact data of the recipient is used."""
     phone: NotRequired[str | None]
-    """Kept for compatibility and never used. The contact data of the recipient is used."""
+    """Any text, stored for compatibility and never used. The contact data of the recipient is used."""
     country: NotRequired[str | None]
-    """Kept for compatibility and never used. The contact data of the recipient is used."""
+    """Any text, stored for compatibility and never used. The contact data of the recipient is used."""
 
 
 class CreateOrganizationRequest(TypedDict):
@@ -1882,8 +1882,8 @@ class SignedCertificate(TypedDict):
 class StartVerificationRequest(TypedDict):
     recipient_id: str
     """Who is verified."""
-    org_id: str
-    """Your organization."""
+    org_id: NotRequired[str | None]
+    """Redundant: the organization of the key, or absent."""
     verification_type: NotRequired[VerificationType | None]
     """By default `kyc` for an individual and `kyb` for a business."""
     document_type: NotRequired[DocumentType | None]
@@ -2018,7 +2018,7 @@ class VerificationRejectedEvent(EventEnvelope):
 
 class VerificationResponse(VerificationEventData):
     verified_name: str | None
-    """The name that was verified; null unless it is `verified`."""
+    """The name that was verified, if the decision named it."""
 
 
 class VerificationStatusResponse(TypedDict):
