@@ -147,6 +147,9 @@ export type FieldFault = {
   readonly rule: string;
 };
 
+/** The rule of a field without which an object is not complete. */
+export const REQUIRED = 'is required';
+
 /** Rules across fields or stored objects that a command breaks, although each field alone is valid. */
 export class ValidationError extends Error {
   readonly faults: readonly FieldFault[];

@@ -1,6 +1,6 @@
 /** A recipient of payouts (contract §4). */
 import type { Corridor, Rail } from './corridor.ts';
-import type { FieldFault } from './error.ts';
+import { type FieldFault, REQUIRED, requireNoFaults } from './error.ts';
 
 export const RECIPIENT_VERIFICATION_STATUSES = ['unverified', 'pending', 'verified', 'rejected', 'expired'] as const;
 export type RecipientVerificationStatus = (typeof RECIPIENT_VERIFICATION_STATUSES)[number];
@@ -51,15 +51,22 @@ export type RecipientDraft = Pick<
   readonly bankDetails: GivenBankDetails | null;
 };
 
-/** The fields of a request to change a recipient. An absent field stays as it is, null clears it. */
-export type RecipientChange = Partial<
-  Pick<RecipientDraft, 'name' | 'email' | 'phone' | 'bankDetails' | 'mobileDetails' | 'metadata'>
->;
+/** The fields of a request to change an object. An absent field stays as it is, null clears it. */
+type ChangeOf<Fields> = { readonly [Field in keyof Fields]?: Fields[Field] | null | undefined };
+
+/** The fields of a request to change a recipient, by the same rule, also inside the details. */
+export type RecipientChange = Partial<Pick<RecipientDraft, 'name' | 'email' | 'phone' | 'metadata'>> & {
+  readonly bankDetails?: ChangeOf<GivenBankDetails> | null;
+  readonly mobileDetails?: ChangeOf<MobileDetails> | null;
+};
 
 type Details = {
   readonly bankDetails: { readonly routing_number?: string | undefined } | null;
   readonly mobileDetails: MobileDetails | null;
 };
+
+/** The account number itself is not among the bank details. */
+export type StoredDetails = Pick<Recipient, 'bankDetails' | 'mobileDetails'>;
 
 /** The rules that the details of a recipient in this country break (contract §4). */
 export function detailsFaults(country: string, details: Details): FieldFault[] {
@@ -77,12 +84,46 @@ export function detailsFaults(country: string, details: Details): FieldFault[] {
   return faults;
 }
 
-/** As `detailsFaults`, for the details after a change. */
-export const changeFaults = (recipient: Recipient, change: RecipientChange): FieldFault[] =>
-  detailsFaults(recipient.country, {
-    bankDetails: change.bankDetails === undefined ? recipient.bankDetails : change.bankDetails,
-    mobileDetails: change.mobileDetails === undefined ? recipient.mobileDetails : change.mobileDetails,
-  });
+/**
+ * The details after a change. What results is judged as a whole.
+ *
+ * @throws ValidationError
+ */
+export function changedDetails(recipient: Recipient, { bankDetails, mobileDetails }: RecipientChange): StoredDetails {
+  const { account_number: accountNumber, ...bankFields } = bankDetails ?? {};
+  const shown = typeof accountNumber === 'string' ? { account_number_last4: lastFour(accountNumber) } : {};
+  const bank = merged(recipient.bankDetails, bankDetails && { ...bankFields, ...shown });
+  const mobile = merged(recipient.mobileDetails, mobileDetails);
+  const faults = [
+    ...missingFields('bank_details', bank, { bank_name: '', account_number_last4: 'account_number', currency: '' }),
+    ...missingFields('mobile_details', mobile, { provider: '', phone_number: '' }),
+  ];
+  // The fields that are missing are complete below: their faults are thrown first.
+  const details = { bankDetails: bank as BankDetails | null, mobileDetails: mobile as MobileDetails | null };
+  requireNoFaults([...faults, ...detailsFaults(recipient.country, details)]);
+  return details;
+}
+
+function merged<Fields extends object>(
+  stored: Fields | null,
+  change: ChangeOf<Fields> | null | undefined,
+): Partial<Fields> | null {
+  if (change === undefined || change === null) return change === null ? null : stored;
+  const given = Object.entries({ ...stored, ...change }).filter(([, value]) => value !== null && value !== undefined);
+  return Object.fromEntries(given) as Partial<Fields>;
+}
+
+/** @param required the fields, each with its name in a request where that differs */
+function missingFields<Fields extends object>(
+  object: string,
+  fields: Fields | null,
+  required: { readonly [Field in keyof Fields]?: string },
+): FieldFault[] {
+  if (fields === null) return [];
+  return Object.entries(required).flatMap(([field, name]) =>
+    field in fields ? [] : [{ field: `${object}.${name || field}`, rule: REQUIRED }],
+  );
+}
 
 /** The status after a change. A verification counts for one name, so a new name is not verified (contract §4). */
 export function verificationAfter(recipient: Recipient, change: RecipientChange): RecipientVerificationStatus {

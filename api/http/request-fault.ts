@@ -1,5 +1,5 @@
 /** The faults of an invalid request, in the form of FastAPI's HTTPValidationError (contract §2). */
-import type { FieldFault } from '../../domain/error.ts';
+import { type FieldFault, REQUIRED } from '../../domain/error.ts';
 
 /** One entry of an HTTPValidationError; `msg` never contains a submitted value. */
 export type RequestFault = {
@@ -22,16 +22,18 @@ export class InvalidRequestError extends Error {
   }
 }
 
-export const missingField = (loc: readonly string[]): RequestFault => ({ loc, msg: 'Field required', type: 'missing' });
+export const missingField = (loc: RequestFault['loc']): RequestFault => ({
+  loc,
+  msg: 'Field required',
+  type: 'missing',
+});
 
 /** @param rule completes the sentence "the value …" */
 export const valueError = (rule: string) => ({ msg: `Value error, ${rule}`, type: 'value_error' });
 
 /** The fault of a field that breaks a rule of the domain. The fields of a command are those of the body. */
-export const faultOfField = ({ field, rule }: FieldFault): RequestFault => ({
-  loc: [
-    'body',
-    ...(field === null ? [] : field.split('.').map((part) => (/^[0-9]+$/.test(part) ? Number(part) : part))),
-  ],
-  ...valueError(rule),
-});
+export function faultOfField({ field, rule }: FieldFault): RequestFault {
+  const parts = field === null ? [] : field.split('.').map((part) => (/^[0-9]+$/.test(part) ? Number(part) : part));
+  const loc = ['body', ...parts];
+  return rule === REQUIRED ? missingField(loc) : { loc, ...valueError(rule) };
+}

@@ -63,30 +63,61 @@ const bic = () =>
       example: 'JNCBJMKX',
     });
 
+const bankName = visibleText(1, 100).meta({
+  description: 'The name of the bank.',
+  example: 'National Commercial Bank',
+});
+const accountNumber = pattern(/^[A-Z0-9]+$/, 4, 34).meta({
+  description: 'Encrypted at rest. Answers show only the last four characters.',
+  example: '404123456',
+});
+const ACCOUNT_TYPE = { description: 'The kind of account.', example: 'savings' } as const;
+const branchCode = text(2, 11);
+const BRANCH_CODE = { description: 'The branch of the bank.', example: '00404' };
+const routingNumber = pattern(/^[A-Za-z0-9-]+$/, 2, 34);
+const ROUTING_NUMBER = {
+  description: "An ABA routing number if the recipient's country is US.",
+  example: '021000021',
+};
+const SWIFT_BIC = { description: 'The SWIFT code of the bank (ISO 9362).' };
+const accountCurrency = currency('The currency of the account.');
+
 export const BankDetailsRequest = z
   .strictObject({
-    bank_name: visibleText(1, 100).meta({ description: 'The name of the bank.', example: 'National Commercial Bank' }),
-    account_number: pattern(/^[A-Z0-9]+$/, 4, 34).meta({
-      description: 'Encrypted at rest. Answers show only the last four characters.',
-      example: '404123456',
-    }),
-    account_type: nullAsAbsent(BankAccountType).meta({ description: 'The kind of account.', example: 'savings' }),
-    branch_code: nullAsAbsent(text(2, 11)).meta({ description: 'The branch of the bank.', example: '00404' }),
-    routing_number: nullAsAbsent(pattern(/^[A-Za-z0-9-]+$/, 2, 34)).meta({
-      description: "An ABA routing number if the recipient's country is US.",
-      example: '021000021',
-    }),
-    swift_bic: nullAsAbsent(bic()).meta({ description: 'The SWIFT code of the bank (ISO 9362).' }),
-    currency: currency('The currency of the account.'),
+    bank_name: bankName,
+    account_number: accountNumber,
+    account_type: nullAsAbsent(BankAccountType).meta(ACCOUNT_TYPE),
+    branch_code: nullAsAbsent(branchCode).meta(BRANCH_CODE),
+    routing_number: nullAsAbsent(routingNumber).meta(ROUTING_NUMBER),
+    swift_bic: nullAsAbsent(bic()).meta(SWIFT_BIC),
+    currency: accountCurrency,
   })
   .meta({ id: 'BankDetailsRequest', description: 'A bank account.' });
 
+const walletProvider = text(1, 40).meta({ description: 'The provider of the wallet.', example: 'Lynk' });
+const walletNumber = () => phone('The number of the wallet (E.164).');
+
 export const MobileDetails = z
-  .strictObject({
-    provider: text(1, 40).meta({ description: 'The provider of the wallet.', example: 'Lynk' }),
-    phone_number: phone('The number of the wallet (E.164).'),
-  })
+  .strictObject({ provider: walletProvider, phone_number: walletNumber() })
   .meta({ id: 'MobileDetails', description: 'A mobile-money wallet.' });
+
+const MERGED = 'A field that is absent stays as it is, and `null` clears an optional one.';
+
+const BankDetailsChange = z
+  .strictObject({
+    bank_name: bankName.optional(),
+    account_number: accountNumber.optional(),
+    account_type: BankAccountType.nullish().meta(ACCOUNT_TYPE),
+    branch_code: branchCode.nullish().meta(BRANCH_CODE),
+    routing_number: routingNumber.nullish().meta(ROUTING_NUMBER),
+    swift_bic: bic().nullish().meta(SWIFT_BIC),
+    currency: accountCurrency.optional(),
+  })
+  .meta({ id: 'BankDetailsChange', description: `Changes of a bank account. ${MERGED}` });
+
+const MobileDetailsChange = z
+  .strictObject({ provider: walletProvider.optional(), phone_number: walletNumber().optional() })
+  .meta({ id: 'MobileDetailsChange', description: `Changes of a mobile-money wallet. ${MERGED}` });
 
 export const EXAMPLE_PERSON = {
   name: 'Marcia Campbell',
@@ -145,14 +176,14 @@ export const UpdateRecipientRequest = z
     name: name().optional(),
     email: email(EMAIL).nullish().meta({ description: EMAIL }),
     phone: phone(PHONE).nullish().meta({ description: PHONE }),
-    bank_details: BankDetailsRequest.nullish().meta({ description: BANK }),
-    mobile_details: MobileDetails.nullish().meta({ description: MOBILE }),
+    bank_details: BankDetailsChange.nullish().meta({ description: `${BANK} Merged with the stored ones.` }),
+    mobile_details: MobileDetailsChange.nullish().meta({ description: `${MOBILE} Merged with the stored ones.` }),
     metadata: metadata().nullish().meta({ description: 'Your own keys and values; they replace all earlier ones.' }),
   })
   .meta({
     id: 'UpdateRecipientRequest',
-    example: { phone: '+18765550123', metadata: { contract: 'C-8' } },
-    description: `A field that is present replaces the old value; \`null\` clears it. ${NEEDS_DETAILS}`,
+    example: { phone: '+18765550123', bank_details: { branch_code: '00405' }, metadata: { contract: 'C-8' } },
+    description: `${MERGED} ${NEEDS_DETAILS}`,
   });
 
 /** The fields that are present; null clears. */

@@ -1,7 +1,7 @@
 /** Recipients of payouts (contract §4). They are deactivated and never deleted, because settlements refer to them. */
 import { DomainError, requireNoFaults } from '../../domain/error.ts';
 import {
-  changeFaults,
+  changedDetails,
   detailsFaults,
   type Recipient,
   type RecipientChange,
@@ -46,14 +46,14 @@ export async function changeRecipient(
 ): Promise<Recipient> {
   return await commit(deps, 'recipient.change', async (tx) => {
     const recipient = await lockRecipient(tx, orgId, recipientId);
-    requireNoFaults(changeFaults(recipient, change));
+    const details = changedDetails(recipient, change);
     if (!recipient.isActive)
       throw new DomainError(
         'state_conflict',
         { current_state: 'inactive' },
         'The recipient is inactive and takes no change.',
       );
-    return await updateRecipient(tx, recipient, change, { sealer: deps.sealer, at: deps.now() });
+    return await updateRecipient(tx, recipient, change, { details, sealer: deps.sealer, at: deps.now() });
   });
 }
 

@@ -13,6 +13,7 @@ import {
   type RecipientChange,
   type RecipientDraft,
   type RecipientVerificationStatus,
+  type StoredDetails,
   verificationAfter,
 } from '../../domain/recipient.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
@@ -47,6 +48,17 @@ function storedBankDetails(
     bankDetails: { ...shown, account_number_last4: lastFour(accountNumber) },
     accountNumberSealed: sealer.seal(accountNumber, accountNumberBinding(recipientId)),
   };
+}
+
+/** The sealed number after a change of the bank details. One that is not given stays. */
+function changedNumber(
+  sealer: Sealer,
+  recipientId: string,
+  change: RecipientChange['bankDetails'],
+): Partial<Pick<RecipientRow, 'accountNumberSealed'>> {
+  if (change === null) return { accountNumberSealed: null };
+  const given = change?.account_number;
+  return given ? { accountNumberSealed: sealer.seal(given, accountNumberBinding(recipientId)) } : {};
 }
 
 /** Writes a new recipient: active and unverified. */
@@ -162,20 +174,25 @@ function selectedBy(orgId: string, { isActive, verificationStatus, country }: Re
   };
 }
 
-/** Changes a locked recipient; an empty change leaves it as it is. */
+/**
+ * Changes a locked recipient; an empty change leaves it as it is.
+ *
+ * @param options `details`: both kinds as they are after the change
+ */
 export async function updateRecipient(
   tx: Tx,
   recipient: Recipient,
   change: RecipientChange,
-  options: { readonly sealer: Sealer; readonly at: Date },
+  options: { readonly details: StoredDetails; readonly sealer: Sealer; readonly at: Date },
 ): Promise<Recipient> {
   if (Object.keys(change).length === 0) return recipient;
-  const { bankDetails, ...rest } = change;
+  const { bankDetails, mobileDetails: _mobile, ...rest } = change;
   const [row] = await tx
     .update(recipients)
     .set({
       ...rest,
-      ...(bankDetails === undefined ? {} : storedBankDetails(options.sealer, recipient.recipientId, bankDetails)),
+      ...options.details,
+      ...changedNumber(options.sealer, recipient.recipientId, bankDetails),
       verificationStatus: verificationAfter(recipient, change),
       updatedAt: notBefore(options.at, recipient.updatedAt),
     })

@@ -226,28 +226,54 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     });
   });
 
-  test('200 with new bank details, which replace the old ones and their sealed number', async ({ api }) => {
+  test('200 merges the details: what is absent stays, null clears, and the number need not be sent again', async ({
+    api,
+  }) => {
     const caller = await api.createCaller('recipients');
-    const { recipient_id } = await created(api, caller, bank(FULL_BANK));
-    const answer = await change(api, caller, recipient_id, {
-      bank_details: { bank_name: 'JN Bank', account_number: 'CANARY00007777', currency: 'JMD' },
+    const { recipient_id, ...recipient } = await created(api, caller, {
+      bank_details: { ...FULL_BANK, account_number: 'CANARY00007777' },
+      mobile_details: MOBILE,
     });
-    expect(jsonOf(answer).bank_details).toEqual({
-      bank_name: 'JN Bank',
-      account_number_last4: '7777',
-      account_type: null,
-      branch_code: null,
-      routing_number: null,
-      swift_bic: null,
-      currency: 'JMD',
-    });
-    const { rows } = await api.connection.pool.query<{ sealed: string }>(
-      'SELECT account_number_sealed AS sealed FROM recipients WHERE recipient_id = $1',
-      [recipient_id],
-    );
-    expect(api.deps.sealer.open(rows[0]?.sealed ?? '', `recipient.account_number:${recipient_id}`).toString()).toBe(
-      'CANARY00007777',
-    );
+    const sealed = async () => {
+      const [row] = (
+        await api.connection.pool.query<{ sealed: string }>(
+          'SELECT account_number_sealed AS sealed FROM recipients WHERE recipient_id = $1',
+          [recipient_id],
+        )
+      ).rows;
+      return api.deps.sealer.open(row?.sealed ?? '', `recipient.account_number:${recipient_id}`).toString();
+    };
+    const steps: [Record<string, unknown>, Record<string, unknown>, string][] = [
+      [{ branch_code: '00405' }, { branch_code: '00405' }, 'CANARY00007777'],
+      [{ bank_name: 'JN Bank', account_type: null }, { bank_name: 'JN Bank', account_type: null }, 'CANARY00007777'],
+      [{ account_number: 'CANARY00008888' }, { account_number_last4: '8888' }, 'CANARY00008888'],
+      [{}, {}, 'CANARY00008888'],
+    ];
+    let expected = recipient.bank_details;
+    for (const [sent, changed, number] of steps) {
+      expected = { ...expected, ...changed };
+      const answer = await change(api, caller, recipient_id, { bank_details: sent });
+      expect(jsonOf(answer)).toMatchObject({ bank_details: expected, mobile_details: MOBILE });
+      expect(jsonOf(answer).bank_details).toEqual(expected);
+      expect(await sealed()).toBe(number);
+    }
+    const moved = await change(api, caller, recipient_id, { mobile_details: { provider: 'WiPay' } });
+    expect(jsonOf(moved).mobile_details).toEqual({ ...MOBILE, provider: 'WiPay' });
+  });
+
+  test('422 if what results is not complete, and nothing is written', async ({ api }) => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(api, caller, { bank_details: null, mobile_details: MOBILE });
+    const before = jsonOf(await read(api, caller, recipient_id));
+    expect(faultsOf(await change(api, caller, recipient_id, { bank_details: { branch_code: '00405' } }))).toEqual([
+      ['body.bank_details.bank_name', 'missing'],
+      ['body.bank_details.account_number', 'missing'],
+      ['body.bank_details.currency', 'missing'],
+    ]);
+    expect(faultsOf(await change(api, caller, recipient_id, { mobile_details: { provider: null } }))).toEqual([
+      ['body.mobile_details.provider', 'string_type'],
+    ]);
+    expect(jsonOf(await read(api, caller, recipient_id))).toEqual(before);
   });
 
   test('200 with bank details removed, and their sealed number too', async ({ api }) => {

@@ -2,7 +2,7 @@ import { fc, test as property } from '@fast-check/vitest';
 import { describe, expect, test } from 'vitest';
 import { CORRIDORS } from '../../domain/corridor.ts';
 import {
-  changeFaults,
+  changedDetails,
   detailsFaults,
   isAbaRoutingNumber,
   lastFour,
@@ -78,12 +78,13 @@ describe('the details of a recipient', () => {
 
   test('are checked as they are after a change', () => {
     const both = recipient({ mobileDetails: MOBILE });
-    expect(changeFaults(both, { bankDetails: null })).toEqual([]);
-    expect(changeFaults(both, { mobileDetails: null })).toEqual([]);
-    expect(changeFaults(both, { bankDetails: null, mobileDetails: null })).toHaveLength(1);
-    expect(changeFaults(recipient(), { bankDetails: null })).toHaveLength(1);
-    expect(changeFaults(recipient(), { bankDetails: null, mobileDetails: MOBILE })).toEqual([]);
-    expect(changeFaults(recipient(), {})).toEqual([]);
+    const { bankDetails } = both;
+    expect(changedDetails(both, { bankDetails: null })).toEqual({ bankDetails: null, mobileDetails: MOBILE });
+    expect(changedDetails(both, { mobileDetails: null })).toEqual({ bankDetails, mobileDetails: null });
+    expect(() => changedDetails(both, { bankDetails: null, mobileDetails: null })).toThrow('needs bank_details');
+    expect(() => changedDetails(recipient(), { bankDetails: null })).toThrow('needs bank_details');
+    expect(changedDetails(recipient(), { bankDetails: null, mobileDetails: MOBILE }).bankDetails).toBeNull();
+    expect(changedDetails(recipient(), {})).toEqual({ bankDetails, mobileDetails: null });
   });
 });
 

@@ -1064,6 +1064,38 @@ export interface components {
          * @enum {string}
          */
         BankAccountType: "checking" | "savings";
+        /** @description Changes of a bank account. A field that is absent stays as it is, and `null` clears an optional one. */
+        BankDetailsChange: {
+            /**
+             * @description The name of the bank.
+             * @example National Commercial Bank
+             */
+            bank_name?: string;
+            /**
+             * @description Encrypted at rest. Answers show only the last four characters.
+             * @example 404123456
+             */
+            account_number?: string;
+            /**
+             * @description The kind of account.
+             * @example savings
+             */
+            account_type?: components["schemas"]["BankAccountType"] | null;
+            /**
+             * @description The branch of the bank.
+             * @example 00404
+             */
+            branch_code?: string | null;
+            /**
+             * @description An ABA routing number if the recipient's country is US.
+             * @example 021000021
+             */
+            routing_number?: string | null;
+            /** @description The SWIFT code of the bank (ISO 9362). */
+            swift_bic?: string | null;
+            /** @description The currency of the account. */
+            currency?: components["schemas"]["Currency"];
+        };
         /** @description A bank account. */
         BankDetailsRequest: {
             /**
@@ -2534,6 +2566,19 @@ export interface components {
              */
             phone_number: string;
         };
+        /** @description Changes of a mobile-money wallet. A field that is absent stays as it is, and `null` clears an optional one. */
+        MobileDetailsChange: {
+            /**
+             * @description The provider of the wallet.
+             * @example Lynk
+             */
+            provider?: string;
+            /**
+             * @description The number of the wallet (E.164).
+             * @example +18765550123
+             */
+            phone_number?: string;
+        };
         /** @description A mobile-money wallet. */
         MobileDetailsResponse: {
             /**
@@ -3856,9 +3901,12 @@ export interface components {
             transfer_id: string;
         };
         /**
-         * @description A field that is present replaces the old value; `null` clears it. A recipient has `bank_details`, `mobile_details` or both.
+         * @description A field that is absent stays as it is, and `null` clears an optional one. A recipient has `bank_details`, `mobile_details` or both.
          * @example {
          *       "phone": "+18765550123",
+         *       "bank_details": {
+         *         "branch_code": "00405"
+         *       },
          *       "metadata": {
          *         "contract": "C-8"
          *       }
@@ -3874,10 +3922,10 @@ export interface components {
             email?: string | null;
             /** @description The recipient's phone number (E.164). */
             phone?: string | null;
-            /** @description Needed for `bank_transfer`. */
-            bank_details?: components["schemas"]["BankDetailsRequest"] | null;
-            /** @description Needed for `mobile_money`. */
-            mobile_details?: components["schemas"]["MobileDetails"] | null;
+            /** @description Needed for `bank_transfer`. Merged with the stored ones. */
+            bank_details?: components["schemas"]["BankDetailsChange"] | null;
+            /** @description Needed for `mobile_money`. Merged with the stored ones. */
+            mobile_details?: components["schemas"]["MobileDetailsChange"] | null;
             /** @description Your own keys and values; they replace all earlier ones. */
             metadata?: components["schemas"]["Metadata"] | null;
         };

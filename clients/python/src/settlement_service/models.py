@@ -452,6 +452,24 @@ class ApiKeyRotatedResponse(ApiKeyCreatedResponse):
     """The `key_id` of the replaced key, which is invalid now."""
 
 
+class BankDetailsChange(TypedDict):
+    """Changes of a bank account. A field that is absent stays as it is, and `null` clears an optional one."""
+    bank_name: NotRequired[str]
+    """The name of the bank."""
+    account_number: NotRequired[str]
+    """Encrypted at rest. Answers show only the last four characters."""
+    account_type: NotRequired[BankAccountType | None]
+    """The kind of account."""
+    branch_code: NotRequired[str | None]
+    """The branch of the bank."""
+    routing_number: NotRequired[str | None]
+    """An ABA routing number if the recipient's country is US."""
+    swift_bic: NotRequired[str | None]
+    """The SWIFT code of the bank (ISO 9362)."""
+    currency: NotRequired[Currency]
+    """The currency of the account."""
+
+
 class BankDetailsRequest(TypedDict):
     """A bank account."""
     bank_name: str
@@ -1338,6 +1356,14 @@ class MobileDetails(TypedDict):
     """The number of the wallet (E.164)."""
 
 
+class MobileDetailsChange(TypedDict):
+    """Changes of a mobile-money wallet. A field that is absent stays as it is, and `null` clears an optional one."""
+    provider: NotRequired[str]
+    """The provider of the wallet."""
+    phone_number: NotRequired[str]
+    """The number of the wallet (E.164)."""
+
+
 class MobileDetailsResponse(TypedDict):
     """A mobile-money wallet."""
     provider: str
@@ -1952,7 +1978,7 @@ class TransferResponse(SettlementResponse):
 
 
 class UpdateRecipientRequest(TypedDict):
-    """A field that is present replaces the old value; `null` clears it. A recipient has `bank_details`,
+    """A field that is absent stays as it is, and `null` clears an optional one. A recipient has `bank_details`,
     `mobile_details` or both.
     """
     name: NotRequired[str]
@@ -1961,10 +1987,10 @@ class UpdateRecipientRequest(TypedDict):
     """The recipient's e-mail address."""
     phone: NotRequired[str | None]
     """The recipient's phone number (E.164)."""
-    bank_details: NotRequired[BankDetailsRequest | None]
-    """Needed for `bank_transfer`."""
-    mobile_details: NotRequired[MobileDetails | None]
-    """Needed for `mobile_money`."""
+    bank_details: NotRequired[BankDetailsChange | None]
+    """Needed for `bank_transfer`. Merged with the stored ones."""
+    mobile_details: NotRequired[MobileDetailsChange | None]
+    """Needed for `mobile_money`. Merged with the stored ones."""
     metadata: NotRequired[Metadata | None]
     """Your own keys and values; they replace all earlier ones."""
 
