@@ -8,12 +8,15 @@ type Entry = Pick<Capability, 'category' | 'description' | 'nextGate'> &
     readonly state: keyof typeof ENVIRONMENT_OF;
   };
 
-/** Where a capability is offered, or would be offered first, unless its entry says otherwise. */
+/** Where a capability is offered, or would belong, unless its entry says otherwise. */
 const ENVIRONMENT_OF = {
   'local sandbox': 'local sandbox',
   gated: 'remote sandbox',
   unavailable: 'production',
 } as const;
+
+/** The surface of a capability that does not exist. */
+export const NO_SURFACE = 'None';
 
 /** Most capabilities are for partners. A capability that no test proves is only documented. */
 const entry = (id: string, name: string, given: Entry): Capability => ({
@@ -21,7 +24,7 @@ const entry = (id: string, name: string, given: Entry): Capability => ({
   name,
   environment: ENVIRONMENT_OF[given.state],
   audience: 'authenticated partner',
-  surface: 'None',
+  surface: NO_SURFACE,
   evidence: [],
   evidenceLevel: given.evidence === undefined ? 'documented' : 'locally tested',
   reviewedAt: REVIEWED_AT,
@@ -53,7 +56,6 @@ const SERVICES: readonly Capability[] = [
     description:
       'Certification of a partner for production. Production moves no value, so there is nothing to certify.',
     state: 'unavailable',
-    audience: 'public',
     nextGate: 'compliance_program',
   }),
   entry('usage-reporting', 'Usage reporting', {
@@ -110,7 +112,6 @@ const SERVICES: readonly Capability[] = [
     category: 'quotes',
     description: 'Fees, a static rate and a delivery time, for display only. Nothing executes an estimate.',
     state: 'local sandbox',
-    audience: 'public',
     surface: 'POST /v2/estimate, POST /v1/fees/estimate, POST /v1/caribbean/estimate',
     evidence: ['test/api/estimate.test.ts › 200 with the price and the rate for thirty seconds, not executable'],
     nextGate: 'provider_evidence',
@@ -120,7 +121,6 @@ const SERVICES: readonly Capability[] = [
     description:
       'For each input method, how much of it is implemented and, separately, whether value may move through it.',
     state: 'local sandbox',
-    audience: 'public',
     surface: 'GET /v2/payment-methods',
     evidence: [
       'test/api/payment-method.test.ts › 200 with every method gated in a remote runtime',
@@ -146,7 +146,6 @@ const SERVICES: readonly Capability[] = [
     category: 'payouts',
     description: 'The durable workflow of a settlement from acceptance to certificate, with simulated money.',
     state: 'local sandbox',
-    audience: 'public',
     surface: 'POST /v2/settle, POST /v1/caribbean/settle',
     evidence: [
       'test/e2e/settlement.test.ts › tok_visa: accepted to settled, with a certificate and correct balances',
@@ -166,7 +165,6 @@ const SERVICES: readonly Capability[] = [
     category: 'payouts',
     description: 'The modeled countries, currencies, fees and rails. Synthetic; no corridor is live.',
     state: 'local sandbox',
-    audience: 'public',
     surface: 'GET /v1/caribbean/corridors',
     evidence: [
       'test/api/corridor.test.ts › 200 with no corridor live and no rail implemented',
@@ -178,7 +176,6 @@ const SERVICES: readonly Capability[] = [
     category: 'payouts',
     description: 'Payout in Jamaican dollars by a local rail. There is no adapter to a real rail.',
     state: 'unavailable',
-    audience: 'public',
     nextGate: 'rail_admission',
   }),
   entry('batch-payables', 'Batch payables', {
@@ -198,7 +195,6 @@ const SERVICES: readonly Capability[] = [
     category: 'evidence',
     description: 'An immutable, signed certificate of each settled simulation, identified by its digest. Not anchored.',
     state: 'local sandbox',
-    audience: 'public',
     surface: 'GET /v1/caribbean/certificate/{cert_id}, GET /v1/caribbean/certificate/{cert_id}/verify',
     evidence: [
       'test/api/certificate.test.ts › 200 with the stored bytes, their digest and a signature that jose verifies',

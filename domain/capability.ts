@@ -46,8 +46,9 @@ export type Capability = {
   readonly category: CapabilityCategory;
   readonly description: string;
   readonly state: CapabilityState;
-  /** Where it is offered, or where it would be offered first. */
+  /** Where it is offered, or where it would belong. */
   readonly environment: CapabilityEnvironment;
+  /** `public` only where no key is, or would be, needed. */
   readonly audience: CapabilityAudience;
   /** The operations that offer it, or a few words if there are none. */
   readonly surface: string;

@@ -6,7 +6,7 @@ import { addressKind, isAddress } from './webhook-address.ts';
 
 export const TARGET_LENGTH_MAX = 2048;
 
-/** `allowLocal` admits `http` and loopback too. Only the local sandbox may set it. */
+/** `allowLocal` admits loopback, also by `http`. Only the local sandbox may set it. */
 export type TargetRules = { readonly allowLocal: boolean };
 
 const HTTP_PORT = 80;
@@ -62,11 +62,12 @@ export function targetFault(text: string, rules: TargetRules): string | undefine
   if (/[\s\\\p{Cc}]/u.test(text) || !/^https?:\/\/[^/]/i.test(text) || !URL.canParse(text))
     return 'must be an absolute https URL';
   const url = new URL(text);
-  if (url.protocol !== 'https:' && !rules.allowLocal) return 'must be an https URL';
+  const host = targetHost(url);
+  if (url.protocol !== 'https:' && !(rules.allowLocal && isLoopbackHost(host))) return 'must be an https URL';
   const authority = /^https?:\/\/([^/?#]*)/i.exec(text)?.[1] ?? '';
   if (url.username !== '' || url.password !== '' || authority.includes('@')) return 'must not carry credentials';
   if (text.includes('#')) return 'must not have a fragment';
-  return portFault(url) ?? hostFault(targetHost(url), rules);
+  return portFault(url) ?? hostFault(host, rules);
 }
 
 function portFault(url: URL): string | undefined {

@@ -2,9 +2,9 @@
  * What all operations of one kind have in common (contract §2): the credential, refusals, validation errors, headers.
  * It is added to the OpenAPI document from the declaration of each operation.
  */
-import { isDeepStrictEqual } from 'node:util';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { ERROR_CODES, type ErrorCode } from '../../domain/error.ts';
+import type { Scope } from '../../domain/scope.ts';
 import { STATUS_OF } from '../http/error-handler.ts';
 import { HEADER_NAMES } from '../http/validation.ts';
 import type { Operation } from '../plugins/operation-list.ts';
@@ -12,15 +12,22 @@ import type { AnswerHeader, RouteConfig } from '../route-config.ts';
 import { PUBLISHED_HEADERS } from './component.ts';
 import { ALWAYS_POSSIBLE, type AlwaysPossible, headersOf, type SharedResponses } from './response.ts';
 
-const SECURITY: Record<RouteConfig['auth'], OpenAPIV3_1.SecurityRequirementObject[]> = {
-  api_key: [{ ApiKey: [] }],
+/** For an API key the requirement names the least scope (OpenAPI 3.1, Security Requirement Object: roles). */
+function securityOf(access: RouteConfig): OpenAPIV3_1.SecurityRequirementObject[] {
+  return access.auth === 'api_key' ? [{ ApiKey: [access.scope] }] : SECURITY[access.auth];
+}
+
+const scopeText = (scope: Scope): string =>
+  scope === 'read' ? 'Scope: `read`, which every key covers.' : `Scope: \`${scope}\`.`;
+
+const SECURITY: Record<Exclude<RouteConfig['auth'], 'api_key'>, OpenAPIV3_1.SecurityRequirementObject[]> = {
   optional_api_key: [{}, { ApiKey: [] }],
   session: [{ ConsumerSession: [] }],
   signature: [{ ProviderSignature: [] }],
   none: [],
 };
 
-export const DEFAULT_SECURITY = SECURITY.api_key;
+export const DEFAULT_SECURITY: OpenAPIV3_1.SecurityRequirementObject[] = [{ ApiKey: [] }];
 
 const NO_CONTENT = '204';
 
@@ -39,9 +46,10 @@ export function describeSharedAnswers(
 ): void {
   const described = document.paths?.[operation.path]?.[operation.method.toLowerCase() as OpenAPIV3_1.HttpMethods];
   if (!described) return;
-  const security = SECURITY[operation.access.auth];
-  // The document's own security holds where an operation has none.
-  if (!isDeepStrictEqual(security, DEFAULT_SECURITY)) described.security = security;
+  const { access } = operation;
+  described.security = securityOf(access);
+  if (access.auth === 'api_key')
+    described.description = [described.description, scopeText(access.scope)].filter(Boolean).join(' ');
   const responses: Record<string, OpenAPIV3_1.ResponseObject | OpenAPIV3_1.ReferenceObject> = {};
   const always = alwaysPossible(operation);
   for (const [status, codes] of sharedProblems(operation))

@@ -3,6 +3,7 @@
  * answers.
  */
 import { html } from 'ghtml';
+import { NO_SURFACE } from '../../domain/capability-catalog.ts';
 import type { CapabilityState } from '../../domain/capability-state.ts';
 import type { Gate, GateReason } from '../../domain/gate.ts';
 import type { catalogResource } from '../../domain/resource/capability.ts';
@@ -16,15 +17,24 @@ type Gates = ReturnType<typeof gatesResource>;
 const STATE_TEXT: Record<CapabilityState, { readonly title: string; readonly meaning: string }> = {
   live: { title: 'Live', meaning: 'Moves real value for partners.' },
   'local sandbox': { title: 'Local sandbox', meaning: 'Works on your own machine, as a simulation. No value moves.' },
-  gated: { title: 'Gated', meaning: 'Exists, but is closed or limited until its next gate opens.' },
+  gated: { title: 'Gated', meaning: 'Closed or limited until its next gate opens. Each entry says whether it exists.' },
   maintenance: { title: 'Maintenance', meaning: 'Was live, and is paused.' },
   unavailable: { title: 'Unavailable', meaning: 'Not offered.' },
 };
 
 const AUDIENCE_TEXT: Record<Entry['audience'], string> = {
-  public: 'everyone',
+  public: 'everyone, without a key',
   'authenticated partner': 'authenticated partners',
 };
+
+/** Whether a capability is offered. `environment` and `audience` of one that is not are where it would belong. */
+function offer({ state, surface, environment, audience }: Entry): string {
+  const place = `${environment}, for ${AUDIENCE_TEXT[audience]}`;
+  if (state === 'live' || state === 'local sandbox') return `Offered in: ${place}.`;
+  if (state === 'gated' && surface !== NO_SURFACE)
+    return `Exists, and is outside the reviewed partner contract. It would belong to: ${place}.`;
+  return `${state === 'gated' ? 'Does not exist yet' : 'Not offered'}. It would belong to: ${place}.`;
+}
 
 export const GATE_NAME: Record<Gate, string> = {
   compliance_program: 'Compliance program',
@@ -47,7 +57,7 @@ export const REASON_TEXT: Record<GateReason, string> = {
 };
 
 /**
- * @param catalog the public entries
+ * @param catalog all entries: the posture is no secret
  * @param gates their present state
  */
 export const statusPage = (frame: Frame, catalog: Catalog, gates: Gates): string =>
@@ -57,8 +67,9 @@ export const statusPage = (frame: Frame, catalog: Catalog, gates: Gates): string
     main: html`<h1>Status</h1>
 <p class="lead"><strong>No live corridor.</strong> No capability is live. Existing code or an answering address does not
 make a capability live.</p>
-<p>This process runs as ${gates.environment}. The page shows the public entries of the catalog of
-!${time(catalog.updated_at)}. Partners read all entries at <code>GET /v2/capabilities</code> with their key.</p>
+<p>This process runs as ${gates.environment}. The page shows the whole catalog of
+!${time(catalog.updated_at)}. It is also at <code>GET /v2/capabilities</code>: all of it with a key, the entries for
+everyone without one.</p>
 !${gateSection(gates)}
 !${catalog.states.map((state) =>
       stateSection(
@@ -99,7 +110,7 @@ const capability = (entry: Entry): string =>
 <p>${entry.description}</p>
 <dl class="facts">
 <div><dt>Used through</dt><dd>${entry.surface}</dd></div>
-<div><dt>Offered in</dt><dd>${entry.environment}, to ${AUDIENCE_TEXT[entry.audience]}</dd></div>
+<div><dt>Offer</dt><dd>${offer(entry)}</dd></div>
 <div><dt>Evidence</dt><dd>!${evidence(entry)}</dd></div>
 <div><dt>Next gate</dt><dd>${GATE_NAME[entry.next_gate]}</dd></div>
 <div><dt>Reviewed</dt><dd>!${time(entry.reviewed_at)}</dd></div>

@@ -29,8 +29,9 @@ export const caribbeanRoutes =
           tags: ['Caribbean off-ramp'],
           operationId: 'createCaribbeanSettlement',
           summary: 'Start a settlement (legacy)',
+          deprecated: true,
           description:
-            'Legacy route. A simulation in the local sandbox, funded internally without an input fee. Without an ' +
+            'Legacy route; new integrations use `/v2/settle`. A simulation in the local sandbox, funded internally without an input fee. Without an ' +
             '`Idempotency-Key` the service draws one.',
           headers: OptionalIdempotencyKey,
           body: CaribbeanOfframpRequest,

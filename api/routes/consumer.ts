@@ -15,7 +15,7 @@ import type { Verification } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
 import { openApplicant } from '../http/applicant.ts';
 import { consumerPage } from '../http/consumer-list.ts';
-import { sendAnswer } from '../http/idempotent-answer.ts';
+import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
 import { consumerOf } from '../route-config.ts';
 import {
@@ -26,6 +26,7 @@ import {
   QuoteResponse,
   RecipientBody,
 } from '../schemas/consumer.ts';
+import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import { CursorQuery } from '../schemas/page.ts';
 import { RecipientPath, recipientDraft } from '../schemas/recipient.ts';
 import { SessionHeader } from '../schemas/session.ts';
@@ -83,20 +84,21 @@ export const consumerRoutes =
     app.post(
       '/consumer/recipients',
       {
-        config: { access: { auth: 'session' } },
+        config: { access: { auth: 'session', ...CREATES } },
         schema: {
           tags: TAGS,
           operationId: 'createConsumerRecipient',
           summary: 'Register a recipient',
-          headers: SessionHeader,
+          headers: OptionalIdempotencyKey.extend(SessionHeader.shape),
           body: RecipientBody,
           response: { 201: ConsumerRecipientResponse },
         },
       },
       async (request, reply) => {
         const draft = recipientDraft({ ...request.body, org_id: undefined, kind: KIND, metadata: undefined });
-        const creation = { keyed: undefined, status: 201, show: consumerRecipientResource };
-        return sendAnswer(reply, await createRecipient(deps, consumerOf(request).orgId, draft, creation));
+        const { orgId } = consumerOf(request);
+        const creation = { keyed: keyedRequest(request, orgId), status: 201, show: consumerRecipientResource };
+        return sendAnswer(reply, await createRecipient(deps, orgId, draft, creation));
       },
     );
 

@@ -52,7 +52,7 @@ export const pageRoutes =
 
     app.get('/status', PAGE, async (request, reply) => {
       const gates = gatesResource(environmentName(runtime), await readGates(deps, request.log));
-      return sendPage(reply, statusPage(frame, catalogResource(CAPABILITY_CATALOG, false), gates));
+      return sendPage(reply, statusPage(frame, catalogResource(CAPABILITY_CATALOG, true), gates));
     });
 
     app.get<ByName<{ code: string }>>('/problems/:code', PAGE, async (request, reply) => {

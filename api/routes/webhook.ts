@@ -163,7 +163,9 @@ const subscriptionActionRoutes =
     app.post(
       '/v1/webhooks/:webhook_id/rotate-secret',
       {
-        config: { access: { ...MANAGE, refusals: ['state_conflict'] } },
+        config: {
+          access: { ...MANAGE, refusals: ['idempotency_key_reused', 'state_conflict'], headers: CREATES.headers },
+        },
         schema: {
           tags: TAGS,
           operationId: 'rotateWebhookSecret',
@@ -172,16 +174,22 @@ const subscriptionActionRoutes =
             'Each earlier secret signs for 24 hours from its own rotation, at most ' +
             `${EARLIER_SECRETS_MAX} of them at once.`,
           params: WebhookPath,
+          headers: OptionalIdempotencyKey,
           response: { 200: WebhookRotatedResponse },
         },
       },
-      async (request) => {
-        const rotated = await rotateWebhookSecret(deps, principalOf(request).orgId, request.params.webhook_id);
-        return {
-          ...webhookResource(rotated.webhook),
-          secret: encodedSecret(rotated.secret),
-          previous_secret_expires_at: rotated.previousSecretExpiresAt.toISOString(),
-        };
+      async (request, reply) => {
+        const { orgId } = principalOf(request);
+        const answer = await rotateWebhookSecret(deps, orgId, request.params.webhook_id, {
+          keyed: keyedRequest(request, orgId),
+          status: 200,
+          show: ({ webhook, secret, previousSecretExpiresAt }) => ({
+            ...webhookResource(webhook),
+            secret: encodedSecret(secret),
+            previous_secret_expires_at: previousSecretExpiresAt.toISOString(),
+          }),
+        });
+        return sendAnswer(reply, answer);
       },
     );
 

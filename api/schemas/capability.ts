@@ -11,13 +11,9 @@ import { gateName } from './launch-gate.ts';
 import { CapabilityState, capabilityState } from './payment-method.ts';
 
 const Category = openEnum('CapabilityCategory', CAPABILITY_CATEGORIES, 'What a capability is about.');
-const Audience = closedEnum('CapabilityAudience', CAPABILITY_AUDIENCES, 'Who sees an entry of the catalog.');
+const Audience = closedEnum('CapabilityAudience', CAPABILITY_AUDIENCES, '`public`: without a key.');
 const EvidenceLevel = openEnum('EvidenceLevel', EVIDENCE_LEVELS, 'How an entry of the catalog is proved.');
-const CapabilityEnvironment = closedEnum(
-  'CapabilityEnvironment',
-  CAPABILITY_ENVIRONMENTS,
-  'Where a capability exists; `public` for everywhere.',
-);
+const CapabilityEnvironment = closedEnum('CapabilityEnvironment', CAPABILITY_ENVIRONMENTS, '`public`: everywhere.');
 
 const CapabilityEntry = z
   .object({
@@ -26,8 +22,8 @@ const CapabilityEntry = z
     category: Category.meta({ description: 'What the capability is about.' }),
     description: outputText('What the capability is.', 'Settlements with simulated collection and payout.'),
     state: capabilityState(),
-    environment: CapabilityEnvironment.meta({ description: 'Where the capability exists.' }),
-    audience: Audience.meta({ description: 'Who sees this entry.' }),
+    environment: CapabilityEnvironment.meta({ description: 'Where the capability is, or would belong.' }),
+    audience: Audience.meta({ description: 'For whom the capability is, or would be.' }),
     surface: outputText('Where it is found: an operation, a page or a document.', 'POST /v2/settle'),
     evidence_level: EvidenceLevel.meta({ description: 'How the entry is proved.' }),
     evidence: z.array(z.string()).meta({ description: 'The tests that prove the entry.' }),

@@ -76,6 +76,7 @@ export const CompleteVerificationRequest = z
 
 const compatibility = () =>
   nullAsAbsent(text(0, COMPATIBILITY_LENGTH_MAX)).meta({
+    example: 'not used',
     description: 'Any text, stored for compatibility and never used. The contact data of the recipient is used.',
   });
 

@@ -107,26 +107,33 @@ export async function deleteWebhook(deps: Deps, orgId: string, webhookId: string
   });
 }
 
+/** A new secret, and until when the previous one signs. */
+export type RotatedSecret = {
+  readonly webhook: Webhook;
+  readonly secret: Buffer;
+  readonly previousSecretExpiresAt: Date;
+};
+
 /**
  * Gives a subscription a new secret. Each earlier one signs for a day from its own rotation.
  *
- * @returns the secret, and until when the previous one signs
- * @throws DomainError `not_found`; `state_conflict` while as many earlier secrets sign as may
+ * @throws DomainError `not_found`; `state_conflict` while as many earlier secrets sign as may; `idempotency_key_reused`
  */
 export async function rotateWebhookSecret(
   deps: SealingDeps,
   orgId: string,
   webhookId: string,
-): Promise<{ readonly webhook: Webhook; readonly secret: Buffer; readonly previousSecretExpiresAt: Date }> {
+  creation: Creation<RotatedSecret>,
+): Promise<Answer> {
   const secret = randomBytes(SECRET_BYTES);
   const at = deps.now();
   const expiresAt = new Date(at.getTime() + ROTATION_OVERLAP_MS);
-  return await commit(deps, 'webhook.rotate_secret', async (tx) => {
+  return await commitCreation(deps, { ...creation, name: 'webhook.rotate_secret', hasSecret: true }, async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     if ((await countEarlierSecrets(tx, webhook, at)) >= EARLIER_SECRETS_MAX) throw secretLimitReached();
     const sealed = deps.sealer.seal(secret, webhookSecretBinding(webhookId));
     const rotated = await replaceWebhookSecret(tx, webhook, sealed, { at, secretId: newId(), expiresAt });
-    return { webhook: rotated, secret, previousSecretExpiresAt: expiresAt };
+    return { id: webhookId, created: { webhook: rotated, secret, previousSecretExpiresAt: expiresAt } };
   });
 }
 

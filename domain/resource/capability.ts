@@ -2,13 +2,13 @@
 import type { CapabilityCatalog } from '../capability.ts';
 import { CAPABILITY_STATES } from '../capability-state.ts';
 
-/** Without a key, the catalog has only its public entries; with a key, it has all. */
-export const catalogResource = ({ schemaVersion, updatedAt, services }: CapabilityCatalog, isPartner: boolean) => ({
+/** @param isWhole whether it has all entries; otherwise it has the public ones, for callers without a key */
+export const catalogResource = ({ schemaVersion, updatedAt, services }: CapabilityCatalog, isWhole: boolean) => ({
   schema_version: schemaVersion,
   updated_at: updatedAt,
   states: [...CAPABILITY_STATES],
   services: services
-    .filter(({ audience }) => isPartner || audience === 'public')
+    .filter(({ audience }) => isWhole || audience === 'public')
     .map(({ evidenceLevel, nextGate, reviewedAt, evidence, ...entry }) => ({
       ...entry,
       evidence_level: evidenceLevel,

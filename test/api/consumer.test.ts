@@ -43,6 +43,20 @@ describe('GET /consumer/me', () => {
 });
 
 describe('the recipients', () => {
+  test('201 again with the same bytes for the same Idempotency-Key, and one recipient; 409 for another body', async ({
+    api,
+  }) => {
+    const caller = await signIn(api);
+    const headers = { 'idempotency-key': newId() };
+    const post = (body: Record<string, unknown>) => callAs(api, caller, 'POST', '/consumer/recipients', body, headers);
+    const body = consumerRecipientBody();
+    const [first, again] = [await post(body), await post(body)];
+    expect([first.statusCode, again.statusCode, again.body]).toEqual([201, 201, first.body]);
+    expect(again.headers['idempotency-replayed']).toBe('true');
+    expect(jsonOf(await post({ ...body, name: 'Another' }))).toMatchObject({ status: 409, mismatch: ['name'] });
+    expect(jsonOf(await callAs(api, caller, 'GET', '/consumer/recipients'))).toHaveLength(1);
+  });
+
   test("201 with a partner's fields but organization, kind and metadata; the account number is sealed", async ({
     api,
     consumer,

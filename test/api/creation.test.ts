@@ -1,4 +1,4 @@
-/** Every creation with an API key takes an optional Idempotency-Key, by one rule (contract §1, §6). */
+/** Every creation, and each rotation, takes an optional Idempotency-Key, by one rule (contract §1, §6). */
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import type { Caller, TestApi } from '../support/api.ts';
@@ -161,5 +161,27 @@ describe.each(Object.entries(CREATIONS).filter(([, { secret }]) => secret))('the
       caller.orgId,
     ]);
     expect(rowCount).toBe(0);
+  });
+});
+
+describe('a rotation of a subscription’s secret', () => {
+  test('200 with the same secret for the same key, one rotation, and 409 for another subscription', async ({ api }) => {
+    const caller = await api.createCaller();
+    const subscribe = async () =>
+      jsonOf(
+        await api.call(caller, 'POST', '/v1/webhooks', { url: 'https://hooks.partner.example/', event_types: ['*'] }),
+      ).webhook_id;
+    const [webhookId, other] = [await subscribe(), await subscribe()];
+    const headers = { 'idempotency-key': newId() };
+    const rotate = (id: string) => api.call(caller, 'POST', `/v1/webhooks/${id}/rotate-secret`, undefined, headers);
+    const [first, again] = [await rotate(webhookId), await rotate(webhookId)];
+    expect([first.statusCode, again.statusCode, again.body]).toEqual([200, 200, first.body]);
+    expect([first.headers['idempotency-replayed'], again.headers['idempotency-replayed']]).toEqual([undefined, 'true']);
+    const { rowCount } = await api.connection.pool.query(
+      'SELECT 1 FROM webhook_earlier_secrets WHERE webhook_id = $1',
+      [webhookId],
+    );
+    expect(rowCount).toBe(1);
+    await expectRefused(api, () => rotate(other), 409, { code: 'idempotency_key_reused' });
   });
 });

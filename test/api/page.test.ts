@@ -13,7 +13,7 @@ import { GUIDES, guidePath } from '../../api/pages/guide.ts';
 import { preferredType } from '../../api/pages/negotiation.ts';
 import { qrCode } from '../../api/pages/qr-code.ts';
 import { GATE_NAME, REASON_TEXT, statusPage } from '../../api/pages/status.ts';
-import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
+import { CAPABILITY_CATALOG, NO_SURFACE } from '../../domain/capability-catalog.ts';
 import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
 import { allClosed, GATE_REASONS, GATES } from '../../domain/gate.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
@@ -181,8 +181,20 @@ describe('/', () => {
 });
 
 describe('/status', () => {
-  test('shows each capability as the JSON catalog does, and no other', async ({ api }) => {
-    const [{ body }, json] = await Promise.all([get(api, '/status'), get(api, '/v2/capabilities')]);
+  test('offers nothing that is unavailable, and says of what is gated whether it exists', async ({ api }) => {
+    const { body } = await get(api, '/status');
+    const offer = (id: string) => /<dt>Offer<\/dt><dd>([^<]*)/.exec(body.split(`<article id="${id}"`)[1] ?? '')?.[1];
+    for (const { id, state, surface } of CAPABILITY_CATALOG.services) {
+      const begins = { 'local sandbox': 'Offered in: ', unavailable: 'Not offered. It would belong to: ' };
+      const gated = surface === NO_SURFACE ? 'Does not exist yet. It would' : 'Exists, and is outside the reviewed';
+      const said = state === 'gated' ? gated : begins[state as keyof typeof begins];
+      expect(offer(id)?.startsWith(said), `${id}: ${offer(id)}`).toBe(true);
+    }
+    expect(offer('jmd-local-payout')).toBe('Not offered. It would belong to: production, for authenticated partners.');
+  });
+
+  test('shows each capability as the JSON catalog does, all 25', async ({ api, partner }) => {
+    const [{ body }, json] = await Promise.all([get(api, '/status'), api.call(partner, 'GET', '/v2/capabilities')]);
     const { services, updated_at: updatedAt } = json.json();
     const articles = body.split('<article').slice(1);
     expect(articles.map((article) => article.match(/^ id="([^"]*)"/)?.[1]).toSorted()).toEqual(

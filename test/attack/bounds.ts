@@ -2,14 +2,7 @@
  * The bounds of every field of a request, derived from the OpenAPI document: for each bound a value that just fits and
  * one that just does not. A word of JSON Schema that this file cannot test is an error, so that no field is left out.
  */
-import {
-  HEADER_PATTERN,
-  ID_PATTERN,
-  OPTIONAL_TEXT_PATTERN,
-  SETTLEMENT_ID_PATTERN,
-  TEXT_PATTERN,
-  VISIBLE_TEXT_PATTERN,
-} from '../../api/schemas/common.ts';
+import { HEADER_PATTERN, OPTIONAL_TEXT_PATTERN, TEXT_PATTERN, VISIBLE_TEXT_PATTERN } from '../../api/schemas/common.ts';
 import { cursorText } from '../../domain/page.ts';
 import { bare, type DescribedOperation, type Schema, sampleOf } from './document.ts';
 
@@ -43,9 +36,6 @@ const ANNOTATIONS = ['description', 'example', 'default', 'title'];
 
 /** Longer patterns are not part of a test's name. */
 const RULE_LENGTH_MAX = 40;
-
-/** A text of another form than an id of the service is an unknown id, which is 404, and not invalid. */
-const UNKNOWN_IDS = [ID_PATTERN, SETTLEMENT_ID_PATTERN];
 
 const SURPRISE = 'surprise';
 const PATTERN_FAULTS = ['string_pattern_mismatch', 'value_error'];
@@ -234,7 +224,6 @@ function textCases(place: Place, schema: Schema): Case[] {
 /** The form of a text. What the document cannot express, such as NFC, is tested for every text in torture.test.ts. */
 function formCases(place: Place, schema: Schema): Case[] {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern, format } = schema;
-  if (pattern !== undefined && UNKNOWN_IDS.includes(pattern)) return [];
   const fits = format === 'date-time' ? MOMENT : place.at(-1) === 'after' ? CURSOR : String(sampleOf(schema, {}));
   const form = new RegExp(pattern ?? '^[0-9-]{10}T[0-9:.]+Z$');
   if (!form.test(fits)) throw new Error(`${place.join('.')} has an example that does not fit its pattern`);

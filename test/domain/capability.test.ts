@@ -15,6 +15,7 @@ import {
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
 import { CAPABILITY_STATES } from '../../domain/capability-state.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
+import { OPERATIONS } from '../contract/operations.ts';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
 const { services } = CAPABILITY_CATALOG;
@@ -102,6 +103,14 @@ describe('the catalog', () => {
     expect(CAPABILITY_AUDIENCES).toEqual(['public', 'authenticated partner']);
     expect(EVIDENCE_LEVELS).toEqual(['locally tested', 'documented']);
     expect(CAPABILITY_STATES).toEqual(['live', 'local sandbox', 'gated', 'maintenance', 'unavailable']);
+  });
+
+  test('is for everyone only where no operation takes a key', () => {
+    const keyed = OPERATIONS.filter(({ auth }) => auth === 'api_key').map(({ path: address }) => address);
+    const open = services.filter(({ audience }) => audience === 'public');
+    expect(open.length).toBeGreaterThan(2);
+    const addresses = (surface: string) => surface.match(/\/[a-z0-9{}/_.-]+/g) ?? [];
+    expect(open.filter(({ surface }) => addresses(surface).some((address) => keyed.includes(address)))).toEqual([]);
   });
 
   test('shows partners every entry, and everyone else the public ones', () => {

@@ -120,8 +120,10 @@ describe('URLs that are refused', () => {
     expect(urls.filter((url) => targetFault(url, PUBLIC) === undefined)).toEqual([]);
   });
 
-  test('all but http and loopback in the local sandbox, too', () => {
+  test('all but loopback in the local sandbox, too: plain http goes to no other host', () => {
     const urls = [
+      'http://hooks.partner.example:8080/',
+      'http://hooks.partner.example/',
       'http://10.0.0.1:8080/',
       'http://169.254.169.254:8080/',
       'http://[fe80::1]:8080/',
@@ -150,14 +152,8 @@ describe('URLs that are accepted', () => {
     expect(urls.filter((url) => targetFault(url, PUBLIC) !== undefined)).toEqual([]);
   });
 
-  test('http and loopback, only in the local sandbox', () => {
-    const urls = [
-      'http://127.0.0.1:8080/',
-      'http://localhost:8080/x',
-      'http://[::1]:8080/',
-      'https://127.0.0.1:8443/',
-      'http://hooks.partner.example:8080/',
-    ];
+  test('loopback, also by http, only in the local sandbox', () => {
+    const urls = ['http://127.0.0.1:8080/', 'http://localhost:8080/x', 'http://[::1]:8080/', 'https://127.0.0.1:8443/'];
     expect(urls.filter((url) => targetFault(url, LOCAL) !== undefined)).toEqual([]);
     expect(urls.filter((url) => targetFault(url, PUBLIC) === undefined)).toEqual([]);
   });

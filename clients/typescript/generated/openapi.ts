@@ -6,7 +6,7 @@ export interface paths {
         };
         /**
          * Start a settlement
-         * @description Local-sandbox simulation. The answer comes when the record is committed. Afterwards poll the settlement or subscribe to its events.
+         * @description Local-sandbox simulation. The answer comes when the record is committed. Afterwards poll the settlement or subscribe to its events. Scope: `settle`.
          */
         post: operations["createSettlement"];
     };
@@ -14,14 +14,20 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** Read a settlement */
+        /**
+         * Read a settlement
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["getSettlement"];
     };
     "/v2/settle/{settlement_id}/cancel": {
         parameters: {
             query?: never;
         };
-        /** Cancel a settlement that is not yet funded */
+        /**
+         * Cancel a settlement that is not yet funded
+         * @description Scope: `settle`.
+         */
         post: operations["cancelSettlement"];
     };
     "/v2/settlements": {
@@ -30,7 +36,7 @@ export interface paths {
         };
         /**
          * List the organization's settlements, newest first
-         * @description Every filter that is given must match.
+         * @description Every filter that is given must match. Scope: `read`, which every key covers.
          */
         get: operations["listSettlements"];
     };
@@ -40,7 +46,7 @@ export interface paths {
         };
         /**
          * List the organization's settlements, newest first
-         * @description Every filter that is given must match.
+         * @description Every filter that is given must match. Scope: `read`, which every key covers.
          */
         get: operations["listCaribbeanSettlements"];
     };
@@ -50,7 +56,8 @@ export interface paths {
         };
         /**
          * Start a settlement (legacy)
-         * @description Legacy route. A simulation in the local sandbox, funded internally without an input fee. Without an `Idempotency-Key` the service draws one.
+         * @deprecated
+         * @description Legacy route; new integrations use `/v2/settle`. A simulation in the local sandbox, funded internally without an input fee. Without an `Idempotency-Key` the service draws one. Scope: `settle`.
          */
         post: operations["createCaribbeanSettlement"];
     };
@@ -58,7 +65,10 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** Read a settlement */
+        /**
+         * Read a settlement
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["getCaribbeanSettlement"];
     };
     "/v2/webhooks/cardproc": {
@@ -97,7 +107,7 @@ export interface paths {
         };
         /**
          * Start linking a bank account
-         * @description Simulated. The answer also contains the public token that a linking widget would return. It can be exchanged once, within 30 minutes.
+         * @description Simulated. The answer also contains the public token that a linking widget would return. It can be exchanged once, within 30 minutes. Scope: `settle`.
          */
         post: operations["createLinkToken"];
     };
@@ -107,7 +117,7 @@ export interface paths {
         };
         /**
          * Exchange a public token for an access token
-         * @description A `sandbox_public_token` can be exchanged once. Any other `public-sandbox-…` token names a test account: with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits, with every other one the account pays.
+         * @description A `sandbox_public_token` can be exchanged once. Any other `public-sandbox-…` token names a test account: with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits, with every other one the account pays. Scope: `settle`.
          */
         post: operations["exchangePublicToken"];
     };
@@ -137,7 +147,7 @@ export interface paths {
         };
         /**
          * Have a settlement's provider send an event
-         * @description The simulator sends the signed event to the inbound webhook, once for each accepted request. Payout events stand for the answer of the payout rail.
+         * @description The simulator sends the signed event to the inbound webhook, once for each accepted request. Payout events stand for the answer of the payout rail. Scope: `settle`.
          */
         post: operations["sendSandboxEvent"];
     };
@@ -147,7 +157,7 @@ export interface paths {
         };
         /**
          * Move a settlement's own clock forward
-         * @description By default to the end of the current wait. Other settlements are not affected.
+         * @description By default to the end of the current wait. Other settlements are not affected. Scope: `settle`.
          */
         post: operations["advanceSettlement"];
     };
@@ -157,7 +167,7 @@ export interface paths {
         };
         /**
          * List every sandbox input with the statuses that it leads to
-         * @description The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run ops -- resolve`.
+         * @description The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run ops -- resolve`. Scope: `read`, which every key covers.
          */
         get: operations["listScenarios"];
     };
@@ -165,35 +175,50 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** Estimate a settlement, for display only */
+        /**
+         * Estimate a settlement, for display only
+         * @description Scope: `read`, which every key covers.
+         */
         post: operations["estimateSettlement"];
     };
     "/v1/caribbean/estimate": {
         parameters: {
             query?: never;
         };
-        /** Estimate an off-ramp, for display only */
+        /**
+         * Estimate an off-ramp, for display only
+         * @description Scope: `read`, which every key covers.
+         */
         post: operations["estimateOfframp"];
     };
     "/v2/payment-methods": {
         parameters: {
             query?: never;
         };
-        /** List how a settlement can be funded */
+        /**
+         * List how a settlement can be funded
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["listPaymentMethods"];
     };
     "/v1/fees/estimate": {
         parameters: {
             query?: never;
         };
-        /** Estimate the fees of a settlement */
+        /**
+         * Estimate the fees of a settlement
+         * @description Scope: `read`, which every key covers.
+         */
         post: operations["estimateFees"];
     };
     "/v1/caribbean/corridors": {
         parameters: {
             query?: never;
         };
-        /** List the modeled corridors */
+        /**
+         * List the modeled corridors
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["listCorridors"];
     };
     "/v1/caribbean/certificate/{cert_id}": {
@@ -202,7 +227,7 @@ export interface paths {
         };
         /**
          * Download an evidence certificate
-         * @description JSON, unless `Accept` prefers another form. The signature covers the JSON. `application/jose+json` has both in one file. `text/html` and `application/pdf` also show the payee's name and the reference, which are not certified.
+         * @description JSON, unless `Accept` prefers another form. The signature covers the JSON. `application/jose+json` has both in one file. `text/html` and `application/pdf` also show the payee's name and the reference, which are not certified. Scope: `read`, which every key covers.
          */
         get: operations["getCertificate"];
     };
@@ -220,7 +245,10 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** Verify an evidence certificate */
+        /**
+         * Verify an evidence certificate
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["verifyCertificate"];
     };
     "/.well-known/jwks.json": {
@@ -241,18 +269,24 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** Read the organization */
+        /**
+         * Read the organization
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["getOrganization"];
     };
     "/v1/orgs/{org_id}/keys": {
         parameters: {
             query?: never;
         };
-        /** List the API keys */
+        /**
+         * List the API keys
+         * @description Scope: `full`.
+         */
         get: operations["listApiKeys"];
         /**
          * Create an API key
-         * @description An organization has at most 100 active keys. All of them share its rate limit. A key makes no key that may do more than itself: expiry and allowed addresses that are left out are its own.
+         * @description An organization has at most 100 active keys. All of them share its rate limit. A key makes no key that may do more than itself: expiry and allowed addresses that are left out are its own. Scope: `full`.
          */
         post: operations["createApiKey"];
     };
@@ -262,7 +296,7 @@ export interface paths {
         };
         /**
          * Replace an API key
-         * @description Any active key may rotate itself. Rotating another key needs scope `full`, and no tighter limits than that key has. The new key has the same name, scope, expiry and allowed addresses. The event `api_key.rotated` tells the organization. With an `Idempotency-Key` the request can be repeated for 24 hours, also with the key that has rotated itself.
+         * @description Any active key may rotate itself. Rotating another key needs scope `full`, and no tighter limits than that key has. The new key has the same name, scope, expiry and allowed addresses. The event `api_key.rotated` tells the organization. With an `Idempotency-Key` the request can be repeated for 24 hours, also with the key that has rotated itself. Scope: `read`, which every key covers.
          */
         post: operations["rotateApiKey"];
     };
@@ -272,7 +306,7 @@ export interface paths {
         };
         /**
          * Revoke an API key
-         * @description The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid keys that it made are revoked too, and those that they made: use it for a key that has leaked.
+         * @description The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid keys that it made are revoked too, and those that they made: use it for a key that has leaked. Scope: `full`.
          */
         delete: operations["revokeApiKey"];
     };
@@ -280,25 +314,34 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** List the recipients */
+        /**
+         * List the recipients
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["listRecipients"];
-        /** Register a recipient */
+        /**
+         * Register a recipient
+         * @description Scope: `recipients`.
+         */
         post: operations["createRecipient"];
     };
     "/v1/recipients/{recipient_id}": {
         parameters: {
             query?: never;
         };
-        /** Read a recipient */
+        /**
+         * Read a recipient
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["getRecipient"];
         /**
          * Change a recipient
-         * @description Only the fields that are present change. A new name makes a verified recipient `unverified`.
+         * @description Only the fields that are present change. A new name makes a verified recipient `unverified`. Scope: `recipients`.
          */
         put: operations["updateRecipient"];
         /**
          * Deactivate a recipient
-         * @description The record is kept for audit and for its settlements. Deactivating an inactive recipient changes nothing.
+         * @description The record is kept for audit and for its settlements. Deactivating an inactive recipient changes nothing. Scope: `recipients`.
          */
         delete: operations["deactivateRecipient"];
     };
@@ -308,7 +351,7 @@ export interface paths {
         };
         /**
          * Open a verification that is decided manually
-         * @description A manual mock for the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. A recipient has at most one open verification of each type. It expires after 30 days.
+         * @description A manual mock for the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. A recipient has at most one open verification of each type. It expires after 30 days. Scope: `compliance`.
          */
         post: operations["startVerification"];
     };
@@ -318,7 +361,7 @@ export interface paths {
         };
         /**
          * Decide a verification manually
-         * @description Local sandbox only. Repeating the decision gives the same answer; another decision is a conflict.
+         * @description Local sandbox only. Repeating the decision gives the same answer; another decision is a conflict. Scope: `compliance`.
          */
         post: operations["completeVerification"];
     };
@@ -326,14 +369,20 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** Read a verification */
+        /**
+         * Read a verification
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["getVerification"];
     };
     "/v1/kyc/status/{recipient_id}": {
         parameters: {
             query?: never;
         };
-        /** Read a recipient's verifications */
+        /**
+         * Read a recipient's verifications
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["getVerificationStatus"];
     };
     "/v1/kyc/idverify/applicant": {
@@ -342,7 +391,7 @@ export interface paths {
         };
         /**
          * Have the identity provider verify a recipient
-         * @description Opens a verification, or continues the open one, and answers with a short-lived token for the provider's widget. It is safe to repeat. The provider's confirmed name and document country are neither fetched nor reconciled.
+         * @description Opens a verification, or continues the open one, and answers with a short-lived token for the provider's widget. It is safe to repeat. The provider's confirmed name and document country are neither fetched nor reconciled. Scope: `compliance`.
          */
         post: operations["createIdverifyApplicant"];
     };
@@ -350,11 +399,14 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** List the wallets */
+        /**
+         * List the wallets
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["listWallets"];
         /**
          * Create a simulated multisig wallet
-         * @description Without an `Idempotency-Key` every request creates a new wallet. Wallets with the same definition have the same address.
+         * @description Without an `Idempotency-Key` every request creates a new wallet. Wallets with the same definition have the same address. Scope: `settle`.
          */
         post: operations["createWallet"];
     };
@@ -362,7 +414,10 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** Read a wallet */
+        /**
+         * Read a wallet
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["getWallet"];
     };
     "/consumer/auth/request-otp": {
@@ -467,7 +522,7 @@ export interface paths {
         };
         /**
          * Read the launch gates
-         * @description Real value can move only when all gates are open. In the local sandbox a gate without evidence does not stop a simulation. Elsewhere one closed gate forbids every value operation.
+         * @description Real value can move only when all gates are open. In the local sandbox a gate without evidence does not stop a simulation. Elsewhere one closed gate forbids every value operation. Scope: `read`, which every key covers.
          */
         get: operations["getLaunchGates"];
     };
@@ -475,25 +530,34 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** List the subscriptions */
+        /**
+         * List the subscriptions
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["listWebhooks"];
-        /** Subscribe to events */
+        /**
+         * Subscribe to events
+         * @description Scope: `full`.
+         */
         post: operations["createWebhook"];
     };
     "/v1/webhooks/{webhook_id}": {
         parameters: {
             query?: never;
         };
-        /** Read a subscription */
+        /**
+         * Read a subscription
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["getWebhook"];
         /**
          * Delete a subscription
-         * @description Pending deliveries are canceled. The subscription, its deliveries and its secrets can no longer be read.
+         * @description Pending deliveries are canceled. The subscription, its deliveries and its secrets can no longer be read. Scope: `full`.
          */
         delete: operations["deleteWebhook"];
         /**
          * Change, disable or enable a subscription
-         * @description The rules of creation apply. The next attempt of a pending delivery uses the new URL.
+         * @description The rules of creation apply. The next attempt of a pending delivery uses the new URL. Scope: `full`.
          */
         patch: operations["updateWebhook"];
     };
@@ -503,7 +567,7 @@ export interface paths {
         };
         /**
          * Replace a subscription's secret
-         * @description Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once.
+         * @description Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once. Scope: `full`.
          */
         post: operations["rotateWebhookSecret"];
     };
@@ -513,7 +577,7 @@ export interface paths {
         };
         /**
          * Send a test event
-         * @description Marked `test: true`, and sent only to this subscription, with any event types, and even if it is disabled. So an endpoint can be tested before it is enabled. The list of events shows it too.
+         * @description Marked `test: true`, and sent only to this subscription, with any event types, and even if it is disabled. So an endpoint can be tested before it is enabled. The list of events shows it too. Scope: `full`.
          */
         post: operations["sendTestEvent"];
     };
@@ -521,7 +585,10 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** List a subscription's deliveries */
+        /**
+         * List a subscription's deliveries
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["listWebhookDeliveries"];
     };
     "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver": {
@@ -530,7 +597,7 @@ export interface paths {
         };
         /**
          * Deliver an event again
-         * @description The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them.
+         * @description The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them. Scope: `full`.
          */
         post: operations["redeliverWebhook"];
     };
@@ -540,7 +607,7 @@ export interface paths {
         };
         /**
          * Deliver again what a subscription missed
-         * @description Sends again what matches, oldest first, even to a disabled subscription. It runs in the background: `Location` shows how far it is. One replay of a subscription runs at a time.
+         * @description Sends again what matches, oldest first, even to a disabled subscription. It runs in the background: `Location` shows how far it is. One replay of a subscription runs at a time. Scope: `full`.
          */
         post: operations["replayWebhook"];
     };
@@ -548,7 +615,10 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** Read how far a replay is */
+        /**
+         * Read how far a replay is
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["getWebhookReplay"];
     };
     "/v1/events": {
@@ -557,7 +627,7 @@ export interface paths {
         };
         /**
          * List the events
-         * @description Every event of the organization, whether a subscription wanted it or not. Each one has the bytes of its deliveries.
+         * @description Every event of the organization, whether a subscription wanted it or not. Each one has the bytes of its deliveries. Scope: `read`, which every key covers.
          */
         get: operations["listEvents"];
     };
@@ -565,7 +635,10 @@ export interface paths {
         parameters: {
             query?: never;
         };
-        /** Read an event */
+        /**
+         * Read an event
+         * @description Scope: `read`, which every key covers.
+         */
         get: operations["getEvent"];
     };
     "/health/live": {
@@ -1224,7 +1297,7 @@ export interface components {
             services: components["schemas"]["CapabilityEntry"][];
         };
         /**
-         * @description Who sees an entry of the catalog.
+         * @description `public`: without a key.
          * @enum {string}
          */
         CapabilityAudience: "public" | "authenticated partner";
@@ -1254,9 +1327,9 @@ export interface components {
             description: string;
             /** @description Whether value may move through it. */
             state: components["schemas"]["CapabilityState"];
-            /** @description Where the capability exists. */
+            /** @description Where the capability is, or would belong. */
             environment: components["schemas"]["CapabilityEnvironment"];
-            /** @description Who sees this entry. */
+            /** @description For whom the capability is, or would be. */
             audience: components["schemas"]["CapabilityAudience"];
             /**
              * @description Where it is found: an operation, a page or a document.
@@ -1277,7 +1350,7 @@ export interface components {
             reviewed_at: string;
         };
         /**
-         * @description Where a capability exists; `public` for everywhere.
+         * @description `public`: everywhere.
          * @enum {string}
          */
         CapabilityEnvironment: "public" | "local sandbox" | "remote sandbox" | "production";
@@ -1780,11 +1853,20 @@ export interface components {
              * @example basic-kyc-level
              */
             level_name?: string | null;
-            /** @description Any text, stored for compatibility and never used. The contact data of the recipient is used. */
+            /**
+             * @description Any text, stored for compatibility and never used. The contact data of the recipient is used.
+             * @example not used
+             */
             email?: string | null;
-            /** @description Any text, stored for compatibility and never used. The contact data of the recipient is used. */
+            /**
+             * @description Any text, stored for compatibility and never used. The contact data of the recipient is used.
+             * @example not used
+             */
             phone?: string | null;
-            /** @description Any text, stored for compatibility and never used. The contact data of the recipient is used. */
+            /**
+             * @description Any text, stored for compatibility and never used. The contact data of the recipient is used.
+             * @example not used
+             */
             country?: string | null;
         };
         CreateOrganizationRequest: {
@@ -6224,6 +6306,10 @@ export interface operations {
     createConsumerRecipient: {
         parameters: {
             query?: never;
+            header?: {
+                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                "Idempotency-Key"?: string;
+            };
         };
         requestBody: {
             content: {
@@ -6234,6 +6320,7 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6241,6 +6328,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["SessionRefused"];
+            409: components["responses"]["IdempotencyKeyReused"];
             422: components["responses"]["Invalid"];
             default: components["responses"]["CommandFault"];
         };
@@ -6619,6 +6707,10 @@ export interface operations {
     rotateWebhookSecret: {
         parameters: {
             query?: never;
+            header?: {
+                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description The subscription. */
                 webhook_id: string;
@@ -6629,6 +6721,7 @@ export interface operations {
             /** @description Success. */
             200: {
                 headers: {
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6638,7 +6731,7 @@ export interface operations {
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["ScopeInsufficient"];
             404: components["responses"]["NotFound"];
-            409: components["responses"]["StateConflict"];
+            409: components["responses"]["KeyReusedOrStateConflict"];
             422: components["responses"]["Invalid"];
             default: components["responses"]["CommandFault"];
         };

@@ -34,7 +34,7 @@ AttemptOutcome = Literal["pending", "succeeded", "failed"]
 BankAccountType = Literal["checking", "savings"]
 """The kind of a bank account."""
 CapabilityAudience = Literal["public", "authenticated partner"]
-"""Who sees an entry of the catalog."""
+"""`public`: without a key."""
 CapabilityCategory = Literal[
     "developer",
     "recipients",
@@ -54,7 +54,7 @@ CapabilityCategory = Literal[
 ]
 """What a capability is about. May grow."""
 CapabilityEnvironment = Literal["public", "local sandbox", "remote sandbox", "production"]
-"""Where a capability exists; `public` for everywhere."""
+"""`public`: everywhere."""
 CapabilityState = Literal["live", "local sandbox", "gated", "maintenance", "unavailable"]
 """Whether value may move through it. Written code does not mean that value may move. May grow."""
 CertificateVersion = Literal["2"]
@@ -548,9 +548,9 @@ class CapabilityEntry(TypedDict):
     state: CapabilityState
     """Whether value may move through it."""
     environment: CapabilityEnvironment
-    """Where the capability exists."""
+    """Where the capability is, or would belong."""
     audience: CapabilityAudience
-    """Who sees this entry."""
+    """For whom the capability is, or would be."""
     surface: str
     """Where it is found: an operation, a page or a document."""
     evidence_level: EvidenceLevel

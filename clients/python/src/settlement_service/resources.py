@@ -33,7 +33,7 @@ class Settlements(Resource):
         """Start a settlement.
 
         Local-sandbox simulation. The answer comes when the record is committed. Afterwards poll the settlement or
-        subscribe to its events.
+        subscribe to its events. Scope: `settle`.
         """
         chosen = intent or prepared("/v2/settle", idempotency_key, fields)
         call: Call[models.SettleResponseV2] = creation(chosen, "/v2/settle")
@@ -44,7 +44,10 @@ class Settlements(Resource):
         return prepared("/v2/settle", idempotency_key, fields)
 
     def get(self, settlement_id: str) -> models.SettlementResponse:
-        """Read a settlement."""
+        """Read a settlement.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.SettlementResponse] = Call(
             "GET",
             path_of("/v2/settle/{settlement_id}", settlement_id=settlement_id),
@@ -53,7 +56,10 @@ class Settlements(Resource):
         return self._run(call)
 
     def cancel(self, settlement_id: str) -> models.SettlementResponse:
-        """Cancel a settlement that is not yet funded."""
+        """Cancel a settlement that is not yet funded.
+
+        Scope: `settle`.
+        """
         call: Call[models.SettlementResponse] = Call(
             "POST",
             path_of("/v2/settle/{settlement_id}/cancel", settlement_id=settlement_id),
@@ -77,7 +83,7 @@ class Settlements(Resource):
     ) -> Pages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
-        Every filter that is given must match.
+        Every filter that is given must match. Scope: `read`, which every key covers.
         """
         call: Call[models.SettlementResponse] = Call(
             "GET",
@@ -119,7 +125,7 @@ class AsyncSettlements(AsyncResource):
         """Start a settlement.
 
         Local-sandbox simulation. The answer comes when the record is committed. Afterwards poll the settlement or
-        subscribe to its events.
+        subscribe to its events. Scope: `settle`.
         """
         chosen = intent or prepared("/v2/settle", idempotency_key, fields)
         call: Call[models.SettleResponseV2] = creation(chosen, "/v2/settle")
@@ -130,7 +136,10 @@ class AsyncSettlements(AsyncResource):
         return prepared("/v2/settle", idempotency_key, fields)
 
     async def get(self, settlement_id: str) -> models.SettlementResponse:
-        """Read a settlement."""
+        """Read a settlement.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.SettlementResponse] = Call(
             "GET",
             path_of("/v2/settle/{settlement_id}", settlement_id=settlement_id),
@@ -139,7 +148,10 @@ class AsyncSettlements(AsyncResource):
         return await self._run(call)
 
     async def cancel(self, settlement_id: str) -> models.SettlementResponse:
-        """Cancel a settlement that is not yet funded."""
+        """Cancel a settlement that is not yet funded.
+
+        Scope: `settle`.
+        """
         call: Call[models.SettlementResponse] = Call(
             "POST",
             path_of("/v2/settle/{settlement_id}/cancel", settlement_id=settlement_id),
@@ -163,7 +175,7 @@ class AsyncSettlements(AsyncResource):
     ) -> AsyncPages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
-        Every filter that is given must match.
+        Every filter that is given must match. Scope: `read`, which every key covers.
         """
         call: Call[models.SettlementResponse] = Call(
             "GET",
@@ -202,7 +214,7 @@ class Caribbean(Resource):
     ) -> Pages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
-        Every filter that is given must match.
+        Every filter that is given must match. Scope: `read`, which every key covers.
         """
         call: Call[models.SettlementResponse] = Call(
             "GET",
@@ -241,8 +253,8 @@ class Caribbean(Resource):
     ) -> models.CaribbeanOfframpResponse:
         """Start a settlement (legacy).
 
-        Legacy route. A simulation in the local sandbox, funded internally without an input fee. Without an
-        `Idempotency-Key` the service draws one.
+        Legacy route; new integrations use `/v2/settle`. A simulation in the local sandbox, funded internally
+        without an input fee. Without an `Idempotency-Key` the service draws one. Scope: `settle`.
         """
         chosen = intent or prepared("/v1/caribbean/settle", idempotency_key, fields)
         call: Call[models.CaribbeanOfframpResponse] = creation(chosen, "/v1/caribbean/settle")
@@ -258,7 +270,10 @@ class Caribbean(Resource):
         return prepared("/v1/caribbean/settle", idempotency_key, fields)
 
     def get_settlement(self, settlement_id: str) -> models.SettlementResponse:
-        """Read a settlement."""
+        """Read a settlement.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.SettlementResponse] = Call(
             "GET",
             path_of("/v1/caribbean/settlements/{settlement_id}", settlement_id=settlement_id),
@@ -267,7 +282,10 @@ class Caribbean(Resource):
         return self._run(call)
 
     def estimate(self, **fields: Unpack[models.OfframpEstimateRequest]) -> models.OfframpEstimateResponse:
-        """Estimate an off-ramp, for display only."""
+        """Estimate an off-ramp, for display only.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.OfframpEstimateResponse] = Call(
             "POST",
             path_of("/v1/caribbean/estimate"),
@@ -277,7 +295,10 @@ class Caribbean(Resource):
         return self._run(call)
 
     def corridors(self) -> models.CorridorsResponse:
-        """List the modeled corridors."""
+        """List the modeled corridors.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.CorridorsResponse] = Call(
             "GET",
             path_of("/v1/caribbean/corridors"),
@@ -303,7 +324,7 @@ class AsyncCaribbean(AsyncResource):
     ) -> AsyncPages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
-        Every filter that is given must match.
+        Every filter that is given must match. Scope: `read`, which every key covers.
         """
         call: Call[models.SettlementResponse] = Call(
             "GET",
@@ -342,8 +363,8 @@ class AsyncCaribbean(AsyncResource):
     ) -> models.CaribbeanOfframpResponse:
         """Start a settlement (legacy).
 
-        Legacy route. A simulation in the local sandbox, funded internally without an input fee. Without an
-        `Idempotency-Key` the service draws one.
+        Legacy route; new integrations use `/v2/settle`. A simulation in the local sandbox, funded internally
+        without an input fee. Without an `Idempotency-Key` the service draws one. Scope: `settle`.
         """
         chosen = intent or prepared("/v1/caribbean/settle", idempotency_key, fields)
         call: Call[models.CaribbeanOfframpResponse] = creation(chosen, "/v1/caribbean/settle")
@@ -359,7 +380,10 @@ class AsyncCaribbean(AsyncResource):
         return prepared("/v1/caribbean/settle", idempotency_key, fields)
 
     async def get_settlement(self, settlement_id: str) -> models.SettlementResponse:
-        """Read a settlement."""
+        """Read a settlement.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.SettlementResponse] = Call(
             "GET",
             path_of("/v1/caribbean/settlements/{settlement_id}", settlement_id=settlement_id),
@@ -368,7 +392,10 @@ class AsyncCaribbean(AsyncResource):
         return await self._run(call)
 
     async def estimate(self, **fields: Unpack[models.OfframpEstimateRequest]) -> models.OfframpEstimateResponse:
-        """Estimate an off-ramp, for display only."""
+        """Estimate an off-ramp, for display only.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.OfframpEstimateResponse] = Call(
             "POST",
             path_of("/v1/caribbean/estimate"),
@@ -378,7 +405,10 @@ class AsyncCaribbean(AsyncResource):
         return await self._run(call)
 
     async def corridors(self) -> models.CorridorsResponse:
-        """List the modeled corridors."""
+        """List the modeled corridors.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.CorridorsResponse] = Call(
             "GET",
             path_of("/v1/caribbean/corridors"),
@@ -392,7 +422,7 @@ class Banklink(Resource):
         """Start linking a bank account.
 
         Simulated. The answer also contains the public token that a linking widget would return. It can be
-        exchanged once, within 30 minutes.
+        exchanged once, within 30 minutes. Scope: `settle`.
         """
         call: Call[models.LinkTokenResponse] = Call(
             "POST",
@@ -406,7 +436,7 @@ class Banklink(Resource):
 
         A `sandbox_public_token` can be exchanged once. Any other `public-sandbox-…` token names a test account:
         with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits,
-        with every other one the account pays.
+        with every other one the account pays. Scope: `settle`.
         """
         call: Call[models.ExchangeResponse] = Call(
             "POST",
@@ -421,7 +451,7 @@ class AsyncBanklink(AsyncResource):
         """Start linking a bank account.
 
         Simulated. The answer also contains the public token that a linking widget would return. It can be
-        exchanged once, within 30 minutes.
+        exchanged once, within 30 minutes. Scope: `settle`.
         """
         call: Call[models.LinkTokenResponse] = Call(
             "POST",
@@ -435,7 +465,7 @@ class AsyncBanklink(AsyncResource):
 
         A `sandbox_public_token` can be exchanged once. Any other `public-sandbox-…` token names a test account:
         with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits,
-        with every other one the account pays.
+        with every other one the account pays. Scope: `settle`.
         """
         call: Call[models.ExchangeResponse] = Call(
             "POST",
@@ -512,7 +542,7 @@ class Sandbox(Resource):
         """Have a settlement's provider send an event.
 
         The simulator sends the signed event to the inbound webhook, once for each accepted request. Payout events
-        stand for the answer of the payout rail.
+        stand for the answer of the payout rail. Scope: `settle`.
         """
         call: Call[models.SandboxEventResponse] = Call(
             "POST",
@@ -524,7 +554,7 @@ class Sandbox(Resource):
     def advance(self, settlement_id: str, **fields: Unpack[models.AdvanceRequest]) -> models.AdvanceResponse:
         """Move a settlement's own clock forward.
 
-        By default to the end of the current wait. Other settlements are not affected.
+        By default to the end of the current wait. Other settlements are not affected. Scope: `settle`.
         """
         call: Call[models.AdvanceResponse] = Call(
             "POST",
@@ -537,7 +567,7 @@ class Sandbox(Resource):
         """List every sandbox input with the statuses that it leads to.
 
         The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run
-        ops -- resolve`.
+        ops -- resolve`. Scope: `read`, which every key covers.
         """
         call: Call[Sequence[models.Scenario]] = Call(
             "GET",
@@ -556,7 +586,7 @@ class AsyncSandbox(AsyncResource):
         """Have a settlement's provider send an event.
 
         The simulator sends the signed event to the inbound webhook, once for each accepted request. Payout events
-        stand for the answer of the payout rail.
+        stand for the answer of the payout rail. Scope: `settle`.
         """
         call: Call[models.SandboxEventResponse] = Call(
             "POST",
@@ -568,7 +598,7 @@ class AsyncSandbox(AsyncResource):
     async def advance(self, settlement_id: str, **fields: Unpack[models.AdvanceRequest]) -> models.AdvanceResponse:
         """Move a settlement's own clock forward.
 
-        By default to the end of the current wait. Other settlements are not affected.
+        By default to the end of the current wait. Other settlements are not affected. Scope: `settle`.
         """
         call: Call[models.AdvanceResponse] = Call(
             "POST",
@@ -581,7 +611,7 @@ class AsyncSandbox(AsyncResource):
         """List every sandbox input with the statuses that it leads to.
 
         The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run
-        ops -- resolve`.
+        ops -- resolve`. Scope: `read`, which every key covers.
         """
         call: Call[Sequence[models.Scenario]] = Call(
             "GET",
@@ -593,7 +623,10 @@ class AsyncSandbox(AsyncResource):
 
 class Estimates(Resource):
     def create(self, **fields: Unpack[models.EstimateRequestV2]) -> models.EstimateResponseV2:
-        """Estimate a settlement, for display only."""
+        """Estimate a settlement, for display only.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.EstimateResponseV2] = Call(
             "POST",
             path_of("/v2/estimate"),
@@ -603,7 +636,10 @@ class Estimates(Resource):
         return self._run(call)
 
     def fees(self, **fields: Unpack[models.FeeEstimateRequest]) -> models.FeeEstimateResponse:
-        """Estimate the fees of a settlement."""
+        """Estimate the fees of a settlement.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.FeeEstimateResponse] = Call(
             "POST",
             path_of("/v1/fees/estimate"),
@@ -615,7 +651,10 @@ class Estimates(Resource):
 
 class AsyncEstimates(AsyncResource):
     async def create(self, **fields: Unpack[models.EstimateRequestV2]) -> models.EstimateResponseV2:
-        """Estimate a settlement, for display only."""
+        """Estimate a settlement, for display only.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.EstimateResponseV2] = Call(
             "POST",
             path_of("/v2/estimate"),
@@ -625,7 +664,10 @@ class AsyncEstimates(AsyncResource):
         return await self._run(call)
 
     async def fees(self, **fields: Unpack[models.FeeEstimateRequest]) -> models.FeeEstimateResponse:
-        """Estimate the fees of a settlement."""
+        """Estimate the fees of a settlement.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.FeeEstimateResponse] = Call(
             "POST",
             path_of("/v1/fees/estimate"),
@@ -637,7 +679,10 @@ class AsyncEstimates(AsyncResource):
 
 class Service(Resource):
     def payment_methods(self) -> models.PaymentMethodsResponse:
-        """List how a settlement can be funded."""
+        """List how a settlement can be funded.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.PaymentMethodsResponse] = Call(
             "GET",
             path_of("/v2/payment-methods"),
@@ -661,7 +706,8 @@ class Service(Resource):
         """Read the launch gates.
 
         Real value can move only when all gates are open. In the local sandbox a gate without evidence does not
-        stop a simulation. Elsewhere one closed gate forbids every value operation.
+        stop a simulation. Elsewhere one closed gate forbids every value operation. Scope: `read`, which every key
+        covers.
         """
         call: Call[models.LaunchGatesResponse] = Call(
             "GET",
@@ -673,7 +719,10 @@ class Service(Resource):
 
 class AsyncService(AsyncResource):
     async def payment_methods(self) -> models.PaymentMethodsResponse:
-        """List how a settlement can be funded."""
+        """List how a settlement can be funded.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.PaymentMethodsResponse] = Call(
             "GET",
             path_of("/v2/payment-methods"),
@@ -697,7 +746,8 @@ class AsyncService(AsyncResource):
         """Read the launch gates.
 
         Real value can move only when all gates are open. In the local sandbox a gate without evidence does not
-        stop a simulation. Elsewhere one closed gate forbids every value operation.
+        stop a simulation. Elsewhere one closed gate forbids every value operation. Scope: `read`, which every key
+        covers.
         """
         call: Call[models.LaunchGatesResponse] = Call(
             "GET",
@@ -713,7 +763,7 @@ class Certificates(Resource):
 
         JSON, unless `Accept` prefers another form. The signature covers the JSON. `application/jose+json` has
         both in one file. `text/html` and `application/pdf` also show the payee's name and the reference, which
-        are not certified.
+        are not certified. Scope: `read`, which every key covers.
         """
         call: Call[models.EvidenceCertificate] = Call(
             "GET",
@@ -723,7 +773,10 @@ class Certificates(Resource):
         return self._run(call)
 
     def verify(self, cert_id: str, *, settlement_id: str | None = None) -> models.CertificateVerification:
-        """Verify an evidence certificate."""
+        """Verify an evidence certificate.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.CertificateVerification] = Call(
             "GET",
             path_of("/v1/caribbean/certificate/{cert_id}/verify", cert_id=cert_id),
@@ -750,7 +803,7 @@ class AsyncCertificates(AsyncResource):
 
         JSON, unless `Accept` prefers another form. The signature covers the JSON. `application/jose+json` has
         both in one file. `text/html` and `application/pdf` also show the payee's name and the reference, which
-        are not certified.
+        are not certified. Scope: `read`, which every key covers.
         """
         call: Call[models.EvidenceCertificate] = Call(
             "GET",
@@ -760,7 +813,10 @@ class AsyncCertificates(AsyncResource):
         return await self._run(call)
 
     async def verify(self, cert_id: str, *, settlement_id: str | None = None) -> models.CertificateVerification:
-        """Verify an evidence certificate."""
+        """Verify an evidence certificate.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.CertificateVerification] = Call(
             "GET",
             path_of("/v1/caribbean/certificate/{cert_id}/verify", cert_id=cert_id),
@@ -792,7 +848,10 @@ class Organizations(Resource):
         return self._run(call)
 
     def get(self, org_id: str) -> models.OrganizationResponse:
-        """Read the organization."""
+        """Read the organization.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.OrganizationResponse] = Call(
             "GET",
             path_of("/v1/orgs/{org_id}", org_id=org_id),
@@ -812,7 +871,10 @@ class AsyncOrganizations(AsyncResource):
         return await self._run(call)
 
     async def get(self, org_id: str) -> models.OrganizationResponse:
-        """Read the organization."""
+        """Read the organization.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.OrganizationResponse] = Call(
             "GET",
             path_of("/v1/orgs/{org_id}", org_id=org_id),
@@ -832,7 +894,7 @@ class ApiKeys(Resource):
         """Create an API key.
 
         An organization has at most 100 active keys. All of them share its rate limit. A key makes no key that may
-        do more than itself: expiry and allowed addresses that are left out are its own.
+        do more than itself: expiry and allowed addresses that are left out are its own. Scope: `full`.
         """
         call: Call[models.ApiKeyCreatedResponse] = creation(prepared("/v1/orgs/{org_id}/keys", idempotency_key, fields, org_id=org_id), "/v1/orgs/{org_id}/keys")
         return self._run(call)
@@ -844,7 +906,10 @@ class ApiKeys(Resource):
         page_size: int | None = None,
         after: str | None = None,
     ) -> Pages[models.ApiKeyResponse]:
-        """List the API keys."""
+        """List the API keys.
+
+        Scope: `full`.
+        """
         call: Call[models.ApiKeyResponse] = Call(
             "GET",
             path_of("/v1/orgs/{org_id}/keys", org_id=org_id),
@@ -862,7 +927,7 @@ class ApiKeys(Resource):
         Any active key may rotate itself. Rotating another key needs scope `full`, and no tighter limits than that
         key has. The new key has the same name, scope, expiry and allowed addresses. The event `api_key.rotated`
         tells the organization. With an `Idempotency-Key` the request can be repeated for 24 hours, also with the
-        key that has rotated itself.
+        key that has rotated itself. Scope: `read`, which every key covers.
         """
         call: Call[models.ApiKeyRotatedResponse] = creation(prepared("/v1/orgs/keys/{key_id}/rotate", idempotency_key, None, key_id=key_id), "/v1/orgs/keys/{key_id}/rotate")
         return self._run(call)
@@ -871,7 +936,8 @@ class ApiKeys(Resource):
         """Revoke an API key.
 
         The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid
-        keys that it made are revoked too, and those that they made: use it for a key that has leaked.
+        keys that it made are revoked too, and those that they made: use it for a key that has leaked. Scope:
+        `full`.
         """
         call: Call[models.ApiKeyRevokedResponse] = Call(
             "DELETE",
@@ -894,7 +960,7 @@ class AsyncApiKeys(AsyncResource):
         """Create an API key.
 
         An organization has at most 100 active keys. All of them share its rate limit. A key makes no key that may
-        do more than itself: expiry and allowed addresses that are left out are its own.
+        do more than itself: expiry and allowed addresses that are left out are its own. Scope: `full`.
         """
         call: Call[models.ApiKeyCreatedResponse] = creation(prepared("/v1/orgs/{org_id}/keys", idempotency_key, fields, org_id=org_id), "/v1/orgs/{org_id}/keys")
         return await self._run(call)
@@ -906,7 +972,10 @@ class AsyncApiKeys(AsyncResource):
         page_size: int | None = None,
         after: str | None = None,
     ) -> AsyncPages[models.ApiKeyResponse]:
-        """List the API keys."""
+        """List the API keys.
+
+        Scope: `full`.
+        """
         call: Call[models.ApiKeyResponse] = Call(
             "GET",
             path_of("/v1/orgs/{org_id}/keys", org_id=org_id),
@@ -924,7 +993,7 @@ class AsyncApiKeys(AsyncResource):
         Any active key may rotate itself. Rotating another key needs scope `full`, and no tighter limits than that
         key has. The new key has the same name, scope, expiry and allowed addresses. The event `api_key.rotated`
         tells the organization. With an `Idempotency-Key` the request can be repeated for 24 hours, also with the
-        key that has rotated itself.
+        key that has rotated itself. Scope: `read`, which every key covers.
         """
         call: Call[models.ApiKeyRotatedResponse] = creation(prepared("/v1/orgs/keys/{key_id}/rotate", idempotency_key, None, key_id=key_id), "/v1/orgs/keys/{key_id}/rotate")
         return await self._run(call)
@@ -933,7 +1002,8 @@ class AsyncApiKeys(AsyncResource):
         """Revoke an API key.
 
         The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid
-        keys that it made are revoked too, and those that they made: use it for a key that has leaked.
+        keys that it made are revoked too, and those that they made: use it for a key that has leaked. Scope:
+        `full`.
         """
         call: Call[models.ApiKeyRevokedResponse] = Call(
             "DELETE",
@@ -962,7 +1032,10 @@ class Recipients(Resource):
         idempotency_key: str | None = None,
         **fields: Any,
     ) -> models.RecipientResponse:
-        """Register a recipient."""
+        """Register a recipient.
+
+        Scope: `recipients`.
+        """
         chosen = intent or prepared("/v1/recipients", idempotency_key, fields)
         call: Call[models.RecipientResponse] = creation(chosen, "/v1/recipients")
         return self._run(call)
@@ -980,7 +1053,10 @@ class Recipients(Resource):
         verification_status: models.RecipientVerificationStatus | None = None,
         country: str | None = None,
     ) -> Pages[models.RecipientResponse]:
-        """List the recipients."""
+        """List the recipients.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.RecipientResponse] = Call(
             "GET",
             path_of("/v1/recipients"),
@@ -996,7 +1072,10 @@ class Recipients(Resource):
         return self._pages(call)
 
     def get(self, recipient_id: str) -> models.RecipientResponse:
-        """Read a recipient."""
+        """Read a recipient.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.RecipientResponse] = Call(
             "GET",
             path_of("/v1/recipients/{recipient_id}", recipient_id=recipient_id),
@@ -1007,7 +1086,8 @@ class Recipients(Resource):
     def update(self, recipient_id: str, **fields: Unpack[models.UpdateRecipientRequest]) -> models.RecipientResponse:
         """Change a recipient.
 
-        Only the fields that are present change. A new name makes a verified recipient `unverified`.
+        Only the fields that are present change. A new name makes a verified recipient `unverified`. Scope:
+        `recipients`.
         """
         call: Call[models.RecipientResponse] = Call(
             "PUT",
@@ -1020,6 +1100,7 @@ class Recipients(Resource):
         """Deactivate a recipient.
 
         The record is kept for audit and for its settlements. Deactivating an inactive recipient changes nothing.
+        Scope: `recipients`.
         """
         call: Call[models.RecipientResponse] = Call(
             "DELETE",
@@ -1046,7 +1127,10 @@ class AsyncRecipients(AsyncResource):
         idempotency_key: str | None = None,
         **fields: Any,
     ) -> models.RecipientResponse:
-        """Register a recipient."""
+        """Register a recipient.
+
+        Scope: `recipients`.
+        """
         chosen = intent or prepared("/v1/recipients", idempotency_key, fields)
         call: Call[models.RecipientResponse] = creation(chosen, "/v1/recipients")
         return await self._run(call)
@@ -1064,7 +1148,10 @@ class AsyncRecipients(AsyncResource):
         verification_status: models.RecipientVerificationStatus | None = None,
         country: str | None = None,
     ) -> AsyncPages[models.RecipientResponse]:
-        """List the recipients."""
+        """List the recipients.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.RecipientResponse] = Call(
             "GET",
             path_of("/v1/recipients"),
@@ -1080,7 +1167,10 @@ class AsyncRecipients(AsyncResource):
         return self._pages(call)
 
     async def get(self, recipient_id: str) -> models.RecipientResponse:
-        """Read a recipient."""
+        """Read a recipient.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.RecipientResponse] = Call(
             "GET",
             path_of("/v1/recipients/{recipient_id}", recipient_id=recipient_id),
@@ -1095,7 +1185,8 @@ class AsyncRecipients(AsyncResource):
     ) -> models.RecipientResponse:
         """Change a recipient.
 
-        Only the fields that are present change. A new name makes a verified recipient `unverified`.
+        Only the fields that are present change. A new name makes a verified recipient `unverified`. Scope:
+        `recipients`.
         """
         call: Call[models.RecipientResponse] = Call(
             "PUT",
@@ -1108,6 +1199,7 @@ class AsyncRecipients(AsyncResource):
         """Deactivate a recipient.
 
         The record is kept for audit and for its settlements. Deactivating an inactive recipient changes nothing.
+        Scope: `recipients`.
         """
         call: Call[models.RecipientResponse] = Call(
             "DELETE",
@@ -1137,7 +1229,7 @@ class Verifications(Resource):
         """Open a verification that is decided manually.
 
         A manual mock for the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. A recipient has at most
-        one open verification of each type. It expires after 30 days.
+        one open verification of each type. It expires after 30 days. Scope: `compliance`.
         """
         chosen = intent or prepared("/v1/kyc/verify", idempotency_key, fields)
         call: Call[models.VerificationResponse] = creation(chosen, "/v1/kyc/verify")
@@ -1159,7 +1251,8 @@ class Verifications(Resource):
     ) -> models.VerificationResponse:
         """Decide a verification manually.
 
-        Local sandbox only. Repeating the decision gives the same answer; another decision is a conflict.
+        Local sandbox only. Repeating the decision gives the same answer; another decision is a conflict. Scope:
+        `compliance`.
         """
         call: Call[models.VerificationResponse] = Call(
             "POST",
@@ -1169,7 +1262,10 @@ class Verifications(Resource):
         return self._run(call)
 
     def get(self, verification_id: str) -> models.VerificationResponse:
-        """Read a verification."""
+        """Read a verification.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.VerificationResponse] = Call(
             "GET",
             path_of("/v1/kyc/{verification_id}", verification_id=verification_id),
@@ -1178,7 +1274,10 @@ class Verifications(Resource):
         return self._run(call)
 
     def status(self, recipient_id: str) -> models.VerificationStatusResponse:
-        """Read a recipient's verifications."""
+        """Read a recipient's verifications.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.VerificationStatusResponse] = Call(
             "GET",
             path_of("/v1/kyc/status/{recipient_id}", recipient_id=recipient_id),
@@ -1206,7 +1305,7 @@ class Verifications(Resource):
 
         Opens a verification, or continues the open one, and answers with a short-lived token for the provider's
         widget. It is safe to repeat. The provider's confirmed name and document country are neither fetched nor
-        reconciled.
+        reconciled. Scope: `compliance`.
         """
         chosen = intent or prepared("/v1/kyc/idverify/applicant", idempotency_key, fields)
         call: Call[models.IdverifyApplicantResponse] = creation(chosen, "/v1/kyc/idverify/applicant")
@@ -1242,7 +1341,7 @@ class AsyncVerifications(AsyncResource):
         """Open a verification that is decided manually.
 
         A manual mock for the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. A recipient has at most
-        one open verification of each type. It expires after 30 days.
+        one open verification of each type. It expires after 30 days. Scope: `compliance`.
         """
         chosen = intent or prepared("/v1/kyc/verify", idempotency_key, fields)
         call: Call[models.VerificationResponse] = creation(chosen, "/v1/kyc/verify")
@@ -1264,7 +1363,8 @@ class AsyncVerifications(AsyncResource):
     ) -> models.VerificationResponse:
         """Decide a verification manually.
 
-        Local sandbox only. Repeating the decision gives the same answer; another decision is a conflict.
+        Local sandbox only. Repeating the decision gives the same answer; another decision is a conflict. Scope:
+        `compliance`.
         """
         call: Call[models.VerificationResponse] = Call(
             "POST",
@@ -1274,7 +1374,10 @@ class AsyncVerifications(AsyncResource):
         return await self._run(call)
 
     async def get(self, verification_id: str) -> models.VerificationResponse:
-        """Read a verification."""
+        """Read a verification.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.VerificationResponse] = Call(
             "GET",
             path_of("/v1/kyc/{verification_id}", verification_id=verification_id),
@@ -1283,7 +1386,10 @@ class AsyncVerifications(AsyncResource):
         return await self._run(call)
 
     async def status(self, recipient_id: str) -> models.VerificationStatusResponse:
-        """Read a recipient's verifications."""
+        """Read a recipient's verifications.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.VerificationStatusResponse] = Call(
             "GET",
             path_of("/v1/kyc/status/{recipient_id}", recipient_id=recipient_id),
@@ -1311,7 +1417,7 @@ class AsyncVerifications(AsyncResource):
 
         Opens a verification, or continues the open one, and answers with a short-lived token for the provider's
         widget. It is safe to repeat. The provider's confirmed name and document country are neither fetched nor
-        reconciled.
+        reconciled. Scope: `compliance`.
         """
         chosen = intent or prepared("/v1/kyc/idverify/applicant", idempotency_key, fields)
         call: Call[models.IdverifyApplicantResponse] = creation(chosen, "/v1/kyc/idverify/applicant")
@@ -1347,7 +1453,7 @@ class Wallets(Resource):
         """Create a simulated multisig wallet.
 
         Without an `Idempotency-Key` every request creates a new wallet. Wallets with the same definition have the
-        same address.
+        same address. Scope: `settle`.
         """
         chosen = intent or prepared("/v1/wallets", idempotency_key, fields)
         call: Call[models.WalletResponse] = creation(chosen, "/v1/wallets")
@@ -1358,7 +1464,10 @@ class Wallets(Resource):
         return prepared("/v1/wallets", idempotency_key, fields)
 
     def list(self, *, page_size: int | None = None, after: str | None = None) -> Pages[models.WalletResponse]:
-        """List the wallets."""
+        """List the wallets.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WalletResponse] = Call(
             "GET",
             path_of("/v1/wallets"),
@@ -1371,7 +1480,10 @@ class Wallets(Resource):
         return self._pages(call)
 
     def get(self, wallet_id: str) -> models.WalletResponse:
-        """Read a wallet."""
+        """Read a wallet.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WalletResponse] = Call(
             "GET",
             path_of("/v1/wallets/{wallet_id}", wallet_id=wallet_id),
@@ -1400,7 +1512,7 @@ class AsyncWallets(AsyncResource):
         """Create a simulated multisig wallet.
 
         Without an `Idempotency-Key` every request creates a new wallet. Wallets with the same definition have the
-        same address.
+        same address. Scope: `settle`.
         """
         chosen = intent or prepared("/v1/wallets", idempotency_key, fields)
         call: Call[models.WalletResponse] = creation(chosen, "/v1/wallets")
@@ -1411,7 +1523,10 @@ class AsyncWallets(AsyncResource):
         return prepared("/v1/wallets", idempotency_key, fields)
 
     def list(self, *, page_size: int | None = None, after: str | None = None) -> AsyncPages[models.WalletResponse]:
-        """List the wallets."""
+        """List the wallets.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WalletResponse] = Call(
             "GET",
             path_of("/v1/wallets"),
@@ -1424,7 +1539,10 @@ class AsyncWallets(AsyncResource):
         return self._pages(call)
 
     async def get(self, wallet_id: str) -> models.WalletResponse:
-        """Read a wallet."""
+        """Read a wallet.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WalletResponse] = Call(
             "GET",
             path_of("/v1/wallets/{wallet_id}", wallet_id=wallet_id),
@@ -1532,14 +1650,30 @@ class ConsumerRecipients(Resource):
         )
         return self._pages(call)
 
-    def create(self, **fields: Unpack[models.RecipientBody]) -> models.ConsumerRecipientResponse:
+    @overload
+    def create(self, intent: Intent) -> models.ConsumerRecipientResponse: ...
+    @overload
+    def create(
+        self,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Unpack[models.RecipientBody],
+    ) -> models.ConsumerRecipientResponse: ...
+    def create(
+        self,
+        intent: Intent | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> models.ConsumerRecipientResponse:
         """Register a recipient."""
-        call: Call[models.ConsumerRecipientResponse] = Call(
-            "POST",
-            path_of("/consumer/recipients"),
-            body=encoded(fields),
-        )
+        chosen = intent or prepared("/consumer/recipients", idempotency_key, fields)
+        call: Call[models.ConsumerRecipientResponse] = creation(chosen, "/consumer/recipients")
         return self._run(call)
+
+    def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.RecipientBody]) -> Intent:
+        """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
+        return prepared("/consumer/recipients", idempotency_key, fields)
 
     def verify(self, recipient_id: str) -> models.ConsumerVerificationResponse:
         """Have a recipient verified.
@@ -1567,14 +1701,30 @@ class AsyncConsumerRecipients(AsyncResource):
         )
         return self._pages(call)
 
-    async def create(self, **fields: Unpack[models.RecipientBody]) -> models.ConsumerRecipientResponse:
+    @overload
+    async def create(self, intent: Intent) -> models.ConsumerRecipientResponse: ...
+    @overload
+    async def create(
+        self,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Unpack[models.RecipientBody],
+    ) -> models.ConsumerRecipientResponse: ...
+    async def create(
+        self,
+        intent: Intent | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Any,
+    ) -> models.ConsumerRecipientResponse:
         """Register a recipient."""
-        call: Call[models.ConsumerRecipientResponse] = Call(
-            "POST",
-            path_of("/consumer/recipients"),
-            body=encoded(fields),
-        )
+        chosen = intent or prepared("/consumer/recipients", idempotency_key, fields)
+        call: Call[models.ConsumerRecipientResponse] = creation(chosen, "/consumer/recipients")
         return await self._run(call)
+
+    def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.RecipientBody]) -> Intent:
+        """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
+        return prepared("/consumer/recipients", idempotency_key, fields)
 
     async def verify(self, recipient_id: str) -> models.ConsumerVerificationResponse:
         """Have a recipient verified.
@@ -1748,7 +1898,10 @@ class Webhooks(Resource):
         idempotency_key: str | None = None,
         **fields: Any,
     ) -> models.WebhookCreatedResponse:
-        """Subscribe to events."""
+        """Subscribe to events.
+
+        Scope: `full`.
+        """
         chosen = intent or prepared("/v1/webhooks", idempotency_key, fields)
         call: Call[models.WebhookCreatedResponse] = creation(chosen, "/v1/webhooks")
         return self._run(call)
@@ -1758,7 +1911,10 @@ class Webhooks(Resource):
         return prepared("/v1/webhooks", idempotency_key, fields)
 
     def list(self, *, page_size: int | None = None, after: str | None = None) -> Pages[models.WebhookResponse]:
-        """List the subscriptions."""
+        """List the subscriptions.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WebhookResponse] = Call(
             "GET",
             path_of("/v1/webhooks"),
@@ -1771,7 +1927,10 @@ class Webhooks(Resource):
         return self._pages(call)
 
     def get(self, webhook_id: str) -> models.WebhookResponse:
-        """Read a subscription."""
+        """Read a subscription.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WebhookResponse] = Call(
             "GET",
             path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id),
@@ -1782,7 +1941,7 @@ class Webhooks(Resource):
     def update(self, webhook_id: str, **fields: Unpack[models.UpdateWebhookRequest]) -> models.WebhookResponse:
         """Change, disable or enable a subscription.
 
-        The rules of creation apply. The next attempt of a pending delivery uses the new URL.
+        The rules of creation apply. The next attempt of a pending delivery uses the new URL. Scope: `full`.
         """
         call: Call[models.WebhookResponse] = Call(
             "PATCH",
@@ -1795,6 +1954,7 @@ class Webhooks(Resource):
         """Delete a subscription.
 
         Pending deliveries are canceled. The subscription, its deliveries and its secrets can no longer be read.
+        Scope: `full`.
         """
         call: Call[None] = Call(
             "DELETE",
@@ -1802,15 +1962,12 @@ class Webhooks(Resource):
         )
         return self._run(call)
 
-    def rotate_secret(self, webhook_id: str) -> models.WebhookRotatedResponse:
+    def rotate_secret(self, webhook_id: str, *, idempotency_key: str | None = None) -> models.WebhookRotatedResponse:
         """Replace a subscription's secret.
 
-        Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once.
+        Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once. Scope: `full`.
         """
-        call: Call[models.WebhookRotatedResponse] = Call(
-            "POST",
-            path_of("/v1/webhooks/{webhook_id}/rotate-secret", webhook_id=webhook_id),
-        )
+        call: Call[models.WebhookRotatedResponse] = creation(prepared("/v1/webhooks/{webhook_id}/rotate-secret", idempotency_key, None, webhook_id=webhook_id), "/v1/webhooks/{webhook_id}/rotate-secret")
         return self._run(call)
 
     def send_test_event(
@@ -1821,7 +1978,7 @@ class Webhooks(Resource):
         """Send a test event.
 
         Marked `test: true`, and sent only to this subscription, with any event types, and even if it is disabled.
-        So an endpoint can be tested before it is enabled. The list of events shows it too.
+        So an endpoint can be tested before it is enabled. The list of events shows it too. Scope: `full`.
         """
         call: Call[models.WebhookDeliveryResponse] = Call(
             "POST",
@@ -1838,7 +1995,10 @@ class Webhooks(Resource):
         after: str | None = None,
         status: models.DeliveryStatus | None = None,
     ) -> Pages[models.WebhookDeliveryResponse]:
-        """List a subscription's deliveries."""
+        """List a subscription's deliveries.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WebhookDeliveryResponse] = Call(
             "GET",
             path_of("/v1/webhooks/{webhook_id}/deliveries", webhook_id=webhook_id),
@@ -1861,7 +2021,7 @@ class Webhooks(Resource):
         """Deliver an event again.
 
         The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its
-        next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them.
+        next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them. Scope: `full`.
         """
         call: Call[models.WebhookDeliveryResponse] = creation(prepared("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", idempotency_key, None, webhook_id=webhook_id, delivery_id=delivery_id), "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver")
         return self._run(call)
@@ -1876,13 +2036,16 @@ class Webhooks(Resource):
         """Deliver again what a subscription missed.
 
         Sends again what matches, oldest first, even to a disabled subscription. It runs in the background:
-        `Location` shows how far it is. One replay of a subscription runs at a time.
+        `Location` shows how far it is. One replay of a subscription runs at a time. Scope: `full`.
         """
         call: Call[models.StartedReplayResponse] = creation(prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id), "/v1/webhooks/{webhook_id}/replay")
         return self._run(call)
 
     def get_replay(self, webhook_id: str, replay_id: str) -> models.WebhookReplayResponse:
-        """Read how far a replay is."""
+        """Read how far a replay is.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WebhookReplayResponse] = Call(
             "GET",
             path_of("/v1/webhooks/{webhook_id}/replays/{replay_id}", webhook_id=webhook_id, replay_id=replay_id),
@@ -1908,7 +2071,10 @@ class AsyncWebhooks(AsyncResource):
         idempotency_key: str | None = None,
         **fields: Any,
     ) -> models.WebhookCreatedResponse:
-        """Subscribe to events."""
+        """Subscribe to events.
+
+        Scope: `full`.
+        """
         chosen = intent or prepared("/v1/webhooks", idempotency_key, fields)
         call: Call[models.WebhookCreatedResponse] = creation(chosen, "/v1/webhooks")
         return await self._run(call)
@@ -1918,7 +2084,10 @@ class AsyncWebhooks(AsyncResource):
         return prepared("/v1/webhooks", idempotency_key, fields)
 
     def list(self, *, page_size: int | None = None, after: str | None = None) -> AsyncPages[models.WebhookResponse]:
-        """List the subscriptions."""
+        """List the subscriptions.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WebhookResponse] = Call(
             "GET",
             path_of("/v1/webhooks"),
@@ -1931,7 +2100,10 @@ class AsyncWebhooks(AsyncResource):
         return self._pages(call)
 
     async def get(self, webhook_id: str) -> models.WebhookResponse:
-        """Read a subscription."""
+        """Read a subscription.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WebhookResponse] = Call(
             "GET",
             path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id),
@@ -1942,7 +2114,7 @@ class AsyncWebhooks(AsyncResource):
     async def update(self, webhook_id: str, **fields: Unpack[models.UpdateWebhookRequest]) -> models.WebhookResponse:
         """Change, disable or enable a subscription.
 
-        The rules of creation apply. The next attempt of a pending delivery uses the new URL.
+        The rules of creation apply. The next attempt of a pending delivery uses the new URL. Scope: `full`.
         """
         call: Call[models.WebhookResponse] = Call(
             "PATCH",
@@ -1955,6 +2127,7 @@ class AsyncWebhooks(AsyncResource):
         """Delete a subscription.
 
         Pending deliveries are canceled. The subscription, its deliveries and its secrets can no longer be read.
+        Scope: `full`.
         """
         call: Call[None] = Call(
             "DELETE",
@@ -1962,15 +2135,17 @@ class AsyncWebhooks(AsyncResource):
         )
         return await self._run(call)
 
-    async def rotate_secret(self, webhook_id: str) -> models.WebhookRotatedResponse:
+    async def rotate_secret(
+        self,
+        webhook_id: str,
+        *,
+        idempotency_key: str | None = None,
+    ) -> models.WebhookRotatedResponse:
         """Replace a subscription's secret.
 
-        Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once.
+        Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once. Scope: `full`.
         """
-        call: Call[models.WebhookRotatedResponse] = Call(
-            "POST",
-            path_of("/v1/webhooks/{webhook_id}/rotate-secret", webhook_id=webhook_id),
-        )
+        call: Call[models.WebhookRotatedResponse] = creation(prepared("/v1/webhooks/{webhook_id}/rotate-secret", idempotency_key, None, webhook_id=webhook_id), "/v1/webhooks/{webhook_id}/rotate-secret")
         return await self._run(call)
 
     async def send_test_event(
@@ -1981,7 +2156,7 @@ class AsyncWebhooks(AsyncResource):
         """Send a test event.
 
         Marked `test: true`, and sent only to this subscription, with any event types, and even if it is disabled.
-        So an endpoint can be tested before it is enabled. The list of events shows it too.
+        So an endpoint can be tested before it is enabled. The list of events shows it too. Scope: `full`.
         """
         call: Call[models.WebhookDeliveryResponse] = Call(
             "POST",
@@ -1998,7 +2173,10 @@ class AsyncWebhooks(AsyncResource):
         after: str | None = None,
         status: models.DeliveryStatus | None = None,
     ) -> AsyncPages[models.WebhookDeliveryResponse]:
-        """List a subscription's deliveries."""
+        """List a subscription's deliveries.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WebhookDeliveryResponse] = Call(
             "GET",
             path_of("/v1/webhooks/{webhook_id}/deliveries", webhook_id=webhook_id),
@@ -2021,7 +2199,7 @@ class AsyncWebhooks(AsyncResource):
         """Deliver an event again.
 
         The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its
-        next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them.
+        next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them. Scope: `full`.
         """
         call: Call[models.WebhookDeliveryResponse] = creation(prepared("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", idempotency_key, None, webhook_id=webhook_id, delivery_id=delivery_id), "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver")
         return await self._run(call)
@@ -2036,13 +2214,16 @@ class AsyncWebhooks(AsyncResource):
         """Deliver again what a subscription missed.
 
         Sends again what matches, oldest first, even to a disabled subscription. It runs in the background:
-        `Location` shows how far it is. One replay of a subscription runs at a time.
+        `Location` shows how far it is. One replay of a subscription runs at a time. Scope: `full`.
         """
         call: Call[models.StartedReplayResponse] = creation(prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id), "/v1/webhooks/{webhook_id}/replay")
         return await self._run(call)
 
     async def get_replay(self, webhook_id: str, replay_id: str) -> models.WebhookReplayResponse:
-        """Read how far a replay is."""
+        """Read how far a replay is.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WebhookReplayResponse] = Call(
             "GET",
             path_of("/v1/webhooks/{webhook_id}/replays/{replay_id}", webhook_id=webhook_id, replay_id=replay_id),
@@ -2065,7 +2246,7 @@ class Events(Resource):
         """List the events.
 
         Every event of the organization, whether a subscription wanted it or not. Each one has the bytes of its
-        deliveries.
+        deliveries. Scope: `read`, which every key covers.
         """
         call: Call[models.WebhookEvent] = Call(
             "GET",
@@ -2083,7 +2264,10 @@ class Events(Resource):
         return self._pages(call)
 
     def get(self, event_id: str) -> models.WebhookEvent:
-        """Read an event."""
+        """Read an event.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WebhookEvent] = Call(
             "GET",
             path_of("/v1/events/{event_id}", event_id=event_id),
@@ -2106,7 +2290,7 @@ class AsyncEvents(AsyncResource):
         """List the events.
 
         Every event of the organization, whether a subscription wanted it or not. Each one has the bytes of its
-        deliveries.
+        deliveries. Scope: `read`, which every key covers.
         """
         call: Call[models.WebhookEvent] = Call(
             "GET",
@@ -2124,7 +2308,10 @@ class AsyncEvents(AsyncResource):
         return self._pages(call)
 
     async def get(self, event_id: str) -> models.WebhookEvent:
-        """Read an event."""
+        """Read an event.
+
+        Scope: `read`, which every key covers.
+        """
         call: Call[models.WebhookEvent] = Call(
             "GET",
             path_of("/v1/events/{event_id}", event_id=event_id),
