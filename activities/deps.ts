@@ -13,8 +13,9 @@ import type { PayoutRail } from './providers/payout-rail.ts';
  * `now` is real time: expiries of codes, gates, timestamps of requests. Other rules get the workflow's time as input.
  */
 export type ActivityDeps = CommandDeps & {
-  /** The lanes' own connections. */
+  /** The connections of the lanes, and of the retries. */
   readonly laneDb: Database;
+  readonly retryDb: Database;
   readonly certifier: Certifier;
   /** The API to which the simulated providers post their events. */
   readonly apiBaseUrl: string;

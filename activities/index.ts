@@ -16,7 +16,7 @@ export function createActivities(deps: ActivityDeps) {
     ...settlementActivities(deps),
     ...verificationActivities(deps),
     ...webhookLaneActivities({ ...deps, db: deps.laneDb }),
-    ...webhookSubscriptionActivities(deps),
+    ...webhookSubscriptionActivities({ ...deps, db: deps.retryDb }),
     ...otpActivities(deps),
     ...sweepActivities(deps),
     ...inLocalSandboxOnly(deps.runtime, { ...sandboxActivities(deps), ...verificationSandboxActivities(deps) }),

@@ -13,6 +13,7 @@ export type Database = NodePgDatabase<typeof schema>;
 export type Tx = Parameters<Parameters<Database['transaction']>[0]>[0];
 export type Queryable = Database | Tx;
 
+/** For a connection, whether a new one or one of a pool that is in use. */
 const CONNECT_TIMEOUT_MS = 3_000;
 const STATEMENT_TIMEOUT_MS = 5_000;
 const LOCK_TIMEOUT_MS = 3_000;
@@ -79,13 +80,14 @@ export function connect(
     onIdleError: (error: Error) => void;
     refusesOwner?: boolean;
     tenants?: { readonly lockTimeoutMs: number } | undefined;
+    connectTimeoutMs?: number;
   },
 ): Connection {
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: options.poolSizeMax,
     application_name: options.name,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     statement_timeout: STATEMENT_TIMEOUT_MS,
     lock_timeout: options.tenants?.lockTimeoutMs ?? LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,

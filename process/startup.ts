@@ -23,8 +23,9 @@ const POOL_SIZE_MAX = 20;
 export async function openProcess(config: Config, process: 'api' | 'worker', log: pino.Logger) {
   const name = `settlement-${process}`;
   const crash = createCrash(config.crashAt);
-  const openPool = (poolName: string, poolSizeMax: number) =>
+  const openPool = (poolName: string, poolSizeMax: number, limits: { readonly connectTimeoutMs?: number } = {}) =>
     connect(config.databaseUrl, {
+      ...limits,
       poolSizeMax,
       name: poolName,
       onIdleError: (error) => log.warn({ err: error }, 'an idle database connection broke'),

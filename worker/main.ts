@@ -21,6 +21,8 @@ import { createWorker } from './worker.ts';
 
 /** Of each lane: one exchanges, two record failures. They wait for no other work of the worker. */
 const LANE_POOL_SIZE_MAX = 3 * LANES;
+/** When hundreds of retries time out at once, their records wait: few run at a time beside lanes and settlements. */
+const RETRY_POOL = { sizeMax: 4, connectTimeoutMs: 30_000 } as const;
 const CLOSE_TIMEOUT_MS = 30_000;
 
 const config = loadConfig();
@@ -52,10 +54,12 @@ const deliveriesDue = createChangeListener(config.databaseUrl, 'deliveries_due',
   log.warn({ err: error }, 'the connection for notifications of deliveries broke'),
 );
 const lanes = openPool('settlement-lanes', LANE_POOL_SIZE_MAX);
+const retries = openPool('settlement-retries', RETRY_POOL.sizeMax, RETRY_POOL);
 const stopping = new AbortController();
 const activities = createActivities({
   ...deps,
   laneDb: lanes.db,
+  retryDb: retries.db,
   certifier: createCertifier(config.certificateSigningKeys),
   apiBaseUrl: config.publicBaseUrl,
   cardprocWebhookSecret: config.cardprocWebhookSecrets[0] ?? '',
@@ -95,7 +99,7 @@ const grace = closeInOrder(CLOSE_TIMEOUT_MS, async ({ err }) => {
   await deliveriesDue.close();
   await dispatcher.stop();
   await worker.close();
-  await lanes.close();
+  await Promise.all([lanes.close(), retries.close()]);
   await close();
 });
 running.catch((error: unknown) => {

@@ -23,7 +23,7 @@ const SHUTDOWN_FORCE_MS = 25_000;
 const CACHED_WORKFLOWS_MAX = 500;
 const CONCURRENT_ACTIVITIES_MAX = 50;
 const CONCURRENT_LOCAL_ACTIVITIES_MAX = 50;
-/** A round of a subscription mostly waits, so there may be many. One that hangs takes a slot for at most 23 seconds. */
+/** A round of a subscription mostly waits, so there may be many. One to an endpoint that hangs takes a slot for minutes. */
 const CONCURRENT_ROUNDS_MAX = 1_000;
 
 /** The settings in which the queues' workers differ. */

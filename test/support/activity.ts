@@ -16,6 +16,7 @@ export const activityDeps = (
   runtime: api.deps.runtime,
   db: api.connection.db,
   laneDb: api.connection.db,
+  retryDb: api.connection.db,
   sealer: api.deps.sealer,
   certifier: createCertifier([TEST_SECRETS.signing]),
   apiBaseUrl,
