@@ -12,7 +12,7 @@ import { type Crash, dispatchPoint } from '../domain/crash-point.ts';
 import { settlementIdOf } from '../domain/outbox.ts';
 import { createDeliveryNotice } from './delivery-notice.ts';
 import type { Tracing } from './tracing.ts';
-import { workflowStartOf } from './workflow-start.ts';
+import { isKnownKind, workflowStartOf } from './workflow-start.ts';
 
 const BATCH_SIZE = 32;
 /**
@@ -124,7 +124,7 @@ async function dispatchBatch(deps: DispatcherDeps): Promise<Batch> {
     );
     log.warn(
       { rows: failed.length, reason, ...(failed.length === 1 && failed[0] ? fieldsOf(failed[0].row) : {}) },
-      'Temporal did not accept the dispatched rows; they are retried',
+      'rows were not dispatched; they are retried',
     );
   }
   return { isFull: rows.length === BATCH_SIZE, isRefused: failed.length > 0 && dispatched.length === 0 };
@@ -138,7 +138,7 @@ const fieldsOf = (row: OutboxRow): Record<string, unknown> => ({
   request_id: row.requestId,
   org_id: row.context.orgId,
   settlement_id: settlementIdOf(row),
-  workflow_id: workflowStartOf(row).options.workflowId,
+  ...(isKnownKind(row.kind) ? { workflow_id: workflowStartOf(row).options.workflowId } : {}),
 });
 
 type DispatchResult = { readonly row: OutboxRow; readonly error: string | undefined };
@@ -159,8 +159,10 @@ async function dispatchAll(
 
 const untraced: Tracing['traceDispatch'] = (_row, dispatchRow) => dispatchRow();
 
-/** @returns the kind of the error when the call failed */
+/** @returns the kind of the error when the call failed, or what this version lacks */
 async function dispatch({ client, runbookUrl }: DispatcherDeps, row: OutboxRow): Promise<string | undefined> {
+  // A process of the version that wrote it dispatches it.
+  if (!isKnownKind(row.kind)) return 'unknown_kind';
   const { workflowType, signal, options } = workflowStartOf(row, { runbookUrl });
   try {
     await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, async () => {

@@ -69,6 +69,9 @@ function reusePolicyOf({ kind, signal }: OutboxMessage): WorkflowIdReusePolicy {
   return signal === 'redispatched' ? 'ALLOW_DUPLICATE' : 'ALLOW_DUPLICATE_FAILED_ONLY';
 }
 
+/** Whether this version knows the kind: a later version, which runs at the same time, may write others. */
+export const isKnownKind = (kind: string): boolean => Object.hasOwn(DESCRIBE, kind);
+
 const describe = <Kind extends OutboxKind>(message: OutboxMessage<Kind>): Described => DESCRIBE[message.kind](message);
 
 const DESCRIBE: { readonly [Kind in OutboxKind]: (message: OutboxMessage<Kind>) => Described } = {

@@ -46,6 +46,30 @@ test('a slow Temporal gets at most eight calls at once, and each row is dispatch
   expect(started).toHaveLength(ROWS);
 });
 
+test('rows of a kind that only a later version knows wait, and hold up no others', async ({ connection, owner }) => {
+  const { db } = connection;
+  const later = Array.from({ length: 40 }, (_, index) => `later_${index}`);
+  await owner.pool.query(
+    `INSERT INTO outbox (kind, object_id, context, request_id) SELECT 'refund', unnest($1::text[]), '{}', 'req'`,
+    [later],
+  );
+  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' } as const;
+  await db.insert(outbox).values({ kind: 'settlement', objectId: 'stl_1', context, requestId: 'req' });
+  const started: string[] = [];
+  const start = async ({ options }: { options: { workflowId: string } }): Promise<string> => {
+    started.push(options.workflowId);
+    return 'run';
+  };
+  const client = new Client({ connection: Connection.lazy(), interceptors: { workflow: [{ start }] } });
+  const dispatcher = startDispatcher({ db, client, log: { info: () => undefined, warn: () => undefined } });
+  await vi.waitUntil(() => started.length === 1, WAIT);
+  await dispatcher.stop();
+  expect(started).toEqual(['settlement:stl_1']);
+  const { rows } = await owner.pool.query('SELECT DISTINCT kind, last_error FROM outbox');
+  await owner.pool.query('DELETE FROM outbox');
+  expect(rows).toEqual([{ kind: 'refund', last_error: 'unknown_kind' }]);
+});
+
 test('commits in quick succession share their claims', async ({ connection }) => {
   const claims = vi.spyOn(pg.Client.prototype, 'query');
   const claimed = () => claims.mock.calls.filter(([query]) => JSON.stringify(query).includes('claim_outbox')).length;
