@@ -1,5 +1,6 @@
 /** Brings a database to the current schema. Several processes may run it at the same time. */
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { drizzle } from 'drizzle-orm/node-postgres';
@@ -15,6 +16,15 @@ const MIGRATION_LOCK = 7_146_301;
 
 /** SQLSTATE. */
 const INSUFFICIENT_PRIVILEGE = '42501';
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/**
+ * A change of a table waits for its readers, and everybody else waits behind the change. So it gives up soon, lets the
+ * others pass and tries again.
+ */
+const LOCK_TIMEOUT_MS = 1_000;
+const LOCK_PAUSE_MS = 2_000;
+const LOCK_TRIES_MAX = 100;
 
 const ownMigrations = () => readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER });
 
@@ -28,7 +38,7 @@ export type DatabaseUrls = { readonly databaseUrl: string; readonly migrationUrl
  * Migrates as the owner, and then grants the service's role what it needs.
  *
  * @throws Error in one sentence when other migrations made the database, when the role of `migrationUrl` is not the
- *   owner, or when the service's does not exist
+ *   owner, when a table stays locked, or when the service's role does not exist
  */
 export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls): Promise<void> {
   const client = new pg.Client({ connectionString: migrationUrl, application_name: 'settlement-migrate' });
@@ -36,13 +46,27 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls): Prom
   try {
     await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
     await refuseOtherMigrations(client)
-      .then(() => applyMigrations(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER }))
+      .then(() => applyUnlocked(client))
       .catch(explainRefusal(migrationUrl));
     const serviceRole = roleOf(databaseUrl);
     if (serviceRole !== roleOf(migrationUrl)) await grantServicePrivileges(client, serviceRole);
   } finally {
     await client.end();
   }
+}
+
+/** Applies all missing migrations in one transaction, or none; again while a table is locked. */
+async function applyUnlocked(client: pg.Client): Promise<void> {
+  await client.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
+  for (let tries = 1; ; tries += 1)
+    try {
+      return await applyMigrations(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER });
+    } catch (error) {
+      const cause = causeOf(error);
+      const isLocked = cause instanceof pg.DatabaseError && cause.code === LOCK_NOT_AVAILABLE;
+      if (!isLocked || tries === LOCK_TRIES_MAX) throw error;
+      await delay(LOCK_PAUSE_MS);
+    }
 }
 
 /**

@@ -3,12 +3,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api';
 import type pg from 'pg';
-import { describe, expect } from 'vitest';
-import { migrate } from '../../db/migrate.ts';
+import { describe, expect, vi } from 'vitest';
+import { migrate, migrationCount } from '../../db/migrate.ts';
 import * as schema from '../../db/schema/index.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { digestTables } from '../support/database.ts';
 import { withDatabase } from '../support/fixture.ts';
+import { WAIT } from '../support/patience.ts';
 
 const META = path.join(repositoryRoot, 'db/migrations/meta');
 /** The guards' own: db/schema does not declare them. */
@@ -73,4 +74,28 @@ test('a database that other migrations made is refused in one sentence, and stay
   const before = await digestTables(owner.pool);
   await expect(migrate(database)).rejects.toThrow(/^Other migrations made this database/);
   expect(await digestTables(owner.pool)).toEqual(before);
+});
+
+test('a migration that meets a lock gives up soon, lets others pass, and tries again until it succeeds', async ({
+  database,
+  owner,
+}) => {
+  await owner.pool.query('DROP SCHEMA public CASCADE; DROP SCHEMA drizzle CASCADE; CREATE SCHEMA public');
+  const other = await owner.pool.connect();
+  await other.query('BEGIN; CREATE SCHEMA drizzle');
+  const isWaiting = async (): Promise<boolean> => {
+    const { rowCount } = await owner.pool.query(
+      `SELECT FROM pg_stat_activity
+       WHERE application_name = 'settlement-migrate' AND datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    return rowCount === 1;
+  };
+  const migrated = migrate(database);
+  await vi.waitUntil(isWaiting, WAIT);
+  await vi.waitUntil(async () => !(await isWaiting()), WAIT);
+  await other.query('ROLLBACK');
+  other.release();
+  await migrated;
+  const { rows } = await owner.pool.query('SELECT count(*)::int AS applied FROM drizzle.__drizzle_migrations');
+  expect(rows).toEqual([{ applied: migrationCount() }]);
 });
