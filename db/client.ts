@@ -97,7 +97,10 @@ export function connect(
   pool.on('error', options.onIdleError);
   // An error event without a listener ends the process. This one comes when a connection breaks between two statements
   // of a transaction; the next statement on it fails anyway.
-  pool.on('connect', (client) => client.on('error', options.onIdleError));
+  pool.on('connect', (client) => {
+    client.on('error', options.onIdleError);
+    endOnceReadOnly(client);
+  });
   const turns = options.tenants ? serveInTurn(pool) : undefined;
   return {
     db: drizzle(pool, { schema }),
@@ -107,11 +110,31 @@ export function connect(
   };
 }
 
+/** SQLSTATE of a write to a server that only reads. */
+const READ_ONLY = '25006';
+
+/**
+ * After a failover, a connection may still lead to what was the primary: it ends once that refuses to write, and the pool
+ * opens another one.
+ */
+function endOnceReadOnly(client: pg.PoolClient): void {
+  if (!(client instanceof pg.Client)) return;
+  const watched = (...parameters: unknown[]): unknown => {
+    const result: unknown = Reflect.apply(pg.Client.prototype.query, client, parameters);
+    if (result instanceof Promise)
+      result.catch((error: unknown) => {
+        if (error instanceof pg.DatabaseError && error.code === READ_ONLY) void client.end();
+      });
+    return result;
+  };
+  client.query = watched as typeof client.query;
+}
+
 /** The driver's error that made a query fail; any other error as it is. */
 export const causeOf = (error: unknown): unknown => (error instanceof DrizzleQueryError ? error.cause : error);
 
 /** SQLSTATE classes and codes that say nothing about the request: the database was unreachable or busy. */
-const UNAVAILABLE_SQLSTATE = /^(08|53|57P|58|XX)|^(55P03|57014|40001|40P01|25P03)$/;
+const UNAVAILABLE_SQLSTATE = /^(08|53|57P|58|XX)|^(55P03|57014|40001|40P01|25006|25P03)$/;
 const UNAVAILABLE_MESSAGES = [
   'connection terminated',
   'connect timeout',

@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
 import { migrationCount } from '../../db/migrate.ts';
-import { countAppliedMigrations } from '../../db/queries/health.ts';
+import { probeDatabase } from '../../db/queries/health.ts';
 import { asProcess } from '../../db/tenant.ts';
 import type { ApiDeps } from '../deps.ts';
 import { Liveness, Readiness } from '../schemas/health.ts';
@@ -10,26 +10,50 @@ import { Liveness, Readiness } from '../schemas/health.ts';
 /** How old an answer about readiness may be. */
 const PROBE_INTERVAL_MS = 1_000;
 
+/** A clock that is off by more judges expiries and signatures wrongly. */
+const CLOCK_OFFSET_MAX_MS = 5_000;
+
 /**
- * Health checks (contract §15). Live: the process runs. Ready: PostgreSQL answers and has the migrations of this
- * version.
+ * Health checks (contract §15). Live: the process runs. Ready: PostgreSQL takes writes and has at least the migrations of
+ * this version, and this process's clock agrees with PostgreSQL's. A database that is ahead is one that was migrated for
+ * a later version, while this one still serves.
  */
 export const healthRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     const expected = migrationCount();
     const probe = async (log: FastifyBaseLogger): Promise<z.output<typeof Readiness>> => {
-      const [applied, temporal] = await Promise.all([
-        countAppliedMigrations(deps.db).catch((error: unknown) => {
-          log.warn({ err: error }, 'readiness could not query the database');
-          return undefined;
-        }),
+      const startedMs = performance.now();
+      const [database, temporal] = await Promise.all([
+        probeDatabase(deps.db).then(
+          (found) => {
+            // PostgreSQL read its clock somewhere between the question and the answer.
+            const halfMs = (performance.now() - startedMs) / 2;
+            return { ...found, clockOffsetMs: Math.round(deps.now().getTime() - halfMs - found.now.getTime()) };
+          },
+          (error: unknown) => {
+            log.warn({ err: error }, 'readiness could not query the database');
+            return undefined;
+          },
+        ),
         deps.temporalHealth(),
       ]);
+      if (!database)
+        return {
+          status: 'not_ready',
+          postgres: 'down',
+          migrations: { applied: null, expected },
+          clock_offset_ms: null,
+          temporal,
+        };
+      const { applied, isReadOnly, clockOffsetMs } = database;
+      const isClockRight = Math.abs(clockOffsetMs) <= CLOCK_OFFSET_MAX_MS;
+      if (!isClockRight) log.warn({ clock_offset_ms: clockOffsetMs }, "this process's clock differs from PostgreSQL's");
       return {
-        status: applied === expected ? 'ready' : 'not_ready',
-        postgres: applied === undefined ? 'down' : 'up',
-        migrations: { applied: applied ?? null, expected },
+        status: applied >= expected && !isReadOnly && isClockRight ? 'ready' : 'not_ready',
+        postgres: isReadOnly ? 'read_only' : 'up',
+        migrations: { applied, expected },
+        clock_offset_ms: clockOffsetMs,
         temporal,
       };
     };

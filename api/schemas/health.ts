@@ -7,7 +7,11 @@ export const Liveness = z
   .meta({ id: 'Liveness', description: 'The process runs.' });
 
 const ReadinessStatus = closedEnum('ReadinessStatus', ['ready', 'not_ready'], 'Whether the service can take requests.');
-const PostgresStatus = closedEnum('PostgresStatus', ['up', 'down'], 'Whether the database answers.');
+const PostgresStatus = closedEnum(
+  'PostgresStatus',
+  ['up', 'read_only', 'down'],
+  '`read_only`: the database answers, and refuses to write.',
+);
 const TemporalStatus = closedEnum(
   'TemporalStatus',
   ['up', 'degraded'],
@@ -27,8 +31,13 @@ const MigrationCount = z
 export const Readiness = z
   .object({
     status: ReadinessStatus.meta({ description: 'Whether the service can take requests.' }),
-    postgres: PostgresStatus.meta({ description: 'Whether the database answers.' }),
+    postgres: PostgresStatus.meta({ description: 'Whether the database answers and takes writes.' }),
     migrations: MigrationCount.meta({ description: 'Whether the database has the migrations of this version.' }),
+    clock_offset_ms: z.int().nullable().meta({
+      description:
+        'By how many milliseconds the clock of the service is ahead of that of the database; null if that does not answer.',
+      example: 2,
+    }),
     temporal: TemporalStatus.meta({ description: 'Whether work starts at once. It does not decide the status.' }),
   })
   .meta({ id: 'Readiness', description: 'Whether the service can take requests, and why not.' });

@@ -2919,10 +2919,10 @@ export interface components {
             do: "post_bankledger_event";
         };
         /**
-         * @description Whether the database answers.
+         * @description `read_only`: the database answers, and refuses to write.
          * @enum {string}
          */
-        PostgresStatus: "up" | "down";
+        PostgresStatus: "up" | "read_only" | "down";
         /** @description Every error answer but 422 (RFC 9457). */
         Problem: components["schemas"]["ProblemFields"] & {
             /** @description The kind of problem. Branch on it. */
@@ -3054,9 +3054,15 @@ export interface components {
         /** @description Whether the service can take requests, and why not. */
         Readiness: {
             status: components["schemas"]["ReadinessStatus"];
+            /** @description Whether the database answers and takes writes. */
             postgres: components["schemas"]["PostgresStatus"];
             /** @description Whether the database has the migrations of this version. */
             migrations: components["schemas"]["MigrationCount"];
+            /**
+             * @description By how many milliseconds the clock of the service is ahead of that of the database; null if that does not answer.
+             * @example 2
+             */
+            clock_offset_ms: number | null;
             /** @description Whether work starts at once. It does not decide the status. */
             temporal: components["schemas"]["TemporalStatus"];
         };

@@ -230,8 +230,8 @@ PaymentTiming = Literal["synchronous", "asynchronous"]
 """Whether the outcome of a payment is known at once, or later."""
 PayoutRail = Literal["bank_transfer", "mobile_money", "cash_pickup"]
 """How the recipient is paid. May grow."""
-PostgresStatus = Literal["up", "down"]
-"""Whether the database answers."""
+PostgresStatus = Literal["up", "read_only", "down"]
+"""`read_only`: the database answers, and refuses to write."""
 Purpose = Literal["family_support", "goods", "services", "payroll", "rent", "other"]
 """What the money is for."""
 ReadinessStatus = Literal["ready", "not_ready"]
@@ -1558,8 +1558,13 @@ class Readiness(TypedDict):
     """Whether the service can take requests, and why not."""
     status: ReadinessStatus
     postgres: PostgresStatus
+    """Whether the database answers and takes writes."""
     migrations: MigrationCount
     """Whether the database has the migrations of this version."""
+    clock_offset_ms: int | None
+    """By how many milliseconds the clock of the service is ahead of that of the database; null if that does not
+    answer.
+    """
     temporal: TemporalStatus
     """Whether work starts at once. It does not decide the status."""
 

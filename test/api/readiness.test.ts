@@ -1,0 +1,81 @@
+/** What makes the service not ready: a database that is missing, behind or only reads, and a clock that is wrong. */
+import { expect } from 'vitest';
+import { migrationCount } from '../../db/migrate.ts';
+import type { TestApi } from '../support/api.ts';
+import { withApi } from '../support/fixture.ts';
+import { createRecipient, recipientBody } from '../support/partner.ts';
+
+const MIGRATIONS = 'drizzle.__drizzle_migrations';
+
+const test = withApi().extend('own', async ({ newApi }) => ({ api: await newApi() }));
+
+const readinessOf = async (api: TestApi) => {
+  const answer = await api.call(null, 'GET', '/health/ready');
+  return { status: answer.statusCode, ...answer.json<Record<string, unknown>>() };
+};
+
+test('a database that is migrated further than this version needs is ready, and one that lacks a migration is not', async ({
+  newApi,
+}) => {
+  const expected = migrationCount();
+  const later = await newApi();
+  await later.owner.pool.query(`INSERT INTO ${MIGRATIONS} (hash, created_at) VALUES ('of a later version', 1)`);
+  expect(await readinessOf(later)).toMatchObject({ status: 'ready', migrations: { applied: expected + 1, expected } });
+  const earlier = await newApi();
+  await earlier.owner.pool.query(`DELETE FROM ${MIGRATIONS} WHERE id = (SELECT max(id) FROM ${MIGRATIONS})`);
+  expect(await readinessOf(earlier)).toMatchObject({
+    status: 'not_ready',
+    migrations: { applied: expected - 1, expected },
+  });
+});
+
+test('a clock that is more than five seconds from that of the database is not ready, and one that is four is', async ({
+  newApi,
+}) => {
+  const offBy = async (ms: number) =>
+    await readinessOf(await newApi({ deps: { now: () => new Date(Date.now() + ms) } }));
+  expect(await offBy(4_000)).toMatchObject({ status: 'ready' });
+  const ahead = await offBy(40 * 60_000);
+  expect(ahead).toMatchObject({ status: 'not_ready', postgres: 'up' });
+  expect(ahead).toHaveProperty('clock_offset_ms', expect.closeTo(40 * 60_000, -4));
+  expect(await offBy(-6_000)).toMatchObject({ status: 'not_ready' });
+});
+
+test('a database that refuses to write is not ready, and a write to it is a 503 that may be repeated', async ({
+  own: { api },
+}) => {
+  const caller = await api.createCaller();
+  const { rows } = await api.owner.pool.query('SELECT current_database() AS name');
+  await api.owner.pool.query(`ALTER DATABASE "${rows[0].name}" SET default_transaction_read_only = on`);
+  await makeReadOnly(api);
+  expect(await readinessOf(api)).toMatchObject({ status: 'not_ready', postgres: 'read_only' });
+  const refused = await api.call(caller, 'POST', '/v1/recipients', recipientBody());
+  expect([refused.statusCode, refused.json().code]).toEqual([503, 'temporarily_unavailable']);
+  expect(refused.headers).toHaveProperty('retry-after');
+});
+
+test('a connection that refuses to write is replaced: after a failover, the next request reaches the new primary', async ({
+  own: { api },
+}) => {
+  const caller = await api.createCaller();
+  const count = await makeReadOnly(api);
+  let refusals = 0;
+  for (;;) {
+    const { statusCode } = await api.call(caller, 'POST', '/v1/recipients', recipientBody());
+    if (statusCode === 201) break;
+    expect(statusCode).toBe(503);
+    refusals += 1;
+  }
+  expect(refusals).toBeGreaterThan(0);
+  expect(refusals).toBeLessThanOrEqual(count);
+  await createRecipient(api, caller);
+});
+
+/** Every connection of the pool refuses to write, as those to a former primary do; new ones do not. */
+async function makeReadOnly({ connection }: TestApi): Promise<number> {
+  const count = connection.pool.options.max ?? 1;
+  const clients = await Promise.all(Array.from({ length: count }, () => connection.pool.connect()));
+  for (const client of clients) await client.query('SET default_transaction_read_only = on');
+  for (const client of clients) client.release();
+  return count;
+}
