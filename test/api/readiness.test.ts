@@ -73,7 +73,7 @@ test('a connection that refuses to write is replaced: after a failover, the next
 
 /** Every connection of the pool refuses to write, as those to a former primary do; new ones do not. */
 async function makeReadOnly({ connection }: TestApi): Promise<number> {
-  const count = connection.pool.options.max ?? 1;
+  const count = connection.pool.options.max;
   const clients = await Promise.all(Array.from({ length: count }, () => connection.pool.connect()));
   for (const client of clients) await client.query('SET default_transaction_read_only = on');
   for (const client of clients) client.release();
