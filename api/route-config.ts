@@ -94,6 +94,10 @@ export function consumerOf(request: FastifyRequest): ConsumerPrincipal {
   return request.consumer;
 }
 
+/** Whether an operation writes for a partner or a consumer. Sign-up and sign-in write for nobody yet. */
+export const isCommand = (method: string, access: RouteConfig): boolean =>
+  method !== 'GET' && (access.auth === 'api_key' || access.auth === 'session') && !access.readOnly;
+
 /** How many requests this one counts as. */
 export const costOf = ({ cost = 1 }: Pick<RouteConfig, 'cost'>, request: FastifyRequest): number =>
   typeof cost === 'number' ? cost : cost(request);

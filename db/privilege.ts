@@ -46,8 +46,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   launchGateApprovals: PERMANENT,
   launchGateEvidence: { ...PERMANENT, update: ['revokedAt', 'revokedBy'] },
   operators: { ...PERMANENT, update: ['tokenHash', 'pepperId', 'revokedBy', 'revokedAt'] },
-  // Nothing updates an organization. But a lock on a row needs the privilege to update one column.
-  organizations: { ...PERMANENT, update: ['contactEmail'] },
+  organizations: { ...PERMANENT, update: ['suspendedAt'] },
   otpChallenges: PASSING,
   outbox: PASSING,
   postings: PERMANENT,

@@ -36,6 +36,8 @@ export type ApiKey = {
 /** What a key may do, until when and from where. It never changes. */
 export type KeyLimits = Pick<ApiKey, 'scope' | 'expiresAt' | 'allowedCidrs'>;
 
+/** How many characters of a raw key are stored with it (contract §3). */
+export const KEY_PREFIX_LENGTH = 12;
 export const API_KEY_NAME_LENGTH_MAX = 60;
 
 /** Valid keys of one organization. Rotating a key does not change their number. */

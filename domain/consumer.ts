@@ -53,4 +53,5 @@ export const consumerOrganization = ({ consumerId, environment, createdAt }: Con
   contactEmail: '',
   environment,
   createdAt,
+  suspendedAt: null,
 });

@@ -10,6 +10,7 @@ export const ERROR_CODES = [
   'credential_invalid',
   'scope_insufficient',
   'organization_mismatch',
+  'organization_suspended',
   'not_found',
   'method_not_allowed',
   'idempotency_key_reused',
@@ -56,6 +57,10 @@ export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
   organization_mismatch: {
     title: 'Organization mismatch',
     detail: "The body's org_id is not the key's organization. Leave it out or correct it.",
+  },
+  organization_suspended: {
+    title: 'Organization suspended',
+    detail: 'The operator of the service suspended your organization. Reads are answered; nothing else is.',
   },
   not_found: { title: 'Not found', detail: 'There is no such object in your organization.' },
   method_not_allowed: {

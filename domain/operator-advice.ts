@@ -187,15 +187,26 @@ export function subscriptionAdvice(subscription: {
     return isFailing
       ? alert('Its endpoint fails. Tell the partner. After five days without a success it is disabled.')
       : alert('None: it works.');
+  if (disabledReason === 'operator')
+    return alert(
+      'An operator has disabled it; its audit entries say why. To end that:',
+      act('webhook enable <webhook id>'),
+    );
   return disabledReason === 'requested'
     ? alert('None: the partner disabled it.')
     : alert('Tell the partner, who enables it again when the endpoint works: PATCH /v1/webhooks/<id>.');
 }
 
-export const organizationAdvice = (orgId: string, hasFullKey: boolean): Advice =>
-  hasFullKey
+export function organizationAdvice(
+  orgId: string,
+  { hasFullKey, isSuspended }: { readonly hasFullKey: boolean; readonly isSuspended: boolean },
+): Advice {
+  if (isSuspended)
+    return advice('An operator has suspended it; its audit entries say why. To end that:', act(`org resume ${orgId}`));
+  return hasFullKey
     ? advice('None. If it has lost its key, two operators give it a new one:', act(`org reissue-key ${orgId}`))
     : advice('It has no active key of scope full. Two operators give it one:', act(`org reissue-key ${orgId}`));
+}
 
 export const advice = (say: string, command = '', section: RunbookSection = WAITS): Advice => ({
   say,

@@ -1,6 +1,8 @@
 /** A tenant (contract §3). Every object belongs to exactly one. */
 import type { EnvironmentName } from './runtime.ts';
 
+export const ORGANIZATION_STATUSES = ['active', 'suspended'] as const;
+
 export type Organization = {
   readonly orgId: string;
   /** Each consumer is a tenant of its own (contract §12). */
@@ -10,4 +12,6 @@ export type Organization = {
   readonly contactEmail: string;
   readonly environment: EnvironmentName;
   readonly createdAt: Date;
+  /** Since when an operator has suspended it; null if nobody has. */
+  readonly suspendedAt: Date | null;
 };

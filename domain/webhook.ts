@@ -13,8 +13,8 @@ export type EventFilter = EventType | typeof ALL_EVENTS;
 export const WEBHOOK_STATUSES = ['enabled', 'disabled'] as const;
 export type WebhookStatus = (typeof WEBHOOK_STATUSES)[number];
 
-/** `requested` by the partner, `gone` after an answer of 410, `failing` after five days without a success. */
-export const DISABLED_REASONS = ['requested', 'gone', 'failing'] as const;
+/** By the partner, after an answer of 410, after five days without a success, by an operator of the service. */
+export const DISABLED_REASONS = ['requested', 'gone', 'failing', 'operator'] as const;
 export type DisabledReason = (typeof DISABLED_REASONS)[number];
 
 export type Webhook = {

@@ -203,9 +203,13 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
   command({
     name: 'orgs',
     description: 'Lists partner organizations.',
-    takes: { withoutKey: flag('--without-key', 'only those without an active key of scope full'), ...COMMON },
-    run: async (deps: OpsDeps, { withoutKey, ...common }) => {
-      const filter = { ...cutOf(deps, common), isWithoutKey: withoutKey, now: deps.now() };
+    takes: {
+      withoutKey: flag('--without-key', 'only those without an active key of scope full'),
+      suspended: flag('--suspended', 'only those that an operator has suspended'),
+      ...COMMON,
+    },
+    run: async (deps: OpsDeps, { withoutKey, suspended, ...common }) => {
+      const filter = { ...cutOf(deps, common), isWithoutKey: withoutKey, isSuspended: suspended, now: deps.now() };
       const rows = await listPartnersBy(deps.db, filter);
       return printItems(
         deps,
@@ -217,6 +221,7 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
           contact: maskEmail(row.contactEmail),
           active_full_keys: row.fullKeys,
           created_at: row.createdAt,
+          suspended_at: row.suspendedAt,
         })),
       );
     },

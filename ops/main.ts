@@ -12,6 +12,7 @@ import { localDirectory } from '../process/local/place.ts';
 import { completeEnvironment } from '../process/local/running-stack.ts';
 import { createRuns, describeRun } from '../process/runs.ts';
 import { connectTemporal, type TemporalClient } from '../process/temporal.ts';
+import { apiKeyCommands } from './api-key.ts';
 import type { OpsDeps } from './command.ts';
 import { type ExitCode, group, type Output, type Provide, runProgram, standardOutput } from './command-line/program.ts';
 import { deliveryCommands } from './delivery.ts';
@@ -24,6 +25,7 @@ import { organizationCommands } from './organization.ts';
 import { settlementCommands } from './settlement.ts';
 import { showCommand } from './show.ts';
 import { waitingCommands } from './waiting.ts';
+import { webhookCommands } from './webhook.ts';
 
 const program = (now: () => Date) =>
   group<OpsDeps>('ops', 'Shows what waits and what is stuck, and makes the changes that only operators may make.', [
@@ -32,7 +34,9 @@ const program = (now: () => Date) =>
     listCommands,
     ...settlementCommands,
     ...deliveryCommands,
+    webhookCommands,
     organizationCommands,
+    apiKeyCommands,
     operatorCommands,
     keysCommands,
     gateCommands(now),

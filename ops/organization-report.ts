@@ -24,6 +24,8 @@ export async function reportOrganization({ db, now }: OpsDeps, orgId: string): P
       name: isPartner ? organization.name : maskName(organization.name),
       country: organization.country,
       contact: maskEmail(organization.contactEmail),
+      status: organization.suspendedAt === null ? 'active' : 'suspended',
+      suspended_at: organization.suspendedAt,
       environment: organization.environment,
       created_at: organization.createdAt,
     },
@@ -50,8 +52,8 @@ export async function reportOrganization({ db, now }: OpsDeps, orgId: string): P
       audit: (await listAuditEntries(db, orgId)).map(auditRow),
     },
     next: [
-      isPartner
-        ? organizationAdvice(orgId, hasFullKey)
+      isPartner || organization.suspendedAt !== null
+        ? organizationAdvice(orgId, { hasFullKey, isSuspended: organization.suspendedAt !== null })
         : advice('None: a consumer signs in with a code and has no key.'),
     ],
   };

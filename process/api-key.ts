@@ -8,13 +8,13 @@ import type { Pepper } from '../config/environment.ts';
 import type { Config } from '../config/load.ts';
 import { newId } from '../db/id.ts';
 import type { ApiKeyCredential } from '../db/queries/api-key.ts';
+import { KEY_PREFIX_LENGTH } from '../domain/api-key.ts';
 import { API_KEY_ENVIRONMENT, environmentName, type RuntimeEnvironment } from '../domain/runtime.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const SECRET_BYTES = 32;
 const SECRET_DIGITS = 43;
 const CHECK_DIGITS = 6;
-const PREFIX_LENGTH = 12;
 
 const KEY = new RegExp(`^sk_(local|test|live)_[0-9A-Za-z]{${SECRET_DIGITS + CHECK_DIGITS}}$`);
 
@@ -36,7 +36,7 @@ export function issueApiKey({
     credential: {
       keyId: newId(),
       environment: environmentName(runtime),
-      prefix: apiKey.slice(0, PREFIX_LENGTH),
+      prefix: apiKey.slice(0, KEY_PREFIX_LENGTH),
       keyHash: hashApiKey(pepper, apiKey),
       pepperId: pepper.id,
     },

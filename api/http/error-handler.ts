@@ -18,6 +18,7 @@ export const STATUS_OF: Record<ErrorCode, number> = {
   signature_invalid: 401,
   scope_insufficient: 403,
   organization_mismatch: 403,
+  organization_suspended: 403,
   not_found: 404,
   method_not_allowed: 405,
   request_timeout: 408,

@@ -8,7 +8,7 @@ import type { Scope } from '../../domain/scope.ts';
 import { STATUS_OF } from '../http/error-handler.ts';
 import { HEADER_NAMES } from '../http/validation.ts';
 import type { Operation } from '../plugins/operation-list.ts';
-import type { AnswerHeader, RouteConfig } from '../route-config.ts';
+import { type AnswerHeader, isCommand, type RouteConfig } from '../route-config.ts';
 import { PUBLISHED_HEADERS } from './component.ts';
 import { ALWAYS_POSSIBLE, type AlwaysPossible, headersOf, type SharedResponses } from './response.ts';
 
@@ -160,6 +160,7 @@ function sharedProblems(operation: Operation): [string, ErrorCode[]][] {
   if (access.auth === 'api_key' && access.scope !== 'read') codes.push('scope_insufficient');
   if (readsBody(operation)) codes.push('payload_too_large', 'unsupported_media_type', 'request_timeout');
   if (schema.body !== undefined && access.auth === 'api_key') codes.push('organization_mismatch');
+  if (isCommand(operation.method, access)) codes.push('organization_suspended');
   if (path.includes('{') && access.auth === 'api_key') codes.push('not_found');
   if (access.remote && access.remote !== 'same') codes.push(access.remote);
   codes.push(...(access.refusals ?? []));

@@ -21,7 +21,8 @@ export const STATUS_HEADERS: Record<string, readonly string[]> = {
 const NAMES: Readonly<Record<string, string>> = {
   'credential_missing,credential_ambiguous,credential_invalid': 'KeyRefused',
   'credential_missing,credential_invalid': 'SessionRefused',
-  'scope_insufficient,organization_mismatch': 'KeyNotAllowed',
+  'scope_insufficient,organization_mismatch,organization_suspended': 'KeyNotAllowed',
+  'scope_insufficient,organization_suspended': 'ScopeInsufficientOrSuspended',
   'idempotency_key_reused,state_conflict': 'KeyReusedOrStateConflict',
   'local_sandbox_only,temporarily_unavailable': 'LocalSandboxOnly',
   'launch_gates_closed,temporarily_unavailable': 'LaunchGatesClosed',

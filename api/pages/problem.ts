@@ -17,6 +17,8 @@ const NEXT_STEP: Record<ErrorCode, string> = {
     'you call. If the key is lost, create another one.',
   scope_insufficient: 'Repeat the request with a key that has the scope in required_scope.',
   organization_mismatch: 'Remove org_id from the body: the key already identifies the organization.',
+  organization_suspended:
+    'Ask the operator of the service why. What you have started continues, and its events are still sent to you.',
   not_found: 'Check the id, and that your organization created the object in this environment.',
   method_not_allowed: 'Use a method that the Allow header lists.',
   idempotency_key_reused:

@@ -24,7 +24,7 @@ import { requireBudget } from '../http/rate-limit.ts';
 import { createRecentCredentials, credentialDigest } from '../http/recent-credential.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { bearerToken, hashSessionToken } from '../http/session-token.ts';
-import { type ConsumerPrincipal, costOf, type Principal, type RouteConfig } from '../route-config.ts';
+import { type ConsumerPrincipal, costOf, isCommand, type Principal, type RouteConfig } from '../route-config.ts';
 import { AUTHORIZATION_LENGTH_MAX } from '../schemas/session.ts';
 
 /** Refusals that count as a failed authentication of the client's address. A 403 is a valid caller's. */
@@ -53,13 +53,14 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
     const cost = costOf(access, request);
     if (access.auth === 'session') {
       const { windowSeconds } = budgets.default;
-      const { counted, ...consumer } = await authenticateSession(deps, request, { windowSeconds, cost });
+      const { counted, isSuspended, ...consumer } = await authenticateSession(deps, request, { windowSeconds, cost });
       request.consumer = consumer;
       recent.add(credential);
       requireBudget(reply, budgets.default, counted);
+      if (isSuspended) refuseCommand(request, access);
       return;
     }
-    const { counted, ...principal } = await authenticateKey(deps, request, async (presented) => {
+    const { counted, isSuspended, ...principal } = await authenticateKey(deps, request, async (presented) => {
       const found = await lookUp.find(presented, cost);
       const repeated = found ? undefined : repeatedRotation(access, request);
       return repeated ? await lookUp.findRotated(presented, cost, repeated) : found;
@@ -71,6 +72,7 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
     requireBudget(reply, budgets.default, counted.organization);
     if (access.auth === 'api_key' && !scopeCovers(principal.scope, access.scope))
       throw new DomainError('scope_insufficient', { required_scope: access.scope });
+    if (isSuspended) refuseCommand(request, access);
   });
   app.addHook('preValidation', (request, _reply, done) => {
     if (request.principal && namesOtherOrganization(request.body, request.principal.orgId))
@@ -85,6 +87,11 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
     recent.delete(digestOf(access, request));
   });
 });
+
+/** @throws DomainError `organization_suspended`, unless the operation only reads */
+function refuseCommand({ method }: FastifyRequest, access: RouteConfig): void {
+  if (isCommand(method, access)) throw new DomainError('organization_suspended');
+}
 
 const TOO_MANY_FAILURES =
   'Too many requests from this address had no valid credential. Wait for the time in the Retry-After header.';
@@ -114,6 +121,9 @@ function repeatedRotation(
   return keyId !== undefined && idempotencyKey !== undefined ? { keyId, idempotencyKey } : undefined;
 }
 
+/** What is known of a caller only until it is admitted. */
+type Authenticated<Count> = { readonly counted: Count; readonly isSuspended: boolean };
+
 type RequestCount = Parameters<typeof authenticateConsumer>[3];
 
 /** @throws DomainError `credential_missing`, `credential_ambiguous`, `credential_invalid` */
@@ -121,7 +131,7 @@ async function authenticateKey(
   deps: ApiDeps,
   request: FastifyRequest,
   lookUp: (presented: PresentedKey) => Promise<KeyCaller | undefined>,
-): Promise<Principal & { readonly counted: NonNullable<KeyCaller['counted']> }> {
+): Promise<Principal & Authenticated<NonNullable<KeyCaller['counted']>>> {
   const lines = headerLines(request.raw, 'x-api-key');
   const [raw = ''] = lines;
   if (lines.length > 1 || raw.includes(',')) throw new DomainError('credential_ambiguous');
@@ -159,7 +169,7 @@ async function authenticateSession(
   deps: ApiDeps,
   request: FastifyRequest,
   count: RequestCount,
-): Promise<ConsumerPrincipal & { readonly counted: Counted }> {
+): Promise<ConsumerPrincipal & Authenticated<Counted>> {
   const [header = '', ...more] = headerLines(request.raw, 'authorization');
   if (header.length > AUTHORIZATION_LENGTH_MAX) throw new InvalidRequestError([TOO_LONG]);
   if (header === '' && more.length === 0)

@@ -10,7 +10,7 @@ import { asProcess } from '../../db/tenant.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { ApiDeps } from '../deps.ts';
 import { throwPriceFaults } from '../http/priced-body.ts';
-import type { RouteConfig } from '../route-config.ts';
+import { isCommand } from '../route-config.ts';
 
 const COUNT_VALID_MS = 1_000;
 
@@ -34,10 +34,6 @@ function refuse(body: unknown): never {
     'Too much accepted work waits to be carried out. Nothing was stored. Repeat the request after Retry-After.',
   );
 }
-
-/** Whether an operation writes for a partner or a consumer. Sign-up and sign-in have budgets of their own. */
-export const isCommand = (method: string, access: RouteConfig): boolean =>
-  method !== 'GET' && (access.auth === 'api_key' || access.auth === 'session') && !access.readOnly;
 
 /** @returns whether the outbox has more rows than it may have; rejects when PostgreSQL cannot be read */
 function createFullCheck({ db, config }: ApiDeps): () => Promise<boolean> {

@@ -45,6 +45,7 @@ export const organizationRoutes =
           contactEmail,
           environment: environmentName(deps.runtime),
           createdAt: deps.now(),
+          suspendedAt: null,
         };
         const { apiKey, credential } = issueApiKey(deps);
         await createOrganization(deps, organization, credential, request.id);

@@ -115,7 +115,7 @@ const subscriptionRoutes =
     app.patch(
       '/v1/webhooks/:webhook_id',
       {
-        config: { access: MANAGE },
+        config: { access: { ...MANAGE, refusals: ['state_conflict'] } },
         schema: {
           tags: TAGS,
           operationId: 'updateWebhook',
@@ -196,7 +196,7 @@ const subscriptionActionRoutes =
     app.post(
       '/v1/webhooks/:webhook_id/test',
       {
-        config: { access: MANAGE },
+        config: { access: { ...MANAGE, refusals: ['state_conflict'] } },
         schema: {
           tags: TAGS,
           operationId: 'sendTestEvent',

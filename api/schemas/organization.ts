@@ -1,6 +1,7 @@
 /** Organizations (contract §3). */
 import { z } from 'zod';
-import { constant, createdAt, environment, id, objectId, outputText, visibleText } from './common.ts';
+import { ORGANIZATION_STATUSES } from '../../domain/organization.ts';
+import { createdAt, environment, id, objectId, openEnum, outputText, visibleText } from './common.ts';
 import { country, email } from './contact.ts';
 
 const NAME_LENGTH_MAX = 120;
@@ -18,7 +19,11 @@ const organization = {
   name: outputText('As it was given at sign-up.', 'Acme Remit Ltd'),
   country: outputText('Where the organization is (ISO 3166-1 alpha-2).', 'JM'),
   contact_email: outputText('Where the operator of the service can reach you.', 'ops@acme.example'),
-  status: constant('active', 'The organization may use the API.'),
+  status: openEnum(
+    'OrganizationStatus',
+    ORGANIZATION_STATUSES,
+    '`suspended`: by the operator of the service. Reads are answered, and everything else is refused.',
+  ),
   environment: environment('The environment in which the organization exists.'),
   created_at: createdAt(),
 };

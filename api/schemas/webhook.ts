@@ -29,7 +29,8 @@ const WebhookStatus = closedEnum('WebhookStatus', WEBHOOK_STATUSES, '`disabled`:
 const DisabledReason = openEnum(
   'WebhookDisabledReason',
   DISABLED_REASONS,
-  '`requested`: by you. `gone`: the endpoint answered 410. `failing`: only failures for 5 days.',
+  '`requested`: by you. `gone`: the endpoint answered 410. `failing`: only failures for 5 days. ' +
+    '`operator`: by the operator of the service, who alone enables it again.',
 );
 
 /** Checks what every environment refuses. The route refuses what only the local sandbox allows. */

@@ -17,6 +17,7 @@ import {
   setApiKeyRevoked,
   setApiKeyRotated,
 } from '../queries/api-key.ts';
+import { insertAuditEntries, type OperatorAct } from '../queries/audit.ts';
 import { recordEvent, type Stamp } from '../queries/event.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
 import { lockOrganization } from '../queries/organization.ts';
@@ -140,17 +141,59 @@ export async function revokeApiKey(
     const endsFullKey = ending.some((ended) => ended.scope === 'full' && apiKeyStatus(ended, at) === 'active');
     const endingIds = ending.map((ended) => ended.keyId);
     if (endsFullKey && !(await hasOtherFullKey(tx, key.orgId, endingIds, at))) throw new DomainError('last_full_key');
-    const revoked: ApiKey[] = [];
-    for (const ended of ending) {
-      const now = await setApiKeyRevoked(tx, ended, at);
-      await recordKeyEvent(tx, now, 'api_key.revoked', { at, requestId: caller.requestId });
-      revoked.push(now);
-    }
+    const revoked = await endKeys(tx, ending, { at, requestId: caller.requestId });
     return {
       key: revoked.find((ended) => ended.keyId === keyId) ?? key,
       descendants: revoked.filter((ended) => ended.keyId !== keyId),
     };
   });
+}
+
+/**
+ * Revokes a key for an operator, with everything that it made unless `isAlone`: also the last key of scope `full`,
+ * because a leaked one must end.
+ *
+ * @returns what was valid and is revoked now, and whether the organization still has a key of scope `full`
+ * @throws DomainError `not_found`; `state_conflict` when nothing of it is valid
+ */
+export async function revokeApiKeyAsOperator(
+  deps: Deps,
+  { keyId, orgId, isAlone }: Pick<ApiKey, 'keyId' | 'orgId'> & { readonly isAlone: boolean },
+  { operator, note, requestId }: OperatorAct,
+): Promise<{ readonly revoked: readonly ApiKey[]; readonly hasFullKey: boolean }> {
+  const at = deps.now();
+  return await commit(deps, 'api_key.revoke_as_operator', async (tx) => {
+    await lockOrganization(tx, orgId);
+    const key = await getApiKey(tx, orgId, keyId);
+    const status = apiKeyStatus(key, at);
+    const descendants = isAlone ? [] : await listDescendants(tx, orgId, keyId, at);
+    const ending = status === 'active' ? [key, ...descendants] : descendants;
+    if (ending.length === 0)
+      throw new DomainError(
+        'state_conflict',
+        { current_state: status },
+        `The key is ${status}. Nothing is left to revoke.`,
+      );
+    const revoked = await endKeys(tx, ending, { at, requestId });
+    const hasFullKey = await hasOtherFullKey(tx, orgId, [keyId], at);
+    const act = { action: 'key_revoke', operator, note, at, orgId } as const;
+    await insertAuditEntries(
+      tx,
+      ending.map((ended) => ({ ...act, objectId: ended.keyId })),
+    );
+    return { revoked, hasFullKey };
+  });
+}
+
+/** Revokes keys under their organization's lock, and reports each. */
+async function endKeys(tx: Tx, ending: readonly ApiKey[], stamp: Stamp): Promise<ApiKey[]> {
+  const revoked: ApiKey[] = [];
+  for (const ended of ending) {
+    const now = await setApiKeyRevoked(tx, ended, stamp.at);
+    await recordKeyEvent(tx, now, 'api_key.revoked', stamp);
+    revoked.push(now);
+  }
+  return revoked;
 }
 
 /**

@@ -1,10 +1,17 @@
-/** Organizations (contract §3). */
+/** Organizations (contract §3): sign-up, and the suspension by an operator. */
 import { FIRST_KEY_NAME } from '../../domain/api-key.ts';
+import { DomainError } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organization.ts';
+import { environmentName } from '../../domain/runtime.ts';
+import type { Tx } from '../client.ts';
 import { type ApiKeyCredential, insertApiKey } from '../queries/api-key.ts';
-import { insertOrganization } from '../queries/organization.ts';
+import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
+import { getOrganization, insertOrganization, lockOrganization, setSuspended } from '../queries/organization.ts';
 import { recordKeyEvent } from './api-key.ts';
-import { type CommitDeps, commit } from './commit.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+
+type Deps = CommitDeps & Pick<CommandDeps, 'now' | 'runtime'>;
+type Act = Omit<OperatorAct, 'requestId'>;
 
 /** Creates an organization and its first key, which has scope `full` and does not expire. */
 export async function createOrganization(
@@ -28,4 +35,51 @@ export async function createOrganization(
     const inserted = await insertApiKey(tx, orgId, key);
     await recordKeyEvent(tx, inserted, 'api_key.created', { at: createdAt, requestId });
   });
+}
+
+/**
+ * Suspends an organization, a consumer's as well: its reads are answered, and everything else is refused (contract §2).
+ * A request that was admitted before is carried out, and what is under way continues.
+ *
+ * @throws DomainError `not_found`; `state_conflict` when it is suspended
+ */
+export async function suspendOrganization(deps: Deps, orgId: string, act: Act): Promise<Organization> {
+  const at = deps.now();
+  return await commit(deps, 'organization.suspend', async (tx) => {
+    const organization = await lockOperated(tx, deps, orgId);
+    const { suspendedAt } = organization;
+    if (suspendedAt !== null)
+      throw new DomainError(
+        'state_conflict',
+        { current_state: 'suspended' },
+        `It is suspended since ${suspendedAt.toISOString()}.`,
+      );
+    await setSuspended(tx, orgId, at);
+    await insertAuditEntry(tx, orgId, { objectId: orgId, action: 'organization_suspend', ...act, at });
+    return organization;
+  });
+}
+
+/**
+ * Ends the suspension of an organization.
+ *
+ * @throws DomainError `not_found`; `state_conflict` when it is not suspended
+ */
+export async function resumeOrganization(deps: Deps, orgId: string, act: Act): Promise<void> {
+  const at = deps.now();
+  await commit(deps, 'organization.resume', async (tx) => {
+    const { suspendedAt } = await lockOperated(tx, deps, orgId);
+    if (suspendedAt === null)
+      throw new DomainError('state_conflict', { current_state: 'active' }, 'It is not suspended.');
+    await setSuspended(tx, orgId, null);
+    await insertAuditEntry(tx, orgId, { objectId: orgId, action: 'organization_resume', ...act, at });
+  });
+}
+
+/** An organization of this environment, under its lock. */
+async function lockOperated(tx: Tx, { runtime }: Pick<Deps, 'runtime'>, orgId: string): Promise<Organization> {
+  await lockOrganization(tx, orgId);
+  const organization = await getOrganization(tx, orgId);
+  if (organization.environment !== environmentName(runtime)) throw new DomainError('not_found');
+  return organization;
 }

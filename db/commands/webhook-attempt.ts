@@ -23,7 +23,7 @@ export async function recordFailures(
   return await commit(deps, 'subscription.record', async (tx) => {
     const webhook = await lockSubscription(tx, webhookId);
     let { failingSince } = webhook;
-    let disabled: { readonly reason: Exclude<DisabledReason, 'requested'>; readonly at: Date } | undefined;
+    let disabled: { readonly reason: Extract<DisabledReason, 'gone' | 'failing'>; readonly at: Date } | undefined;
     for (const { outcome, at: startedAt, duration_ms, response_status } of results) {
       const at = new Date(Date.parse(startedAt) + duration_ms);
       const reason = response_status === GONE ? 'gone' : hasFailedTooLong(failingSince, at) ? 'failing' : undefined;

@@ -5,7 +5,7 @@ import type { Tx } from '../client.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
 import { findDeliveryOwner } from '../queries/operator/waiting.ts';
-import { lockWebhook } from '../queries/webhook.ts';
+import { lockWebhook, requireNotStopped } from '../queries/webhook.ts';
 import { beginGeneration, lockDelivery, requestNextAttempt } from '../queries/webhook-delivery.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { type Creation, type CreationDeps, commitCreation } from './creation.ts';
@@ -18,7 +18,8 @@ type DeliveryKey = { readonly webhookId: string; readonly deliveryId: string };
  * the next one follows at once, also after the last one.
  *
  * @throws DomainError `idempotency_key_reused`; `not_found`, for another organization's and for a deleted
- *   subscription's delivery as well; `quota_exceeded` when it has begun as many generations today as it may
+ *   subscription's delivery as well; `quota_exceeded` when it has begun as many generations today as it may;
+ *   `state_conflict` when an operator has disabled the subscription
  */
 export async function redeliver(
   deps: CreationDeps,
@@ -49,14 +50,15 @@ export async function redeliverAsOperator(
   });
 }
 
-/** @param given `at`: the time for the owner's quota; an operator has none */
+/** @param given `at`: when its owner asks; an operator has no quota, and may send to what an operator has disabled */
 async function redeliverLocked(
   tx: Tx,
   orgId: string,
   key: DeliveryKey,
   { requestId, at }: { readonly requestId: string; readonly at?: Date },
 ): Promise<Delivery> {
-  await lockWebhook(tx, orgId, key.webhookId);
+  const webhook = await lockWebhook(tx, orgId, key.webhookId);
+  if (at) requireNotStopped(webhook);
   const delivery = await lockDelivery(tx, orgId, key);
   const isPending = delivery.status === 'pending';
   // A pending delivery begins another generation only if its attempt that is under way was the last one, and fails.

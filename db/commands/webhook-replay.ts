@@ -3,7 +3,7 @@ import { DomainError } from '../../domain/error.ts';
 import type { ReplaySelection } from '../../domain/webhook.ts';
 import { newId } from '../id.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
-import { lockWebhook } from '../queries/webhook.ts';
+import { lockWebhook, requireNotStopped } from '../queries/webhook.ts';
 import { findRunningReplay, insertReplay } from '../queries/webhook-replay.ts';
 import { wakeSubscription } from '../queries/webhook-retry.ts';
 import { type Creation, type CreationDeps, commitCreation } from './creation.ts';
@@ -13,7 +13,7 @@ import { type Creation, type CreationDeps, commitCreation } from './creation.ts'
  * same time: one is refused.
  *
  * @throws DomainError `idempotency_key_reused`; `not_found`, for a deleted subscription as well; `state_conflict` while
- *   another replay of the subscription runs
+ *   another replay of the subscription runs, and when an operator has disabled it
  */
 export async function startReplay(
   deps: CreationDeps,
@@ -23,6 +23,7 @@ export async function startReplay(
 ): Promise<Answer> {
   return await commitCreation(deps, { ...creation, name: 'webhook.replay' }, async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
+    requireNotStopped(webhook);
     const running = await findRunningReplay(tx, webhookId);
     if (running) throw replayRuns(running.replayId);
     const replayId = newId();

@@ -13,16 +13,21 @@ import {
   SUBSCRIPTIONS_MAX,
   type Webhook,
 } from '../../domain/webhook.ts';
+import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
+import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { recordEvent } from '../queries/event.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
+import { findWebhookObject } from '../queries/operator/webhook.ts';
 import { lockOrganization } from '../queries/organization.ts';
 import {
   countEarlierSecrets,
   countWebhooks,
+  disableWebhook,
   insertWebhook,
   lockWebhook,
   replaceWebhookSecret,
+  requireNotStopped,
   setWebhookDeleted,
   updateWebhook,
   type WebhookChange,
@@ -74,7 +79,7 @@ const limitReached = (): DomainError =>
  * Changes the fields that are present; `status` disables and enables. Disabling skips the pending deliveries, however
  * many: they are shown as skipped at once, and its workflow changes their rows.
  *
- * @throws DomainError `not_found`
+ * @throws DomainError `not_found`; `state_conflict` for enabling what an operator has disabled
  */
 export async function changeWebhook(
   deps: Deps,
@@ -85,11 +90,68 @@ export async function changeWebhook(
 ): Promise<Webhook> {
   return await commit(deps, 'webhook.change', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
+    if (change.status === 'enabled') requireNotStopped(webhook);
     const changed = await updateWebhook(tx, webhook, change, deps.now());
     if (webhook.status === 'enabled' && changed.status === 'disabled')
       await wakeSubscription(tx, webhook, deps.now(), requestId);
     return changed;
   });
+}
+
+/**
+ * Disables a subscription for an operator, who alone enables it again. What is under way ends; what is pending and its
+ * running replay are ended, and its owner can send nothing to it meanwhile.
+ *
+ * @throws DomainError `not_found`; `state_conflict` when an operator has disabled it before
+ */
+export async function disableWebhookAsOperator(
+  deps: Deps,
+  webhookId: string,
+  { requestId, ...act }: OperatorAct,
+): Promise<Webhook> {
+  const at = deps.now();
+  return await commit(deps, 'webhook.disable_as_operator', async (tx) => {
+    const webhook = await lockOperated(tx, webhookId);
+    if (webhook.disabledReason === 'operator')
+      throw new DomainError('state_conflict', { current_state: 'disabled' }, 'An operator has disabled it before.');
+    await disableWebhook(tx, webhook, 'operator', at);
+    await cancelReplay(tx, webhookId);
+    await wakeSubscription(tx, webhook, at, requestId);
+    await insertAuditEntry(tx, webhook.orgId, { objectId: webhookId, action: 'webhook_disable', ...act, at });
+    return webhook;
+  });
+}
+
+/**
+ * Takes back what `disableWebhookAsOperator` did. Events of the time between stay skipped until they are sent again.
+ *
+ * @throws DomainError `not_found`; `state_conflict` when no operator has disabled it
+ */
+export async function enableWebhookAsOperator(
+  deps: Deps,
+  webhookId: string,
+  { requestId: _requestId, ...act }: OperatorAct,
+): Promise<Webhook> {
+  const at = deps.now();
+  return await commit(deps, 'webhook.enable_as_operator', async (tx) => {
+    const webhook = await lockOperated(tx, webhookId);
+    if (webhook.disabledReason !== 'operator')
+      throw new DomainError(
+        'state_conflict',
+        { current_state: webhook.status },
+        `No operator has disabled it: it is ${webhook.status}. Its owner enables and disables it.`,
+      );
+    const enabled = await updateWebhook(tx, webhook, { status: 'enabled' }, at);
+    await insertAuditEntry(tx, webhook.orgId, { objectId: webhookId, action: 'webhook_enable', ...act, at });
+    return enabled;
+  });
+}
+
+/** Locks a subscription for an operator, who knows its id alone. */
+async function lockOperated(tx: Tx, webhookId: string): Promise<Webhook> {
+  const found = await findWebhookObject(tx, webhookId);
+  if (!found) throw new DomainError('not_found', {}, 'There is no such subscription.');
+  return await lockWebhook(tx, found.orgId, webhookId);
 }
 
 /**
@@ -153,7 +215,7 @@ export type TestEvent =
  * Sends a test event to this subscription alone, whichever types it is subscribed to, and even while it is disabled.
  *
  * @returns its delivery
- * @throws DomainError `not_found`
+ * @throws DomainError `not_found`; `state_conflict` when an operator has disabled it
  */
 export async function sendTestEvent(
   deps: Deps,
@@ -164,6 +226,7 @@ export async function sendTestEvent(
 ): Promise<Delivery> {
   return await commit(deps, 'webhook.test', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
+    requireNotStopped(webhook);
     const eventId = await recordEvent(tx, {
       orgId,
       objectType: 'webhook',

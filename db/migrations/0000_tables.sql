@@ -10,7 +10,8 @@ CREATE TABLE organizations (
   country text NOT NULL,
   contact_email text NOT NULL,
   environment text NOT NULL,
-  created_at timestamptz(3) NOT NULL
+  created_at timestamptz(3) NOT NULL,
+  suspended_at timestamptz(3)
 );
 
 -- Only a peppered HMAC of a key.

@@ -13,6 +13,7 @@ import type { Scope } from '../../domain/scope.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { apiKeys } from '../schema/api-key.ts';
 import { statement } from '../statement.ts';
+import { isSuspendedSql } from './organization.ts';
 import { type List, readPage } from './page.ts';
 import { addressCaller, type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
 
@@ -37,6 +38,8 @@ const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq
 
 /** What authentication needs of a valid key, and its request counted. */
 export type KeyCaller = Pick<ApiKey, 'keyId' | 'orgId' | 'scope'> & {
+  /** An operator has suspended its organization. */
+  readonly isSuspended: boolean;
   /** Whether `touchApiKey` is due. */
   readonly isTouchDue: boolean;
   /** For its organization and for its address; null for a request from an address that the key does not allow. */
@@ -47,6 +50,7 @@ type KeyCallerRow = {
   readonly key_id: string;
   readonly org_id: string;
   readonly scope: Scope;
+  readonly is_suspended: boolean;
   readonly is_touch_due: boolean;
   /** Null from an address that is not allowed. */
   readonly used: number | null;
@@ -57,7 +61,8 @@ type KeyCallerRow = {
 /** @param condition which of the keys with one of the hashes */
 const callerSql = (condition: string): string =>
   `WITH key AS (
-     SELECT key_id, org_id, scope, coalesce(last_used_at < $6::timestamptz, true) AS is_touch_due,
+     SELECT key_id, org_id, scope, ${isSuspendedSql('api_keys.org_id')} AS is_suspended,
+            coalesce(last_used_at < $6::timestamptz, true) AS is_touch_due,
             allowed_cidrs IS NULL OR coalesce($7::inet <<= ANY (allowed_cidrs::cidr[]), false) AS is_allowed
        FROM api_keys
       WHERE key_hash = ANY ($1::bytea[]) AND environment = $2 AND ${condition}
@@ -66,7 +71,7 @@ const callerSql = (condition: string): string =>
    ),
    counted AS (${countingSql(`SELECT caller, $4::int, $5::int
      FROM key, LATERAL (VALUES ($8::text), ('org:' || org_id)) AS callers (caller) WHERE is_allowed ORDER BY caller`)})
-   SELECT key.key_id, key.org_id, key.scope, key.is_touch_due, own.used, address.used AS used_by_address,
+   SELECT key.key_id, key.org_id, key.scope, key.is_suspended, key.is_touch_due, own.used, address.used AS used_by_address,
           ${resetSecondsSql('own.begun', '$4::int')} AS reset_seconds
      FROM key LEFT JOIN counted own ON own.caller <> $8 LEFT JOIN counted address ON address.caller = $8`;
 
@@ -145,6 +150,7 @@ const toCaller = (row: KeyCallerRow): KeyCaller => ({
   keyId: row.key_id,
   orgId: row.org_id,
   scope: row.scope,
+  isSuspended: row.is_suspended,
   isTouchDue: row.is_touch_due,
   counted: countedOf(row),
 });

@@ -10,6 +10,7 @@ import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { consumerSessions, consumers } from '../schema/consumer.ts';
 import { statement } from '../statement.ts';
+import { isSuspendedSql } from './organization.ts';
 import { type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
 
 /** The consumer of this environment with this contact. */
@@ -38,6 +39,8 @@ export async function insertSession(tx: Tx, session: ConsumerSession, tokenHash:
 export type SessionCaller = {
   readonly consumer: Consumer;
   readonly session: ConsumerSession;
+  /** An operator has suspended the consumer. */
+  readonly isSuspended: boolean;
   readonly counted: Counted;
 };
 
@@ -50,6 +53,7 @@ type SessionCallerRow = {
   readonly session_id: string;
   readonly session_created_at: string;
   readonly expires_at: string;
+  readonly is_suspended: boolean;
   readonly used: number;
   readonly reset_seconds: number;
 };
@@ -58,7 +62,8 @@ const callerStatement = statement<[Buffer[], EnvironmentName, string, number, nu
   'consumer_session.caller',
   `WITH session AS (
      SELECT consumer_id, email, phone, environment, consumers.created_at AS consumer_created_at,
-            session_id, consumer_sessions.created_at AS session_created_at, expires_at
+            session_id, consumer_sessions.created_at AS session_created_at, expires_at,
+            ${isSuspendedSql('consumer_id')} AS is_suspended
        FROM consumer_sessions JOIN consumers USING (consumer_id)
       WHERE token_hash = ANY ($1::bytea[]) AND ended_at IS NULL AND expires_at > $3::timestamptz
         AND environment = $2
@@ -66,7 +71,7 @@ const callerStatement = statement<[Buffer[], EnvironmentName, string, number, nu
    ),
    counted AS (${countingSql("SELECT 'org:' || consumer_id, $4::int, $5::int FROM session")})
    SELECT session.consumer_id, session.email, session.phone, session.environment, session.consumer_created_at,
-          session.session_id, session.session_created_at, session.expires_at, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds
+          session.session_id, session.session_created_at, session.expires_at, session.is_suspended, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds
      FROM session, counted`,
 );
 
@@ -97,6 +102,7 @@ export async function authenticateConsumer(
       createdAt: new Date(row.session_created_at),
       expiresAt: new Date(row.expires_at),
     },
+    isSuspended: row.is_suspended,
     counted: { used: row.used, resetSeconds: row.reset_seconds },
   };
 }

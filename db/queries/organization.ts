@@ -18,6 +18,15 @@ export async function getOrganization(db: Queryable, orgId: string): Promise<Org
   return row;
 }
 
+/** Whether an operator has suspended the organization with this id. */
+export const isSuspendedSql = (orgId: string): string =>
+  `(SELECT suspended_at IS NOT NULL FROM organizations WHERE organizations.org_id = ${orgId})`;
+
+/** Suspends a locked organization since this time, or resumes it by null. */
+export async function setSuspended(tx: Tx, orgId: string, suspendedAt: Date | null): Promise<void> {
+  await tx.update(organizations).set({ suspendedAt }).where(eq(organizations.orgId, orgId));
+}
+
 /** Locks an organization's row until the transaction ends. Rows that refer to it can still be written meanwhile. */
 export async function lockOrganization(tx: Tx, orgId: string): Promise<void> {
   await tx

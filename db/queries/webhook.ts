@@ -78,6 +78,20 @@ export async function lockSubscription(tx: Tx, webhookId: string): Promise<Webho
   return toWebhook(row);
 }
 
+/**
+ * What an operator has disabled gets nothing that its owner asks for: no redelivery, no replay and no test. Otherwise
+ * these reach a disabled subscription as well.
+ *
+ * @throws DomainError `state_conflict`
+ */
+export function requireNotStopped({ disabledReason }: Pick<Webhook, 'disabledReason'>): void {
+  if (disabledReason === 'operator')
+    throw new DomainError('state_conflict', { current_state: 'disabled_by_operator' }, STOPPED);
+}
+
+const STOPPED =
+  'The operator of the service disabled this subscription, and alone enables it again. Ask the operator why.';
+
 /** Newest first. */
 export async function listWebhooks(db: Database, orgId: string, page: Page): Promise<Paged<Webhook>> {
   const list: List<WebhookRow> = {
@@ -126,7 +140,7 @@ export async function updateWebhook(tx: Tx, webhook: Webhook, change: WebhookCha
   return toWebhook(row);
 }
 
-/** Disables a locked subscription because of what its endpoint answered; its pending deliveries are skipped. */
+/** Disables a locked subscription, not by its owner; its pending deliveries are skipped. */
 export async function disableWebhook(
   tx: Tx,
   webhook: Webhook,

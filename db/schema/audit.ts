@@ -22,6 +22,11 @@ export const AUDIT_ACTIONS = [
   'key_reissue',
   'operator_add',
   'operator_revoke',
+  'key_revoke',
+  'organization_suspend',
+  'organization_resume',
+  'webhook_disable',
+  'webhook_enable',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

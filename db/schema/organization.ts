@@ -11,4 +11,5 @@ export const organizations = pgTable('organizations', {
   contactEmail: text('contact_email').notNull(),
   environment: text('environment').$type<EnvironmentName>().notNull(),
   createdAt: moment('created_at').notNull(),
+  suspendedAt: moment('suspended_at'),
 });

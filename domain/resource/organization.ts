@@ -8,7 +8,7 @@ export function organizationResource(organization: Organization) {
     name: organization.name,
     country: organization.country,
     contact_email: organization.contactEmail,
-    status: 'active' as const,
+    status: organization.suspendedAt === null ? ('active' as const) : ('suspended' as const),
     environment: organization.environment,
     created_at: organization.createdAt.toISOString(),
   };

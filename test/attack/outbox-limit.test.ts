@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, vi } from 'vitest';
-import { isCommand } from '../../api/plugins/outbox-limit.ts';
+import { isCommand } from '../../api/route-config.ts';
 import { outbox } from '../../db/schema/index.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
 import type { TestApi } from '../support/api.ts';

@@ -1,8 +1,9 @@
 /** The drills, in the order in which they run. */
+import { BRAKES } from './brake.ts';
 import { INCIDENTS } from './incident.ts';
 import { OUTAGES } from './outage.ts';
 import type { Drill } from './scene.ts';
 
-export const DRILLS: readonly Drill[] = [...OUTAGES, ...INCIDENTS];
+export const DRILLS: readonly Drill[] = [...OUTAGES, ...INCIDENTS, ...BRAKES];
 /** The name under which the situations run. */
 export const SITUATIONS_NAME = 'situations';

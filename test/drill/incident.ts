@@ -1,13 +1,11 @@
 /** Drills in which every process runs, and something else is wrong. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { createClient } from '../../clients/typescript/index.ts';
-import { settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
+import { settleByCard } from '../../scripts/sandbox/partner.ts';
 import { type Drill, DrillError, OPERATORS, type Scene } from './scene.ts';
 import { until } from './world.ts';
 
 const LOG_TIMEOUT_MS = 30_000;
-const METRIC_TIMEOUT_MS = 30_000;
 const [ANA, BO] = OPERATORS;
 
 /** Every transition of such a settlement fails in the database, as on a full disk. */
@@ -143,37 +141,4 @@ const closedGate: Drill = {
   },
 };
 
-const leakedKey: Drill = {
-  name: 'key',
-  title: 'An API key leaks',
-  run: async (scene, runbook) => {
-    const { prometheus, log, stack } = scene.world;
-    const { baseUrl } = stack;
-    const partner = await signUp({ baseUrl });
-    const keys = runbook.section('A leaked API key');
-    await partner.client.organizations.get(partner.orgId);
-    scene.note('Somebody else uses the only key of a partner.');
-    const org = { 'organization id': partner.orgId };
-    const listed = await scene.runCommand(keys, 'list keys --org <organization id>', org, /full.*last used/);
-    const keyId = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(listed)?.[0] ?? '';
-    scene.requireText('"A leaked API key"', keys, 'from which networks');
-    const line = log('api', keyId, '"client"').at(-1);
-    if (line === undefined) throw new DrillError(`No line of the API's log has the key ${keyId} and its client.`);
-    scene.note(`The API's log has its uses: \`"client":"${/"client":"([^"]+)"/.exec(line)?.[1]}"\`.`);
-    const act = 'org reissue-key <organization id> --operator <name> --note <why> --yes';
-    const why = 'its only key leaked';
-    await scene.runCommand(keys, act, { ...org, name: ANA, why }, /second|another/i);
-    const given = await scene.runCommand(keys, act, { ...org, name: BO, why }, /sk_/);
-    const fresh = /sk_\w+/.exec(given)?.[0] ?? '';
-    scene.requireText('"A leaked API key"', keys, 'DELETE /v1/orgs/keys/<key id>');
-    await createClient({ baseUrl, apiKey: fresh }).apiKeys.revoke(keyId);
-    scene.note('The partner revokes the leaked key with the new one (200).');
-    const refused = await scene.refusal((client) => client.organizations.get(partner.orgId), partner.apiKey);
-    if (refused.status !== 401) throw new DrillError(`The revoked key was answered ${refused.status}.`);
-    const isCounted = `increase(settlement_http_refusals_total{code="credential_invalid"}[5m]) > 0`;
-    await until('metric of the refusal', METRIC_TIMEOUT_MS, async () => (await prometheus.query(isCounted)).length > 0);
-    scene.note('The leaked key gets 401, and `settlement_http_refusals_total{code="credential_invalid"}` counts it.');
-  },
-};
-
-export const INCIDENTS: readonly Drill[] = [poisoned, stuckProvider, closedGate, leakedKey];
+export const INCIDENTS: readonly Drill[] = [poisoned, stuckProvider, closedGate];

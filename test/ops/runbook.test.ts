@@ -53,7 +53,8 @@ const advices: Advice[] = [
   lostRunAdvice('stl_1', true),
   lostRunAdvice('verification', false),
   queuedAdvice('ServiceError'),
-  organizationAdvice('organization', true),
+  organizationAdvice('organization', { hasFullKey: true, isSuspended: false }),
+  organizationAdvice('organization', { hasFullKey: true, isSuspended: true }),
 ];
 
 const commands = new Set([

@@ -14,6 +14,7 @@ export async function insertTestOrganization(db: Database): Promise<Organization
     contactEmail: 'dev@acme.example',
     environment: 'local sandbox',
     createdAt: new Date(),
+    suspendedAt: null,
   };
   await db.insert(organizations).values(organization);
   return organization;

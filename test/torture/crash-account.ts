@@ -82,14 +82,19 @@ export const replay: Pass = async (world) => {
   });
 };
 
-/** Changes a subscription of a tenant of its own: an organization has at most twenty. */
+/** A subscription of a tenant of its own: an organization has at most twenty. */
+export async function subscribeAlone(world: World): Promise<{ readonly tenant: Tenant; readonly webhookId: string }> {
+  const tenant = await createTenant(world.deps.http);
+  const body = { url: `http://127.0.0.1:9999/${crypto.randomUUID()}`, event_types: ['recipient.deactivated'] };
+  const created = requireStatus(await send(world, tenant, 'POST', '/v1/webhooks', body), 201);
+  return { tenant, webhookId: created.body.webhook_id };
+}
+
 const withWebhook =
   (change: (world: World, tenant: Tenant, path: string) => Promise<void>): Pass =>
   async (world) => {
-    const tenant = await createTenant(world.deps.http);
-    const body = { url: `http://127.0.0.1:9999/${crypto.randomUUID()}`, event_types: ['recipient.deactivated'] };
-    const created = requireStatus(await send(world, tenant, 'POST', '/v1/webhooks', body), 201);
-    await change(world, tenant, `/v1/webhooks/${created.body.webhook_id}`);
+    const { tenant, webhookId } = await subscribeAlone(world);
+    await change(world, tenant, `/v1/webhooks/${webhookId}`);
   };
 
 /** A lane gives a delivery whose secret no key opens to the workflow of its subscription. */

@@ -23,6 +23,7 @@ import {
   rotateSecret,
   signIn,
   startLanes,
+  subscribeAlone,
 } from './crash-account.ts';
 import {
   answerPayout,
@@ -59,6 +60,12 @@ const onApi = (pass: Pass): Trigger => ({ program: 'api', pass });
 const onWorker = (pass: Pass): Trigger => ({ program: 'worker', pass });
 const byOperator = (args: (world: World) => Promise<readonly string[]>): Trigger => ({ program: 'ops', args });
 
+const leakedKey = async (world: World): Promise<readonly string[]> => {
+  const { orgId } = await createTenant(world.deps.http);
+  const [key] = await query<{ id: string }>(world, `SELECT key_id AS id FROM api_keys WHERE org_id = '${orgId}'`);
+  return ['key', 'revoke', key?.id ?? ''];
+};
+
 const someOperator = () => `operator-${crypto.randomUUID()}`;
 
 /** The last operator cannot be revoked. */
@@ -89,6 +96,7 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
   'api_key.reissue': byOperator(async ({ deps }) => ['org', 'reissue-key', (await createTenant(deps.http)).orgId]),
   'api_key.rotate': onApi(rotateKey),
   'api_key.revoke': onApi(revokeKey),
+  'api_key.revoke_as_operator': byOperator(leakedKey),
   'delivery.redeliver': onApi(redeliver),
   'delivery.redeliver_as_operator': byOperator(async (world) => {
     const [delivery] = await query<{ id: string }>(world, 'SELECT delivery_id AS id FROM webhook_deliveries LIMIT 1');
@@ -108,6 +116,12 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
   'operator.add': byOperator(async () => ['operator', 'add', someOperator()]),
   'operator.revoke': byOperator(revokeOperator),
   'organization.create': onApi(createOrganization),
+  'organization.resume': byOperator(async (world) => {
+    const { orgId } = await createTenant(world.deps.http);
+    await world.operate('torture', ['org', 'suspend', orgId]);
+    return ['org', 'resume', orgId];
+  }),
+  'organization.suspend': byOperator(async ({ deps }) => ['org', 'suspend', (await createTenant(deps.http)).orgId]),
   'otp.request': onApi(mailCode),
   'provider_event.receive': onApi(payByWire),
   'recipient.change': onApi(changeRecipient),
@@ -144,6 +158,16 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
   'wallet.create': onApi(createWallet),
   'webhook.create': onApi(createWebhook),
   'webhook.change': onApi(disableWebhook),
+  'webhook.disable_as_operator': byOperator(async (world) => [
+    'webhook',
+    'disable',
+    (await subscribeAlone(world)).webhookId,
+  ]),
+  'webhook.enable_as_operator': byOperator(async (world) => {
+    const { webhookId } = await subscribeAlone(world);
+    await world.operate('torture', ['webhook', 'disable', webhookId]);
+    return ['webhook', 'enable', webhookId];
+  }),
   'webhook.delete': onApi(deleteWebhook),
   'webhook.test': onApi(ping),
   'webhook.replay': onApi(replay),

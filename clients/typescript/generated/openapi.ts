@@ -2075,7 +2075,7 @@ export interface components {
          * @description The kind of a problem. Branch on it. May grow.
          * @enum {string}
          */
-        ErrorCode: "request_malformed" | "credential_missing" | "credential_ambiguous" | "credential_invalid" | "scope_insufficient" | "organization_mismatch" | "not_found" | "method_not_allowed" | "idempotency_key_reused" | "state_conflict" | "last_full_key" | "provider_event_conflict" | "request_timeout" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "quota_exceeded" | "headers_too_large" | "remote_environment" | "launch_gates_closed" | "local_sandbox_only" | "provider_not_configured" | "temporarily_unavailable" | "signature_invalid" | "internal_error";
+        ErrorCode: "request_malformed" | "credential_missing" | "credential_ambiguous" | "credential_invalid" | "scope_insufficient" | "organization_mismatch" | "organization_suspended" | "not_found" | "method_not_allowed" | "idempotency_key_reused" | "state_conflict" | "last_full_key" | "provider_event_conflict" | "request_timeout" | "payload_too_large" | "unsupported_media_type" | "rate_limited" | "quota_exceeded" | "headers_too_large" | "remote_environment" | "launch_gates_closed" | "local_sandbox_only" | "provider_not_configured" | "temporarily_unavailable" | "signature_invalid" | "internal_error";
         /** @description What an estimate or a quote says. */
         EstimateFigures: {
             corridor: components["schemas"]["CorridorId"];
@@ -2750,11 +2750,7 @@ export interface components {
              * @example ops@acme.example
              */
             contact_email: string;
-            /**
-             * @description The organization may use the API.
-             * @constant
-             */
-            status: "active";
+            status: components["schemas"]["OrganizationStatus"];
             /** @description The environment in which the organization exists. */
             environment: components["schemas"]["Environment"];
             /**
@@ -2764,6 +2760,11 @@ export interface components {
              */
             created_at: string;
         };
+        /**
+         * @description `suspended`: by the operator of the service. Reads are answered, and everything else is refused. May grow.
+         * @enum {string}
+         */
+        OrganizationStatus: "active" | "suspended";
         /** @description Who is paid, as the recipient was when the settlement was accepted. */
         Payee: {
             /**
@@ -4357,10 +4358,10 @@ export interface components {
             created_at: string;
         };
         /**
-         * @description `requested`: by you. `gone`: the endpoint answered 410. `failing`: only failures for 5 days. May grow.
+         * @description `requested`: by you. `gone`: the endpoint answered 410. `failing`: only failures for 5 days. `operator`: by the operator of the service, who alone enables it again. May grow.
          * @enum {string}
          */
-        WebhookDisabledReason: "requested" | "gone" | "failing";
+        WebhookDisabledReason: "requested" | "gone" | "failing" | "operator";
         /** @description The body of a delivery. A read shows the same bytes as were sent. */
         WebhookEvent: components["schemas"]["SettlementAcceptedEvent"] | components["schemas"]["SettlementComplianceHoldEvent"] | components["schemas"]["SettlementAwaitingFundsEvent"] | components["schemas"]["SettlementFundedEvent"] | components["schemas"]["SettlementPayingOutEvent"] | components["schemas"]["SettlementNeedsReviewEvent"] | components["schemas"]["SettlementSettledEvent"] | components["schemas"]["SettlementRejectedEvent"] | components["schemas"]["SettlementExpiredEvent"] | components["schemas"]["SettlementFailedEvent"] | components["schemas"]["SettlementCanceledEvent"] | components["schemas"]["SettlementExceptionEvent"] | components["schemas"]["SettlementFundsReceivedEvent"] | components["schemas"]["SettlementRefundedEvent"] | components["schemas"]["CertificateIssuedEvent"] | components["schemas"]["VerificationPendingEvent"] | components["schemas"]["VerificationVerifiedEvent"] | components["schemas"]["VerificationRejectedEvent"] | components["schemas"]["VerificationExpiredEvent"] | components["schemas"]["RecipientDeactivatedEvent"] | components["schemas"]["ApiKeyCreatedEvent"] | components["schemas"]["ApiKeyRotatedEvent"] | components["schemas"]["ApiKeyRevokedEvent"] | components["schemas"]["WebhookPingEvent"];
         /** @description You asked for a test of the subscription. */
@@ -4569,6 +4570,8 @@ export interface components {
          * @description `scope_insufficient`: The key is valid, but its scope does not cover this operation. Use a key with the required scope.
          *
          *     `organization_mismatch`: The body's org_id is not the key's organization. Leave it out or correct it.
+         *
+         *     `organization_suspended`: The operator of the service suspended your organization. Reads are answered; nothing else is.
          */
         KeyNotAllowed: {
             headers: {
@@ -4646,6 +4649,15 @@ export interface components {
         };
         /** @description `organization_mismatch`: The body's org_id is not the key's organization. Leave it out or correct it. */
         OrganizationMismatch: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `organization_suspended`: The operator of the service suspended your organization. Reads are answered; nothing else is. */
+        OrganizationSuspended: {
             headers: {
                 [name: string]: unknown;
             };
@@ -4746,6 +4758,19 @@ export interface components {
             };
             content: {
                 "application/problem+json": components["schemas"]["ScopeInsufficientProblem"];
+            };
+        };
+        /**
+         * @description `scope_insufficient`: The key is valid, but its scope does not cover this operation. Use a key with the required scope.
+         *
+         *     `organization_suspended`: The operator of the service suspended your organization. Reads are answered; nothing else is.
+         */
+        ScopeInsufficientOrSuspended: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["ScopeInsufficientProblem"] | components["schemas"]["Problem"];
             };
         };
         /**
@@ -4931,7 +4956,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["KeyRefused"];
-            403: components["responses"]["ScopeInsufficient"];
+            403: components["responses"]["ScopeInsufficientOrSuspended"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["StateConflict"];
             422: components["responses"]["Invalid"];
@@ -5267,6 +5292,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["SessionRefused"];
+            403: components["responses"]["OrganizationSuspended"];
             422: components["responses"]["Invalid"];
             502: components["responses"]["RemoteEnvironment"];
             default: components["responses"]["CommandFault"];
@@ -5292,6 +5318,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["SessionRefused"];
+            403: components["responses"]["OrganizationSuspended"];
             422: components["responses"]["Invalid"];
             502: components["responses"]["RemoteEnvironment"];
             default: components["responses"]["CommandFault"];
@@ -5778,7 +5805,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["KeyRefused"];
-            403: components["responses"]["ScopeInsufficient"];
+            403: components["responses"]["ScopeInsufficientOrSuspended"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["KeyReusedOrStateConflict"];
             422: components["responses"]["Invalid"];
@@ -5808,7 +5835,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["KeyRefused"];
-            403: components["responses"]["ScopeInsufficient"];
+            403: components["responses"]["ScopeInsufficientOrSuspended"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["StateConflictOrLastFullKey"];
             422: components["responses"]["Invalid"];
@@ -5957,7 +5984,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["KeyRefused"];
-            403: components["responses"]["ScopeInsufficient"];
+            403: components["responses"]["ScopeInsufficientOrSuspended"];
             404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
             default: components["responses"]["CommandFault"];
@@ -6260,6 +6287,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["SessionRefused"];
+            403: components["responses"]["OrganizationSuspended"];
             422: components["responses"]["Invalid"];
             default: components["responses"]["CommandFault"];
         };
@@ -6334,6 +6362,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["SessionRefused"];
+            403: components["responses"]["OrganizationSuspended"];
             409: components["responses"]["IdempotencyKeyReused"];
             422: components["responses"]["Invalid"];
             default: components["responses"]["CommandFault"];
@@ -6359,6 +6388,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["SessionRefused"];
+            403: components["responses"]["OrganizationSuspended"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["StateConflict"];
             422: components["responses"]["Invalid"];
@@ -6386,6 +6416,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["SessionRefused"];
+            403: components["responses"]["OrganizationSuspended"];
             422: components["responses"]["Invalid"];
             503: components["responses"]["LocalSandboxOnly"];
             default: components["responses"]["CommandFault"];
@@ -6442,6 +6473,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["SessionRefused"];
+            403: components["responses"]["OrganizationSuspended"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["KeyReusedOrStateConflict"];
             422: components["responses"]["Invalid"];
@@ -6514,6 +6546,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["SessionRefused"];
+            403: components["responses"]["OrganizationSuspended"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["StateConflict"];
             422: components["responses"]["Invalid"];
@@ -6674,7 +6707,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["KeyRefused"];
-            403: components["responses"]["ScopeInsufficient"];
+            403: components["responses"]["ScopeInsufficientOrSuspended"];
             404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
             default: components["responses"]["CommandFault"];
@@ -6706,6 +6739,7 @@ export interface operations {
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["KeyNotAllowed"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["StateConflict"];
             422: components["responses"]["Invalid"];
             default: components["responses"]["CommandFault"];
         };
@@ -6735,7 +6769,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["KeyRefused"];
-            403: components["responses"]["ScopeInsufficient"];
+            403: components["responses"]["ScopeInsufficientOrSuspended"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["KeyReusedOrStateConflict"];
             422: components["responses"]["Invalid"];
@@ -6768,6 +6802,7 @@ export interface operations {
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["KeyNotAllowed"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["StateConflict"];
             422: components["responses"]["Invalid"];
             default: components["responses"]["CommandFault"];
         };
@@ -6835,9 +6870,9 @@ export interface operations {
                 };
             };
             401: components["responses"]["KeyRefused"];
-            403: components["responses"]["ScopeInsufficient"];
+            403: components["responses"]["ScopeInsufficientOrSuspended"];
             404: components["responses"]["NotFound"];
-            409: components["responses"]["IdempotencyKeyReused"];
+            409: components["responses"]["KeyReusedOrStateConflict"];
             422: components["responses"]["Invalid"];
             429: components["responses"]["RateLimitedOrQuotaExceeded"];
             default: components["responses"]["CommandFault"];

@@ -182,10 +182,16 @@ export const listAuditBy = (
     .orderBy(desc(auditEntries.auditId))
     .limit(filter.limit);
 
-/** Partners. `isWithoutKey`: those without an active key of scope `full`, at `now`. */
+/** Partners. `isWithoutKey`: those without an active key of scope `full`, at `now`. `isSuspended`: those that are. */
 export async function listPartnersBy(
   db: Queryable,
-  { limit, before, isWithoutKey, now }: Omit<Cut, 'orgId'> & { readonly isWithoutKey: boolean; readonly now: Date },
+  {
+    limit,
+    before,
+    isWithoutKey,
+    isSuspended,
+    now,
+  }: Omit<Cut, 'orgId'> & { readonly isWithoutKey: boolean; readonly isSuspended: boolean; readonly now: Date },
 ) {
   // Drizzle leaves out the table of a column where a statement selects from one table.
   const activeFullKeys = sql<number>`(
@@ -200,6 +206,7 @@ export async function listPartnersBy(
       environment: organizations.environment,
       contactEmail: organizations.contactEmail,
       createdAt: organizations.createdAt,
+      suspendedAt: organizations.suspendedAt,
       fullKeys: activeFullKeys,
     })
     .from(organizations)
@@ -207,6 +214,7 @@ export async function listPartnersBy(
       and(
         eq(organizations.kind, 'partner'),
         isWithoutKey ? sql`${activeFullKeys} = 0` : undefined,
+        isSuspended ? isNotNull(organizations.suspendedAt) : undefined,
         when(before, (at) => lte(organizations.createdAt, at)),
       ),
     )

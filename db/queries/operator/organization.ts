@@ -1,5 +1,8 @@
 /** Organizations, and their keys. For an operator, as object.ts says. */
-import { asc, eq } from 'drizzle-orm';
+import { and, asc, eq, or, sql } from 'drizzle-orm';
+import { KEY_PREFIX_LENGTH } from '../../../domain/api-key.ts';
+import type { EnvironmentName } from '../../../domain/runtime.ts';
+import { OPEN_STATUSES } from '../../../domain/settlement/state.ts';
 import type { Queryable } from '../../client.ts';
 import { apiKeys } from '../../schema/api-key.ts';
 import { organizations } from '../../schema/organization.ts';
@@ -23,6 +26,36 @@ export const KEY_COLUMNS = {
   allowedCidrs: apiKeys.allowedCidrs,
   expiresAt: apiKeys.expiresAt,
 };
+
+/** The keys that an operator may mean: by the id, or by the start of the raw key, which several keys may share. */
+export const listKeysNamed = (db: Queryable, idOrPrefix: string, environment: EnvironmentName) =>
+  db
+    .select({ ...KEY_COLUMNS, orgId: apiKeys.orgId })
+    .from(apiKeys)
+    .where(
+      and(
+        eq(apiKeys.environment, environment),
+        or(eq(apiKeys.keyId, idOrPrefix), eq(apiKeys.prefix, idOrPrefix.slice(0, KEY_PREFIX_LENGTH))),
+      ),
+    )
+    .orderBy(asc(apiKeys.createdAt), asc(apiKeys.keyId))
+    .limit(ROWS_MAX);
+
+/** What of an organization is under way: open settlements, enabled subscriptions, valid keys. */
+export async function countUnderWay(db: Queryable, orgId: string, now: Date) {
+  const open = sql.param([...OPEN_STATUSES]);
+  const { rows } = await db.execute<{
+    open_settlements: number;
+    enabled_subscriptions: number;
+    valid_keys: number;
+  }>(sql`
+    SELECT (SELECT count(*)::int FROM settlements WHERE org_id = ${orgId} AND status = ANY (${open})) AS open_settlements,
+      (SELECT count(*)::int FROM webhooks
+       WHERE org_id = ${orgId} AND status = 'enabled' AND deleted_at IS NULL) AS enabled_subscriptions,
+      (SELECT count(*)::int FROM api_keys WHERE org_id = ${orgId} AND status = 'active'
+         AND (expires_at IS NULL OR expires_at > ${now.toISOString()}::timestamptz)) AS valid_keys`);
+  return rows[0] ?? {};
+}
 
 export const listKeysOf = (db: Queryable, orgId: string) =>
   db

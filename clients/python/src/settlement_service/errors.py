@@ -124,6 +124,12 @@ class OrganizationMismatchError(ApiError):
     code_of_class = "organization_mismatch"
 
 
+class OrganizationSuspendedError(ApiError):
+    """403: the operator of the service suspended the organization; reads are answered."""
+
+    code_of_class = "organization_suspended"
+
+
 class NotFoundError(ApiError):
     """404: the organization has no such object."""
 

@@ -95,6 +95,7 @@ ErrorCode = Literal[
     "credential_invalid",
     "scope_insufficient",
     "organization_mismatch",
+    "organization_suspended",
     "not_found",
     "method_not_allowed",
     "idempotency_key_reused",
@@ -222,6 +223,8 @@ LedgerAccount = Literal[
     "refund_due",
 ]
 """An account of the simulated ledger. May grow."""
+OrganizationStatus = Literal["active", "suspended"]
+"""`suspended`: by the operator of the service. Reads are answered, and everything else is refused. May grow."""
 PaymentMethod = Literal["ach", "card", "wire"]
 """How the payer pays."""
 PaymentMethodId = Literal["card", "ach", "wire", "stablecoin"]
@@ -283,8 +286,10 @@ VerificationType = Literal["kyc", "kyb"]
 """`kyc` for a person, `kyb` for a company."""
 WalletNetwork = Literal["ethereum", "polygon", "base"]
 """The network of a wallet."""
-WebhookDisabledReason = Literal["requested", "gone", "failing"]
-"""`requested`: by you. `gone`: the endpoint answered 410. `failing`: only failures for 5 days. May grow."""
+WebhookDisabledReason = Literal["requested", "gone", "failing", "operator"]
+"""`requested`: by you. `gone`: the endpoint answered 410. `failing`: only failures for 5 days. `operator`: by the
+operator of the service, who alone enables it again. May grow.
+"""
 WebhookStatus = Literal["enabled", "disabled"]
 """`disabled`: events are recorded and not sent."""
 
@@ -1409,8 +1414,7 @@ class OrganizationResponse(TypedDict):
     """Where the organization is (ISO 3166-1 alpha-2)."""
     contact_email: str
     """Where the operator of the service can reach you."""
-    status: Literal["active"]
-    """The organization may use the API."""
+    status: OrganizationStatus
     environment: Environment
     """The environment in which the organization exists."""
     created_at: str

@@ -1,0 +1,153 @@
+/** Drills in which nothing is broken, and somebody must be stopped: the section "Brakes" of docs/operations.md. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createClient } from '../../clients/typescript/index.ts';
+import { recipientBody, settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
+import { type Drill, DrillError, OPERATORS, type Scene } from './scene.ts';
+import { until } from './world.ts';
+
+const METRIC_TIMEOUT_MS = 30_000;
+const DELIVERY_TIMEOUT_MS = 30_000;
+const FLOOD = 40;
+const [ANA, BO] = OPERATORS;
+
+/** A refused request is counted by its code. */
+async function awaitCounted({ world: { prometheus } }: Scene, code: string): Promise<void> {
+  const isCounted = `increase(settlement_http_refusals_total{code="${code}"}[5m]) > 0`;
+  await until('metric of the refusal', METRIC_TIMEOUT_MS, async () => (await prometheus.query(isCounted)).length > 0);
+}
+
+const flood: Drill = {
+  name: 'flood',
+  title: 'A partner floods us',
+  run: async (scene, runbook) => {
+    const { log, stack } = scene.world;
+    const { baseUrl } = stack;
+    const partner = await signUp({ baseUrl });
+    const section = runbook.section('A partner floods us');
+    const underWay = await settleByCard(partner);
+    for (let n = 0; n < FLOOD; n += 1) await partner.client.recipients.create(recipientBody());
+    scene.note(`A partner creates ${FLOOD} recipients without a pause. One of its settlements is under way.`);
+    scene.requireText('"A partner floods us"', section, 'The lines of the log have the organization of each request');
+    const lines = log('api', `"org_id":"${partner.orgId}"`, '/v1/recipients').length;
+    if (lines < FLOOD) throw new DrillError(`The API's log has ${lines} lines of that organization.`);
+    scene.note(`The API's log has ${lines} lines with its \`org_id\`.`);
+    const org = { 'organization id': partner.orgId };
+    await scene.runCommand(section, 'show <organization id>', org, /full.*last used/);
+    const act = { ...org, name: ANA, why: 'a flood of recipients' };
+    const suspend = 'org suspend <organization id> --operator <name> --note <why> --yes';
+    await scene.runCommand(section, suspend, act, /is suspended: its reads are answered/);
+    const create = () => scene.refusal((client) => client.recipients.create(recipientBody()), partner.apiKey);
+    const { code } = await create();
+    if (code !== 'organization_suspended') throw new DrillError(`Its next write was answered ${code}.`);
+    await partner.client.organizations.get(partner.orgId);
+    await partner.client.settlements.wait(underWay, { until: ['settled'], timeoutMs: DELIVERY_TIMEOUT_MS });
+    scene.note(
+      'Its next write gets 403 `organization_suspended`, its reads are answered, its settlement is `settled`.',
+    );
+    await awaitCounted(scene, 'organization_suspended');
+    scene.note('`settlement_http_refusals_total{code="organization_suspended"}` counts it.');
+    await scene.runCommand(section, 'list orgs --suspended', {}, new RegExp(`${partner.orgId}.*suspended at`));
+    const resume = 'org resume <organization id> --operator <name> --note <why> --yes';
+    await scene.runCommand(section, resume, { ...act, why: 'they fixed it' }, /is active/);
+    await partner.client.recipients.create(recipientBody());
+    scene.note('Its next write is answered (201).');
+  },
+};
+
+const leakedKey: Drill = {
+  name: 'key',
+  title: 'A key leaked',
+  run: async (scene, runbook) => {
+    const { log, stack } = scene.world;
+    const { baseUrl } = stack;
+    const partner = await signUp({ baseUrl });
+    const section = runbook.section('A key leaked');
+    const made = await partner.client.apiKeys.create(partner.orgId, { name: 'stolen', scope: 'full' });
+    scene.note('Somebody else uses the only key of a partner, and made another one with it.');
+    const org = { 'organization id': partner.orgId };
+    const listed = await scene.runCommand(section, 'list keys --org <organization id>', org, /First key.*last used/);
+    const first = listed.split('\n').find((line) => line.includes('First key')) ?? '';
+    const key = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(first)?.[0] ?? '';
+    const revoke = 'key revoke <key> --operator <name> --note <why> --yes';
+    const ended = await scene.runCommand(section, revoke, { key, name: ANA, why: 'on a paste site' }, /First key/);
+    if (!ended.includes(made.key_id)) throw new DrillError(`The key that it made is not revoked:\n${ended}`);
+    for (const apiKey of [partner.apiKey, made.api_key]) {
+      const { status } = await scene.refusal((client) => client.organizations.get(partner.orgId), apiKey);
+      if (status !== 401) throw new DrillError(`A revoked key was answered ${status}.`);
+    }
+    await awaitCounted(scene, 'credential_invalid');
+    scene.note('Both keys get 401, and `settlement_http_refusals_total{code="credential_invalid"}` counts it.');
+    scene.requireText('"A key leaked"', section, 'from which networks');
+    const line = log('api', key, '"client"').at(-1);
+    if (line === undefined) throw new DrillError(`No line of the API's log has the key ${key} and its client.`);
+    scene.note(`The API's log has its uses: \`"client":"${/"client":"([^"]+)"/.exec(line)?.[1]}"\`.`);
+    const act = 'org reissue-key <organization id> --operator <name> --note <why> --yes';
+    const why = 'its only key leaked';
+    await scene.runCommand(section, act, { ...org, name: ANA, why }, /second|another/i);
+    const given = await scene.runCommand(section, act, { ...org, name: BO, why }, /sk_/);
+    const fresh = /sk_\w+/.exec(given)?.[0] ?? '';
+    await createClient({ baseUrl, apiKey: fresh }).organizations.get(partner.orgId);
+    scene.note('The partner reads with the new key (200).');
+  },
+};
+
+const stoppedEndpoint: Drill = {
+  name: 'endpoint',
+  title: 'An endpoint must stop now',
+  run: async (scene, runbook) => {
+    const { baseUrl } = scene.world.stack;
+    const { client, orgId } = await signUp({ baseUrl });
+    const section = runbook.section('An endpoint must stop now');
+    const endpoint = await startEndpoint();
+    try {
+      const { webhook_id: webhook } = await client.webhooks.create({ url: endpoint.url, event_types: ['*'] });
+      await client.webhooks.sendTestEvent(webhook);
+      await until('first request', DELIVERY_TIMEOUT_MS, async () => endpoint.count() > 0);
+      scene.note('An endpoint of a partner gets events.');
+      const org = { 'organization id': orgId };
+      await scene.runCommand(section, 'list subscriptions --org <organization id>', org, /enabled/);
+      const act = { 'webhook id': webhook, name: ANA, why: 'they called: it is overloaded' };
+      const disable = 'webhook disable <webhook id> --operator <name> --note <why> --yes';
+      await scene.runCommand(section, disable, act, /no request to .* begins any more/);
+      const before = endpoint.count();
+      await settleByCard({ client });
+      const skipped = async () =>
+        (await client.webhooks.deliveries(webhook, { status: 'skipped' }).first(1)).length > 0;
+      await until('skipped delivery', DELIVERY_TIMEOUT_MS, skipped);
+      const refused = await client.webhooks.update(webhook, { status: 'enabled' }).catch((error: unknown) => error);
+      if (!(refused instanceof Error)) throw new DrillError('The partner could enable it.');
+      if (endpoint.count() !== before) throw new DrillError('It got a request after it was disabled.');
+      scene.note('A settlement sends it nothing: its events are `skipped`. The partner cannot enable it (409).');
+      const enable = 'webhook enable <webhook id> --operator <name> --note <why> --yes';
+      await scene.runCommand(section, enable, { ...act, why: 'it is back' }, /is enabled/);
+      const retry = 'retry-deliveries --webhook <webhook id> --status skipped --operator <name> --note <why> --yes';
+      await scene.runCommand(section, retry, { ...act, why: 'it is back' }, /will be attempted again/);
+      await until('request after enabling', DELIVERY_TIMEOUT_MS, async () => endpoint.count() > before);
+      scene.note('It gets what was skipped.');
+    } finally {
+      await endpoint.close();
+    }
+  },
+};
+
+/** A subscriber that counts its requests. */
+async function startEndpoint() {
+  let requests = 0;
+  const server = createServer((request, response) => {
+    requests += 1;
+    request.resume().on('end', () => response.end('ok'));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    count: () => requests,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+export const BRAKES: readonly Drill[] = [flood, leakedKey, stoppedEndpoint];
