@@ -7,10 +7,13 @@ import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
 import { decideAgreedReview } from '../db/commands/review.ts';
 import { cancelSettlementOnRequest, writeDecision } from '../db/commands/settlement.ts';
+import { openDataKey } from '../db/data-key.ts';
 import { openPayee } from '../db/payee.ts';
 import { listForbiddingGates } from '../db/queries/gate.ts';
-import { lockForDecision, readSurroundings } from '../db/queries/settlement-facts.ts';
+import { type LockedSettlement, lockForDecision, readSurroundings } from '../db/queries/settlement-facts.ts';
+import { nameDigest } from '../db/queries/verification.ts';
 import type { Transaction } from '../domain/crash-point.ts';
+import type { Payee } from '../domain/payee.ts';
 import { type Decision, decide } from '../domain/settlement/decide.ts';
 import { decisionAboutPayee, type StepFacts } from '../domain/settlement/facts.ts';
 import type { HappeningOf } from '../domain/settlement/happening.ts';
@@ -59,8 +62,8 @@ export function settlementActivities(deps: ActivityDeps) {
      */
     sendPayout: async (input: SettlementActivityInput): Promise<SettlementState> => {
       const begun = await step(deps, 'settlement.begin_payout', input, { type: 'begin_payout' });
-      if (!begun.isCallAllowed) return stateOf(begun);
-      const answer = await deps.payoutRail.send(begun.settlement);
+      if (!begun.isCallAllowed || !begun.payee) return stateOf(begun);
+      const answer = await deps.payoutRail.send(begun.settlement, begun.payee);
       return stateOf(await step(deps, 'settlement.record_payout', input, { type: 'rail_answered', answer }));
     },
 
@@ -92,7 +95,13 @@ export function settlementActivities(deps: ActivityDeps) {
   };
 }
 
-type Stepped = { readonly settlement: Settlement; readonly now: Date; readonly isCallAllowed: boolean };
+type Stepped = {
+  readonly settlement: Settlement;
+  readonly now: Date;
+  readonly isCallAllowed: boolean;
+  /** Undefined where nothing is to be paid. */
+  readonly payee?: Payee | undefined;
+};
 
 /** One transaction: lock, read the facts, decide, write. @throws DomainError `not_found` */
 async function step(
@@ -102,42 +111,51 @@ async function step(
   happening: HappeningOf<'review' | 'begin_payout' | 'rail_answered'>,
 ): Promise<Stepped> {
   return await commit(deps, name, async (tx) => {
-    const { settlement, paymentTokenSealed } = await lockForDecision(tx, input.orgId, input.settlementId);
+    const locked = await lockForDecision(tx, input.orgId, input.settlementId);
+    const { settlement } = locked;
     const now = settlementTime(settlement, attemptTime(input.nowMs));
     if (isTerminal(settlement.status) && happening.type !== 'rail_answered')
       return { settlement, now, isCallAllowed: false };
-    const facts = await readFacts(deps, tx, settlement, paymentTokenSealed);
+    const { payee, facts } = await readFacts(deps, tx, locked);
     // Dated by this process, because an activity can wait a long time for a worker.
     const decision = decide(facts, happening, now, settlementTime(settlement, deps.now()));
     return {
       settlement: await write(deps, tx, decision, settlement.requestId),
       now,
       isCallAllowed: 'after' in decision && isCallAllowed(facts, decision),
+      payee,
     };
   });
 }
 
-/** @throws SealError when none of the service's keys opens the payee: nothing may be decided without it */
+/**
+ * The payee of an erased recipient is undefined, and nothing is found out about its name. No payout follows: such a
+ * recipient is inactive, which stops a settlement.
+ *
+ * @throws SealError when the keys do not open the payee: nothing may be decided without it
+ */
 async function readFacts(
   deps: ActivityDeps,
   tx: Tx,
-  settlement: Settlement,
-  paymentTokenSealed: string | null,
-): Promise<StepFacts> {
-  const { name } = openPayee(deps.sealer, settlement);
-  const { gateEvidence, aboutPayee, recipient, ...known } = await readSurroundings(tx, settlement, name);
+  { settlement, paymentTokenSealed, dataKeySealed }: LockedSettlement,
+): Promise<{ readonly payee: Payee | undefined; readonly facts: StepFacts }> {
+  const dataKey = openDataKey(deps.sealer, { recipientId: settlement.recipientId, dataKeySealed });
+  const payee = dataKey && openPayee(dataKey, settlement);
+  const digest = dataKey && payee ? nameDigest(dataKey, payee.name) : null;
+  const { gateEvidence, aboutPayee, recipient, ...known } = await readSurroundings(tx, deps.sealer, settlement, digest);
   const gates = listForbiddingGates(settlement, gateEvidence, { runtime: deps.runtime, now: deps.now() });
-  return {
+  const facts = {
     settlement,
     ...known,
     recipient,
-    isScreeningHit: isScreeningHit(name),
-    verification: decisionAboutPayee(name, recipient, aboutPayee),
+    isScreeningHit: payee !== undefined && isScreeningHit(payee.name),
+    verification: payee && decisionAboutPayee(payee.name, recipient, aboutPayee),
     isGateClosed: gates.length > 0,
     // Later steps do not need the payer's token, so a missing key does not fail them.
     isSimulated: isBeforeCollection(settlement.status) && hasCollectionPlan(deps, settlement, paymentTokenSealed),
     internalFunding: settlement.paymentMethod === 'internal' ? internalFunding(settlement) : undefined,
   };
+  return { payee, facts };
 }
 
 /** What reaches settled is written with its certificate (contract §7). */

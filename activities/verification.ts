@@ -54,10 +54,10 @@ export function verificationSandboxActivities(deps: ActivityDeps) {
     verificationId,
     orgId,
   }: VerificationInput): Promise<{ verification: Verification; reports: IdverifyReport[] }> => {
-    const verification = await findVerification(deps.db, orgId, verificationId);
+    const verification = await findVerification(deps, orgId, verificationId);
     if (!verification) throw new DomainError('not_found');
-    const { name } = await getRecipient(deps.db, orgId, verification.recipientId);
-    const answer = sandboxReview(name);
+    const { name } = await getRecipient(deps, orgId, verification.recipientId);
+    const answer = name === null ? undefined : sandboxReview(name);
     return {
       verification,
       reports: answer ? [{ type: 'applicantPending' }, { type: 'applicantReviewed', answer }] : [],

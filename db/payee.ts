@@ -1,4 +1,7 @@
-/** The frozen payee of a settlement at rest: sealed, with a digest that certificates name (contract §4, §7). */
+/**
+ * The frozen payee of a settlement at rest: sealed by the recipient's own key, with a digest that certificates name
+ * (contract §4, §7). Erasing the recipient makes it unreadable; the digest stays.
+ */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Payee } from '../domain/payee.ts';
 import type { Settlement } from '../domain/settlement/state.ts';
@@ -8,17 +11,21 @@ import type { Sealer } from './seal.ts';
 const SALT_BYTES = 16;
 
 /** What a sealed payee is bound to; it opens for no other settlement. */
-export const payeeBinding = (settlementId: string): string => `settlement.payee:${settlementId}`;
+const payeeBinding = (settlementId: string): string => `settlement.payee:${settlementId}`;
 
-/** Seals a payee for one settlement. The digest is of the sealed bytes in clear, in lower-case hex. */
+/**
+ * Seals a payee for one settlement. The digest is of the sealed bytes in clear, in lower-case hex.
+ *
+ * @param dataKey the recipient's
+ */
 export function sealPayee(
-  sealer: Sealer,
+  dataKey: Sealer,
   settlementId: string,
   payee: Payee,
 ): Pick<Settlement, 'payeeSealed' | 'payeeSha256'> {
   const bytes = Buffer.from(JSON.stringify({ ...payee, salt: randomBytes(SALT_BYTES).toString('base64url') }));
   return {
-    payeeSealed: sealer.seal(bytes, payeeBinding(settlementId)),
+    payeeSealed: dataKey.seal(bytes, payeeBinding(settlementId)),
     payeeSha256: createHash('sha256').update(bytes).digest('hex'),
   };
 }
@@ -26,13 +33,14 @@ export function sealPayee(
 /**
  * Opens the payee of a settlement.
  *
- * @throws SealError when none of the service's keys opens it: nothing may be decided without the payee
+ * @param dataKey the recipient's
+ * @throws SealError when the key does not open it: nothing may be decided without the payee
  */
 export function openPayee(
-  sealer: Sealer,
+  dataKey: Sealer,
   { settlementId, payeeSealed }: Pick<Settlement, 'settlementId' | 'payeeSealed'>,
 ): Payee {
-  const opened = sealer.open(payeeSealed, payeeBinding(settlementId));
+  const opened = dataKey.open(payeeSealed, payeeBinding(settlementId));
   const { salt: _salt, ...payee } = JSON.parse(opened.toString()) as Payee & { readonly salt: string };
   return payee;
 }

@@ -69,6 +69,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
         'origin',
         'corridor',
         'recipientId',
+        'payeeSealed',
         'payeeSha256',
         'paymentMethod',
         'payoutRail',
@@ -90,7 +91,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   sweeps: { ...KEPT, insert: false },
   verifications: {
     ...PERMANENT,
-    update: { allBut: ['verificationId', 'orgId', 'recipientId', 'subjectName', 'createdAt'] },
+    update: { allBut: ['verificationId', 'orgId', 'recipientId', 'subjectSealed', 'subjectDigest', 'createdAt'] },
   },
   wallets: PERMANENT,
   webhookAttempts: PERMANENT,

@@ -72,7 +72,7 @@ const SERVICES: readonly Capability[] = [
     evidence: [
       "test/attack/tenancy.test.ts › 404 for another tenant's id, as for an unknown id, headers included, and nothing is written",
       'test/api/recipient.test.ts › 200 with pages, newest first, that have each own recipient once, from %s',
-      'test/api/recipient.test.ts › the account number is sealed in the database, for this recipient only',
+      'test/api/recipient.test.ts › personal data is sealed in the database, by a key of this recipient only',
     ],
     nextGate: 'compliance_program',
   }),

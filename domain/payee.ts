@@ -2,10 +2,11 @@
  * Who is paid (contract §4). A settlement freezes its payee when it is accepted: screening, verification and payout use
  * the frozen payee, so a later change of the recipient does not reach a settlement under way.
  */
-import type { Rail } from './corridor.ts';
-import { type GivenBankDetails, lastFour, type MobileDetails, type Recipient } from './recipient.ts';
+import { CORRIDORS, type CorridorId, type Rail } from './corridor.ts';
+import { type GivenBankDetails, lastFour, type MobileDetails, type PersonalData, type Recipient } from './recipient.ts';
 
-export type Payee = Pick<Recipient, 'name' | 'country' | 'entityType'> & {
+export type Payee = Pick<Recipient, 'country' | 'entityType'> & {
+  readonly name: string;
   readonly rail: Rail;
   /** Only for `bank_transfer`. */
   readonly bankDetails: GivenBankDetails | null;
@@ -15,34 +16,41 @@ export type Payee = Pick<Recipient, 'name' | 'country' | 'entityType'> & {
 
 /**
  * The payee of a new settlement: the recipient as it is now, with the payout details of the rail.
- *
- * @param accountNumber in clear; null for a recipient without bank details
  */
-export function freezePayee(recipient: Recipient, rail: Rail, accountNumber: string | null): Payee {
-  const { name, country, entityType, bankDetails, mobileDetails } = recipient;
+export function freezePayee(
+  { country, entityType }: Pick<Recipient, 'country' | 'entityType'>,
+  { name, bankDetails, mobileDetails }: PersonalData,
+  rail: Rail,
+): Payee {
   return {
     name,
     country,
     entityType,
     rail,
-    bankDetails: rail === 'bank_transfer' ? withAccountNumber(bankDetails, accountNumber) : null,
+    bankDetails: rail === 'bank_transfer' ? bankDetails : null,
     mobileDetails: rail === 'mobile_money' ? mobileDetails : null,
   };
 }
 
-function withAccountNumber(
-  bankDetails: Recipient['bankDetails'],
-  accountNumber: string | null,
-): GivenBankDetails | null {
-  if (bankDetails === null || accountNumber === null) return null;
-  const { account_number_last4: _last4, ...details } = bankDetails;
-  return { ...details, account_number: accountNumber };
-}
-
 /** A payee as the settlement's owner sees it. */
-export function payeeResource({ name, country, rail, bankDetails, mobileDetails }: Payee) {
+export type PayeeResource = Pick<Payee, 'country' | 'rail'> & {
+  /** Null once the recipient is erased. */
+  readonly name: string | null;
+  readonly account_last4: string | null;
+};
+
+export function payeeResource({ name, country, rail, bankDetails, mobileDetails }: Payee): PayeeResource {
   const account = bankDetails?.account_number ?? mobileDetails?.phone_number;
   return { name, country, rail, account_last4: account === undefined ? null : lastFour(account) };
 }
 
-export type PayeeResource = ReturnType<typeof payeeResource>;
+/** The payee of an erased recipient: what the settlement says of it. Only who lives where a corridor ends is paid. */
+export const erasedPayeeResource = (settlement: {
+  readonly corridor: CorridorId;
+  readonly payoutRail: Rail;
+}): PayeeResource => ({
+  name: null,
+  country: CORRIDORS[settlement.corridor].destinationCountry,
+  rail: settlement.payoutRail,
+  account_last4: null,
+});

@@ -5,7 +5,7 @@ import { type FieldFault, REQUIRED, requireNoFaults } from './error.ts';
 export const RECIPIENT_VERIFICATION_STATUSES = ['unverified', 'pending', 'verified', 'rejected', 'expired'] as const;
 export type RecipientVerificationStatus = (typeof RECIPIENT_VERIFICATION_STATUSES)[number];
 
-/** Bank details as they are stored and shown. The whole account number is stored sealed. */
+/** Bank details as they are shown. */
 export type BankDetails = {
   readonly bank_name: string;
   readonly account_number_last4: string;
@@ -30,7 +30,8 @@ export type Recipient = {
   readonly orgId: string;
   readonly kind: (typeof RECIPIENT_KINDS)[number];
   readonly entityType: (typeof ENTITY_TYPES)[number];
-  readonly name: string;
+  /** Null once it is erased, as are contacts and details. */
+  readonly name: string | null;
   readonly country: string;
   readonly email: string | null;
   readonly phone: string | null;
@@ -39,17 +40,25 @@ export type Recipient = {
   readonly metadata: Record<string, string>;
   readonly isActive: boolean;
   readonly verificationStatus: RecipientVerificationStatus;
+  /** Its own key, sealed by the service's key; null once it is erased. */
+  readonly dataKeySealed: string | null;
+  /** When its personal data was made unreadable; an erased recipient is inactive. */
+  readonly erasedAt: Date | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 };
 
-/** The fields of a request for a new recipient. */
-export type RecipientDraft = Pick<
-  Recipient,
-  'kind' | 'entityType' | 'name' | 'country' | 'email' | 'phone' | 'mobileDetails' | 'metadata'
-> & {
+/** What is known of the person or company, as given. It is sealed wherever it is stored (contract §4). */
+export type PersonalData = {
+  readonly name: string;
+  readonly email: string | null;
+  readonly phone: string | null;
   readonly bankDetails: GivenBankDetails | null;
+  readonly mobileDetails: MobileDetails | null;
 };
+
+/** The fields of a request for a new recipient. */
+export type RecipientDraft = Pick<Recipient, 'kind' | 'entityType' | 'country' | 'metadata'> & PersonalData;
 
 /** The fields of a request to change an object. An absent field stays as it is, null clears it. */
 type ChangeOf<Fields> = { readonly [Field in keyof Fields]?: Fields[Field] | null | undefined };
@@ -65,8 +74,8 @@ type Details = {
   readonly mobileDetails: MobileDetails | null;
 };
 
-/** The account number itself is not among the bank details. */
-export type StoredDetails = Pick<Recipient, 'bankDetails' | 'mobileDetails'>;
+/** Both kinds of details as given. */
+export type GivenDetails = Pick<PersonalData, 'bankDetails' | 'mobileDetails'>;
 
 /** The rules that the details of a recipient in this country break (contract §4). */
 export function detailsFaults(country: string, details: Details): FieldFault[] {
@@ -89,18 +98,20 @@ export function detailsFaults(country: string, details: Details): FieldFault[] {
  *
  * @throws ValidationError
  */
-export function changedDetails(recipient: Recipient, { bankDetails, mobileDetails }: RecipientChange): StoredDetails {
-  const { account_number: accountNumber, ...bankFields } = bankDetails ?? {};
-  const shown = typeof accountNumber === 'string' ? { account_number_last4: lastFour(accountNumber) } : {};
-  const bank = merged(recipient.bankDetails, bankDetails && { ...bankFields, ...shown });
-  const mobile = merged(recipient.mobileDetails, mobileDetails);
+export function changedDetails(
+  country: string,
+  stored: GivenDetails,
+  { bankDetails, mobileDetails }: RecipientChange,
+): GivenDetails {
+  const bank = merged(stored.bankDetails, bankDetails);
+  const mobile = merged(stored.mobileDetails, mobileDetails);
   const faults = [
-    ...missingFields('bank_details', bank, { bank_name: '', account_number_last4: 'account_number', currency: '' }),
-    ...missingFields('mobile_details', mobile, { provider: '', phone_number: '' }),
+    ...missingFields('bank_details', bank, ['bank_name', 'account_number', 'currency']),
+    ...missingFields('mobile_details', mobile, ['provider', 'phone_number']),
   ];
   // The fields that are missing are complete below: their faults are thrown first.
-  const details = { bankDetails: bank as BankDetails | null, mobileDetails: mobile as MobileDetails | null };
-  requireNoFaults([...faults, ...detailsFaults(recipient.country, details)]);
+  const details = { bankDetails: bank as GivenBankDetails | null, mobileDetails: mobile as MobileDetails | null };
+  requireNoFaults([...faults, ...detailsFaults(country, details)]);
   return details;
 }
 
@@ -113,16 +124,13 @@ function merged<Fields extends object>(
   return Object.fromEntries(given) as Partial<Fields>;
 }
 
-/** @param required the fields, each with its name in a request where that differs */
 function missingFields<Fields extends object>(
   object: string,
   fields: Fields | null,
-  required: { readonly [Field in keyof Fields]?: string },
+  required: readonly (string & keyof Fields)[],
 ): FieldFault[] {
   if (fields === null) return [];
-  return Object.entries(required).flatMap(([field, name]) =>
-    field in fields ? [] : [{ field: `${object}.${name || field}`, rule: REQUIRED }],
-  );
+  return required.flatMap((field) => (field in fields ? [] : [{ field: `${object}.${field}`, rule: REQUIRED }]));
 }
 
 /** The status after a change. A verification counts for one name, so a new name is not verified (contract §4). */

@@ -65,8 +65,8 @@ export type Verification = {
   readonly applicantId: string | null;
   /** The provider's name for the kind of check; null for a provider without levels. */
   readonly levelName: string | null;
-  /** The recipient's name when the verification was opened. The decision is about this name. */
-  readonly subjectName: string;
+  /** The recipient's name when the verification was opened. The decision is about this name. Null once it is erased. */
+  readonly subjectName: string | null;
   /** Contact data from the request. It is stored and never used (contract §8). */
   readonly givenContact: GivenContact | null;
   readonly verifiedName: string | null;

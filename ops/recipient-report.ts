@@ -4,8 +4,10 @@ import { listAuditEntries, listEvents, listOutboxRows } from '../db/queries/oper
 import { findRecipientObject } from '../db/queries/operator/recipient.ts';
 import { listSettlementsTo } from '../db/queries/operator/settlement.ts';
 import { findVerificationObject, listVerificationsOf } from '../db/queries/operator/verification.ts';
+import { createSealer } from '../db/seal.ts';
 import { maskEmail, maskName, maskPhone } from '../domain/mask.ts';
 import { type Advice, advice, lostRunAdvice, queuedAdvice, verificationAdvice } from '../domain/operator-advice.ts';
+import type { Recipient } from '../domain/recipient.ts';
 import { isOpen } from '../domain/verification.ts';
 import { verificationWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
@@ -13,10 +15,9 @@ import type { Report } from './report.ts';
 import { auditRow, deliveryRow, eventRow, isLate, outboxRow, settlementRow } from './report-row.ts';
 import { reportRun } from './run-report.ts';
 
-type RecipientObject = NonNullable<Awaited<ReturnType<typeof findRecipientObject>>>;
-
-export async function reportRecipient({ db }: OpsDeps, recipientId: string): Promise<Report | undefined> {
-  const recipient = await findRecipientObject(db, recipientId);
+export async function reportRecipient({ db, keys }: OpsDeps, recipientId: string): Promise<Report | undefined> {
+  const sealer = createSealer(keys.encryptionKeys);
+  const recipient = await findRecipientObject({ db, sealer }, recipientId);
   if (!recipient) return undefined;
   const { email, phone, bankDetails, mobileDetails } = recipient;
   const verifications = await listVerificationsOf(db, recipientId);
@@ -28,7 +29,7 @@ export async function reportRecipient({ db }: OpsDeps, recipientId: string): Pro
       active: recipient.isActive,
       verification_status: recipient.verificationStatus,
       organization: recipient.orgId,
-      name: maskName(recipient.name),
+      name: recipient.name && maskName(recipient.name),
       recipient_kind: recipient.kind,
       entity_type: recipient.entityType,
       country: recipient.country,
@@ -36,6 +37,7 @@ export async function reportRecipient({ db }: OpsDeps, recipientId: string): Pro
       phone: phone && maskPhone(phone),
       bank: bankDetails && `${bankDetails.bank_name}, account ***${bankDetails.account_number_last4}`,
       mobile_money: mobileDetails && `${mobileDetails.provider}, ${maskPhone(mobileDetails.phone_number)}`,
+      erased_at: recipient.erasedAt,
       created_at: recipient.createdAt,
       changed_at: recipient.updatedAt,
     },
@@ -58,7 +60,8 @@ export async function reportRecipient({ db }: OpsDeps, recipientId: string): Pro
   };
 }
 
-function recipientAdvice({ isActive, verificationStatus }: RecipientObject, openId: string | undefined): Advice {
+function recipientAdvice({ isActive, erasedAt, verificationStatus }: Recipient, openId: string | undefined): Advice {
+  if (erasedAt) return advice('None: its personal data was erased. Amounts, dates and certificates stay.');
   if (!isActive) return advice('None: the partner deactivated it. It takes no new settlement.');
   if (openId !== undefined) return advice('A verification is open:', `npm run ops -- show ${openId}`);
   return verificationStatus === 'verified'
@@ -68,7 +71,8 @@ function recipientAdvice({ isActive, verificationStatus }: RecipientObject, open
 
 export async function reportVerification(deps: OpsDeps, verificationId: string): Promise<Report | undefined> {
   const { db } = deps;
-  const verification = await findVerificationObject(db, verificationId);
+  const sealer = createSealer(deps.keys.encryptionKeys);
+  const verification = await findVerificationObject({ db, sealer }, verificationId);
   if (!verification) return undefined;
   const { status, provider, expiresAt, createdAt, decidedAt } = verification;
   const outbox = await listOutboxRows(db, verificationId);
@@ -88,7 +92,7 @@ export async function reportVerification(deps: OpsDeps, verificationId: string):
       type: verification.verificationType,
       provider,
       applicant: verification.applicantId,
-      subject: maskName(verification.subjectName),
+      subject: verification.subjectName && maskName(verification.subjectName),
       // Free text of the partner or the provider, which may name the person.
       rejection_reason: verification.rejectionReason === null ? null : 'given',
       created_at: createdAt,

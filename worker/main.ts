@@ -65,7 +65,7 @@ const activities = createActivities({
   cardprocWebhookSecret: config.cardprocWebhookSecrets[0] ?? '',
   bankledgerWebhookSecret: config.bankledgerWebhookSecrets[0] ?? '',
   idverifyWebhookSecret: config.idverifyWebhookSecrets[0] ?? '',
-  payoutRail: createPayoutRail(deps.runtime, deps.sealer),
+  payoutRail: createPayoutRail(deps.runtime),
   guardedHttp: tracing?.traceHttp(guardedHttp) ?? guardedHttp,
   mailer: createMailer(config),
   dispatcher,

@@ -5,9 +5,8 @@
  */
 import { createHash } from 'node:crypto';
 import { newId } from '../../db/id.ts';
-import { openPayee } from '../../db/payee.ts';
-import type { Sealer } from '../../db/seal.ts';
 import { DomainError } from '../../domain/error.ts';
+import type { Payee } from '../../domain/payee.ts';
 import { isRemote, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
 import type { NewEvidence, PAYOUT_ANSWERS } from '../../domain/settlement/evidence.ts';
@@ -17,17 +16,14 @@ import type { Settlement } from '../../domain/settlement/state.ts';
 export type PayoutRail = {
   /**
    * @returns the rail's answer, or undefined when it has none yet
-   * @throws DomainError `local_sandbox_only` in a remote runtime; SealError
+   * @throws DomainError `local_sandbox_only` in a remote runtime
    */
-  send(settlement: Settlement): Promise<NewEvidence | undefined>;
+  send(settlement: Settlement, payee: Payee): Promise<NewEvidence | undefined>;
 };
 
-/** @param sealer opens the frozen payee */
-export const createPayoutRail = (runtime: RuntimeEnvironment, sealer: Sealer): PayoutRail => ({
-  async send(settlement) {
+export const createPayoutRail = (runtime: RuntimeEnvironment): PayoutRail => ({
+  async send({ settlementId }, { name }) {
     if (isRemote(runtime)) throw new DomainError('local_sandbox_only');
-    const { settlementId } = settlement;
-    const { name } = openPayee(sealer, settlement);
     if (name.includes(SANDBOX_NAMES.payoutPending)) return undefined;
     return payoutAnswer(
       settlementId,

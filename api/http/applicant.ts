@@ -29,7 +29,7 @@ export async function openApplicant(
   const applicant = await provider.createApplicant({ verificationId, verificationType, levelName, email, phone });
   const { simulation } = provider;
   const stored = { applicantId: applicant.applicantId, simulated: simulation, requestId: opening.requestId };
-  return await storeApplicant(deps, verification, stored, {
+  return await storeApplicant(deps, opened, stored, {
     keyed: opening.keyed,
     status: 201,
     show: () => show({ verification: { ...verification, applicantId: applicant.applicantId }, applicant, simulation }),

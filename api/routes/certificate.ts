@@ -75,7 +75,7 @@ export const certificateRoutes =
 
     const readOwn = async ({ orgId, settlementId }: CertificateRow): Promise<OwnFacts> => {
       const { payee, reference } = await getSettlementWithHistory(deps, orgId, settlementId);
-      return { payeeName: payee.name, reference };
+      return { payeeName: payee.name ?? 'erased', reference };
     };
     const send = async (request: FastifyRequest, reply: FastifyReply, certificate: CertificateRow) => {
       const type = preferredType(request.headers.accept, CERTIFICATE_TYPES);

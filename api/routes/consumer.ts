@@ -76,7 +76,7 @@ export const consumerRoutes =
       },
       async (request, reply) => {
         const page = consumerPage(request.query);
-        const paged = await listRecipients(deps.db, consumerOf(request).orgId, { selection: {}, page });
+        const paged = await listRecipients(deps, consumerOf(request).orgId, { selection: {}, page });
         return answerPage(request, reply, { page, paged, show: consumerRecipientResource });
       },
     );

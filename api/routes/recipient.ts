@@ -60,7 +60,7 @@ export const recipientRoutes =
       async (request, reply) => {
         const { is_active: isActive, verification_status: verificationStatus, country, ...page } = request.query;
         const selection = { isActive, verificationStatus, country };
-        const paged = await listRecipients(deps.db, principalOf(request).orgId, { selection, page });
+        const paged = await listRecipients(deps, principalOf(request).orgId, { selection, page });
         return answerPage(request, reply, { page, paged, show: recipientResource });
       },
     );
@@ -78,7 +78,7 @@ export const recipientRoutes =
         },
       },
       async (request) =>
-        recipientResource(await getRecipient(deps.db, principalOf(request).orgId, request.params.recipient_id)),
+        recipientResource(await getRecipient(deps, principalOf(request).orgId, request.params.recipient_id)),
     );
 
     app.put(

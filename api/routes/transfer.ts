@@ -54,7 +54,7 @@ export const transferRoutes =
         const command = settlementCommand(request, { orgId, idempotencyKey: request.headers['idempotency-key'] }, body);
         // A bound key is answered before the quote is looked up.
         const answer =
-          (await findAnswer(deps.db, command)) ??
+          (await findAnswer(deps, command)) ??
           (await acceptSettlement(
             deps,
             { ...command, origin: 'consumer', priced: price(await inputsOf(deps, orgId, body)) },

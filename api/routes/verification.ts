@@ -116,7 +116,7 @@ export const verificationRoutes =
       },
       async (request) => {
         const { orgId } = principalOf(request);
-        const verification = await findVerification(deps.db, orgId, request.params.verification_id);
+        const verification = await findVerification(deps, orgId, request.params.verification_id);
         if (!verification) throw new DomainError('not_found');
         return verificationDetail(verification);
       },
@@ -136,7 +136,7 @@ export const verificationRoutes =
       },
       async (request) => {
         const { recipient, verifications } = await readVerifications(
-          deps.db,
+          deps,
           principalOf(request).orgId,
           request.params.recipient_id,
         );

@@ -26,6 +26,7 @@ import {
   queryFlag,
   shownMetadata,
   text,
+  timestampOrNull,
   updatedAt,
   visibleText,
 } from './common.ts';
@@ -223,7 +224,7 @@ export const RecipientResponse = z
     org_id: objectId('The organization that the recipient belongs to.'),
     kind: RecipientKind.meta({ description: 'What the recipient is to you.' }),
     entity_type: EntityType.meta({ description: 'A person or a company.' }),
-    name: outputText('The full name of the person or company.', 'Marcia Campbell'),
+    name: outputTextOrNull('The full name of the person or company; null once it was erased.', 'Marcia Campbell'),
     country: outputText('Where the recipient is paid (ISO 3166-1 alpha-2).', 'JM'),
     email: outputTextOrNull(EMAIL, 'marcia@campbell.example'),
     phone: outputTextOrNull(PHONE, '+18765550123'),
@@ -235,6 +236,7 @@ export const RecipientResponse = z
     metadata: shownMetadata(),
     is_active: flag('False after it was deactivated. Then it takes no change and no new settlement.'),
     verification_status: RecipientVerificationStatus.meta({ description: 'The verification of the recipient.' }),
+    erased_at: timestampOrNull('When its personal data was erased, permanently; null if it was not.'),
     created_at: createdAt(),
     updated_at: updatedAt(),
   })

@@ -89,10 +89,13 @@ const TimelineEntry = z
 
 const Payee = z
   .object({
-    name: outputText('The name that is paid.', 'Marcia Brown'),
+    name: outputTextOrNull('The name that is paid; null once the recipient was erased.', 'Marcia Brown'),
     country: outputText('Where the payee is paid (ISO 3166-1 alpha-2).', 'JM'),
     rail: rail('How the payee is paid.'),
-    account_last4: outputTextOrNull('The last four characters of the account or phone number.', '6789'),
+    account_last4: outputTextOrNull(
+      'The last four characters of the account or phone number; null for cash, and once the recipient was erased.',
+      '6789',
+    ),
   })
   .meta({ id: 'Payee', description: 'Who is paid, as the recipient was when the settlement was accepted.' });
 

@@ -26,9 +26,10 @@ import {
   type KeyedRequest,
   replay,
 } from '../queries/idempotency-key.ts';
-import { toPayable } from '../queries/recipient.ts';
+import { openRecipient } from '../queries/recipient.ts';
 import { paymentTokenBinding } from '../queries/settlement.ts';
 import { settlementEvent } from '../queries/settlement-change.ts';
+import type { Sealer } from '../seal.ts';
 import { type CommandDeps, commit, commitStatement } from './commit.ts';
 
 /** A settlement as a route requests it. */
@@ -68,32 +69,32 @@ export async function acceptSettlement(
   const payer = payerOf(deps, request);
   if ('faults' in priced || 'faults' in payer) {
     // A bound key is answered as it was, even if the same request would be refused now.
-    const answered = await findAnswer(deps.db, request);
+    const answered = await findAnswer(deps, request);
     if (answered) return answered;
     throw new ValidationError([priced, payer].flatMap((part) => ('faults' in part ? part.faults : [])));
   }
   const { pricing } = priced;
   const { corridor } = pricing;
   const facts = await getAcceptanceFacts(deps.db, request, { environment: environmentName(deps.runtime), corridor });
-  if (facts.bound) return replay(facts.bound, request.fingerprint);
+  if (facts.bound) return replay(deps.sealer, facts.bound, request.fingerprint);
   if (!facts.recipient) return await refuse(deps, request, new DomainError('not_found'));
-  const { recipient, accountNumber } = toPayable(deps.sealer, facts.recipient);
+  const { recipient, held } = openRecipient(deps.sealer, facts.recipient);
   const now = deps.now();
   const gates = forbiddenBy(facts.gateEvidence, { runtime: deps.runtime, corridor, now });
   const refusal = refusalOf(recipient, pricing, gates);
-  if (refusal) return await refuse(deps, request, refusal);
-  const payee = freezePayee(recipient, pricing.payoutRail, accountNumber);
-  const settlement = newSettlement(deps, request, { pricing, payee, now });
+  if (refusal || !held) return await refuse(deps, request, refusal ?? inactive());
+  const payee = freezePayee(recipient, held.personalData, pricing.payoutRail);
+  const settlement = newSettlement(deps, request, { pricing, payee, dataKey: held.dataKey, now });
   const first = answerTo(settlement, answer.status, answer.present(settlement, payeeResource(payee)));
   const acceptance = {
-    key: boundKeyOf(request, first, now),
+    key: boundKeyOf(request, first, now, { recipientId: recipient.recipientId, dataKey: held.dataKey }),
     settlement,
     paymentTokenSealed: sealedToken(deps, settlement.settlementId, payer.token),
     event: settlementEvent(settlement, acceptedEvent(settlement), request.requestId),
     message: settlementMessage(settlement, null, request.requestId),
   };
   const isFirst = await commitStatement(deps, 'settlement.accept', (db) => insertAcceptance(db, acceptance));
-  return isFirst ? { ...first, replayed: false } : await getAnswer(deps.db, request);
+  return isFirst ? { ...first, replayed: false } : await getAnswer(deps, request);
 }
 
 const answerTo = (
@@ -108,7 +109,7 @@ const answerTo = (
  */
 const refuse = (deps: CommandDeps, request: SettlementRequest, refusal: Error): Promise<Answer> =>
   commit(deps, 'settlement.accept', async (tx) => {
-    const bound = await bindAnswer(tx, request, NO_ANSWER, deps.now());
+    const bound = await bindAnswer({ db: tx, sealer: deps.sealer }, request, NO_ANSWER, { at: deps.now() });
     if (bound.replayed) return bound;
     throw refusal;
   });
@@ -135,14 +136,16 @@ const sealedToken = (
   token: string | null,
 ): string | null => (token === null ? null : sealer.seal(token, paymentTokenBinding(settlementId)));
 
+const inactive = (): DomainError =>
+  new DomainError(
+    'state_conflict',
+    { current_state: 'inactive' },
+    'The recipient is inactive and takes no new settlement.',
+  );
+
 /** Why the settlement is not accepted; undefined when it is. The recipient is judged before the gates (contract §2). */
 function refusalOf(recipient: Recipient, pricing: Pricing, gates: readonly ClosedGate[]): Error | undefined {
-  if (!recipient.isActive)
-    return new DomainError(
-      'state_conflict',
-      { current_state: 'inactive' },
-      'The recipient is inactive and takes no new settlement.',
-    );
+  if (!recipient.isActive) return inactive();
   const faults = payoutFaults(recipient, CORRIDORS[pricing.corridor], pricing.payoutRail);
   if (faults.length > 0) return new ValidationError(faults);
   return gates.length > 0 ? new DomainError('launch_gates_closed', { gates }) : undefined;
@@ -151,13 +154,18 @@ function refusalOf(recipient: Recipient, pricing: Pricing, gates: readonly Close
 function newSettlement(
   deps: CommandDeps,
   request: SettlementRequest,
-  { pricing, payee, now }: { readonly pricing: Pricing; readonly payee: Payee; readonly now: Date },
+  {
+    pricing,
+    payee,
+    dataKey,
+    now,
+  }: { readonly pricing: Pricing; readonly payee: Payee; readonly dataKey: Sealer; readonly now: Date },
 ): Settlement {
   const settlementId = settlementIdOf(request.orgId, request.idempotencyKey);
   return acceptedSettlement({
     ...pricing,
     settlementId,
-    ...sealPayee(deps.sealer, settlementId, payee),
+    ...sealPayee(dataKey, settlementId, payee),
     orgId: request.orgId,
     origin: request.origin,
     recipientId: request.recipientId,

@@ -5,6 +5,7 @@
 import type { Transaction } from '../../domain/crash-point.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Tx } from '../client.ts';
+import { type KeyOwner, openDataKey } from '../data-key.ts';
 import { type Answer, bindAnswer, findAnswer, type KeyedRequest, lockKey } from '../queries/idempotency-key.ts';
 import { findSecretAnswer, insertSecretAnswer, SECRET_ANSWER_HOURS } from '../queries/idempotency-secret.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
@@ -32,22 +33,22 @@ type Declared<Created> = Creation<Created> & {
 /**
  * Creates something in one transaction, or answers as the key's first use was answered.
  *
- * @param create returns what was created, and its id
+ * @param create returns what was created, its id, and whose personal data the request or the answer has
  * @throws DomainError `idempotency_key_reused`, and whatever `create` throws; none binds the key
  */
 export async function commitCreation<Created>(
   deps: CreationDeps,
   declared: Declared<Created>,
-  create: (tx: Tx) => Promise<{ readonly id: string; readonly created: Created }>,
+  create: (tx: Tx) => Promise<{ readonly id: string; readonly created: Created; readonly about?: KeyOwner }>,
 ): Promise<Answer> {
   const { name, keyed, status } = declared;
   return await commit(deps, name, async (tx) => {
     const answered = keyed && (await findFirstAnswer(deps, tx, { keyed, hasSecret: declared.hasSecret }));
     if (answered) return answered;
     if (declared.refusal) throw declared.refusal;
-    const { id: resourceId, created } = await create(tx);
+    const { id: resourceId, created, about } = await create(tx);
     const answer = { resourceId, status, body: Buffer.from(JSON.stringify(declared.show(created))) };
-    if (keyed) await bindFirstAnswer(deps, tx, { keyed, hasSecret: declared.hasSecret, answer });
+    if (keyed) await bindFirstAnswer(deps, tx, { keyed, hasSecret: declared.hasSecret, answer, about });
     return { ...answer, replayed: false };
   });
 }
@@ -61,7 +62,7 @@ export async function findFirstAnswer(
   { keyed, hasSecret = false }: KeyedCreation,
 ): Promise<Answer | undefined> {
   await lockKey(tx, keyed);
-  const answer = await findAnswer(tx, keyed);
+  const answer = await findAnswer({ db: tx, sealer }, keyed);
   if (!answer || !hasSecret) return answer;
   const body = await findSecretAnswer(tx, sealer, keyed, now());
   if (body) return { ...answer, body };
@@ -76,9 +77,18 @@ export async function findFirstAnswer(
 export async function bindFirstAnswer(
   { sealer, now }: Pick<CreationDeps, 'sealer' | 'now'>,
   tx: Tx,
-  { keyed, hasSecret = false, answer }: KeyedCreation & { readonly answer: Omit<Answer, 'replayed'> },
+  {
+    keyed,
+    hasSecret = false,
+    answer,
+    about,
+  }: KeyedCreation & { readonly answer: Omit<Answer, 'replayed'>; readonly about?: KeyOwner | undefined },
 ): Promise<void> {
   const at = now();
-  await bindAnswer(tx, keyed, hasSecret ? { ...answer, body: Buffer.alloc(0) } : answer, at);
+  const dataKey = about && openDataKey(sealer, about);
+  await bindAnswer({ db: tx, sealer }, keyed, hasSecret ? { ...answer, body: Buffer.alloc(0) } : answer, {
+    at,
+    about: about && dataKey && { recipientId: about.recipientId, dataKey },
+  });
   if (hasSecret) await insertSecretAnswer(tx, sealer, keyed, { body: answer.body, at });
 }

@@ -64,7 +64,7 @@ export async function receiveProviderEvent(
   claim: EventClaim,
 ): Promise<Receipt> {
   return await commit(deps, 'provider_event.receive', async (tx) => {
-    const target = await lockTarget(tx, claim);
+    const target = await lockTarget(deps, tx, claim);
     const matched = target !== undefined;
     const sha256 = createHash('sha256').update(bytes).digest();
     const receivedAt = deps.now();
@@ -88,14 +88,18 @@ type Target =
   | (Claimed<'verification'> & { readonly locked: LockedVerification });
 
 /** Locks what the event is about; undefined when there is no object that this provider may report on. */
-async function lockTarget(tx: Tx, claim: EventClaim): Promise<Target | undefined> {
+async function lockTarget(
+  { sealer }: Pick<CommandDeps, 'sealer'>,
+  tx: Tx,
+  claim: EventClaim,
+): Promise<Target | undefined> {
   switch (claim.about) {
     case 'settlement': {
       const settlement = await lockEvidenceTarget(tx, claim.settlementId);
       return settlement && claim.methods.includes(settlement.paymentMethod) ? { ...claim, settlement } : undefined;
     }
     case 'verification': {
-      const locked = await lockVerificationTarget(tx, claim.verificationId);
+      const locked = await lockVerificationTarget(tx, sealer, claim.verificationId);
       return locked && isAbout(locked.verification.applicantId, claim.applicantId) ? { ...claim, locked } : undefined;
     }
     case 'nothing':

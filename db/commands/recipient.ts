@@ -29,7 +29,7 @@ export async function createRecipient(
   requireNoFaults(detailsFaults(draft.country, draft));
   return await commitCreation(deps, { ...creation, name: 'recipient.create' }, async (tx) => {
     const created = await insertRecipient(tx, orgId, draft, { sealer: deps.sealer, at: deps.now() });
-    return { id: created.recipientId, created };
+    return { id: created.recipientId, created, about: created };
   });
 }
 
@@ -45,15 +45,15 @@ export async function changeRecipient(
   change: RecipientChange,
 ): Promise<Recipient> {
   return await commit(deps, 'recipient.change', async (tx) => {
-    const recipient = await lockRecipient(tx, orgId, recipientId);
-    const details = changedDetails(recipient, change);
-    if (!recipient.isActive)
+    const { recipient, held } = await lockRecipient(tx, deps.sealer, orgId, recipientId);
+    const details = held && changedDetails(recipient.country, held.personalData, change);
+    if (!recipient.isActive || !held || !details)
       throw new DomainError(
         'state_conflict',
         { current_state: 'inactive' },
         'The recipient is inactive and takes no change.',
       );
-    return await updateRecipient(tx, recipient, change, { details, sealer: deps.sealer, at: deps.now() });
+    return await updateRecipient(tx, recipient, held, { change, details, at: deps.now() });
   });
 }
 
@@ -63,14 +63,14 @@ export async function changeRecipient(
  * @throws DomainError `not_found`
  */
 export async function deactivateRecipient(
-  deps: CommitDeps & Pick<CommandDeps, 'now'>,
+  deps: CommitDeps & Pick<CommandDeps, 'sealer' | 'now'>,
   orgId: string,
   recipientId: string,
   requestId: string,
 ): Promise<Recipient> {
   const at = deps.now();
   return await commit(deps, 'recipient.deactivate', async (tx) => {
-    const recipient = await lockRecipient(tx, orgId, recipientId);
+    const { recipient } = await lockRecipient(tx, deps.sealer, orgId, recipientId);
     if (!recipient.isActive) return recipient;
     const inactive = await setRecipientInactive(tx, recipient, at);
     await recordEvent(tx, {

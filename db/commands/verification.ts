@@ -20,11 +20,12 @@ import {
   type VerificationType,
 } from '../../domain/verification.ts';
 import type { Tx } from '../client.ts';
+import type { ReadDeps } from '../data-key.ts';
 import { newId, verificationIdOf } from '../id.ts';
 import type { Stamp } from '../queries/event.ts';
 import type { Answer, KeyedRequest } from '../queries/idempotency-key.ts';
 import { enqueue } from '../queries/outbox.ts';
-import { lockRecipient } from '../queries/recipient.ts';
+import { lockRecipient, type OpenedRecipient } from '../queries/recipient.ts';
 import {
   findOpenVerification,
   findVerification,
@@ -37,7 +38,7 @@ import {
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { bindFirstAnswer, type Creation, type CreationDeps, commitCreation, findFirstAnswer } from './creation.ts';
 
-type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
+type Deps = CommitDeps & Pick<CommandDeps, 'sealer' | 'now'>;
 
 type Opening = { readonly orgId: string; readonly recipientId: string; readonly requestId: string };
 
@@ -59,15 +60,16 @@ export async function openManualVerification(
   creation: Creation<Verification>,
 ): Promise<Answer> {
   return await commitCreation(deps, { ...creation, name: 'verification.open_manual' }, async (tx) => {
-    const recipient = await lockRecipient(tx, opening.orgId, opening.recipientId);
+    const locked = await lockRecipient(tx, deps.sealer, opening.orgId, opening.recipientId);
+    const { recipient } = locked;
     const record = {
       ...manualVerification(opening, recipient, notBefore(deps.now(), recipient.updatedAt)),
       verificationId: newVerificationId(creation.keyed),
     };
-    const current = await findOpenAfterExpiry(tx, recipient, record.verificationType, record.createdAt);
+    const current = await findOpenAfterExpiry(deps, tx, locked, record.verificationType, record.createdAt);
     if (current.open) throw alreadyOpen(current.open);
-    await requireUnusedId(tx, recipient, record.verificationId);
-    const created = await insertVerification(tx, current.recipient, record);
+    await requireUnusedId({ db: tx, sealer: deps.sealer }, recipient, record.verificationId);
+    const created = await insertVerification(tx, current, record);
     return { id: created.verificationId, created };
   });
 }
@@ -80,8 +82,12 @@ const newVerificationId = (keyed: KeyedRequest | undefined): string =>
  *
  * @throws DomainError `idempotency_key_reused`, `state_conflict`
  */
-async function requireUnusedId(tx: Tx, { orgId, recipientId }: Recipient, verificationId: string): Promise<void> {
-  const begun = await findVerification(tx, orgId, verificationId);
+async function requireUnusedId(
+  deps: ReadDeps<Tx>,
+  { orgId, recipientId }: Recipient,
+  verificationId: string,
+): Promise<void> {
+  const begun = await findVerification(deps, orgId, verificationId);
   if (!begun) return;
   if (begun.recipientId !== recipientId)
     throw new DomainError('idempotency_key_reused', { mismatch: ['recipient_id'] });
@@ -132,19 +138,20 @@ export async function openProviderVerification(
     const { keyed } = opening;
     const answered = keyed && (await findFirstAnswer(deps, tx, { keyed, hasSecret: true }));
     if (answered) return { answered };
-    const locked = await lockRecipient(tx, opening.orgId, opening.recipientId);
-    const verificationType = defaultVerificationType(locked.entityType);
+    const locked = await lockRecipient(tx, deps.sealer, opening.orgId, opening.recipientId);
+    const verificationType = defaultVerificationType(locked.recipient.entityType);
     const levelName = opening.levelName ?? DEFAULT_LEVEL[verificationType];
-    const createdAt = notBefore(deps.now(), locked.updatedAt);
-    const { recipient, open } = await findOpenAfterExpiry(tx, locked, verificationType, createdAt);
+    const createdAt = notBefore(deps.now(), locked.recipient.updatedAt);
+    const { open, ...current } = await findOpenAfterExpiry(deps, tx, locked, verificationType, createdAt);
+    const { recipient } = current;
     if (open) {
       if (open.provider !== 'idverify' || (opening.levelName !== undefined && open.levelName !== levelName))
         throw alreadyOpen(open);
       return { recipient, verification: open, levelName: open.levelName ?? levelName };
     }
     const verificationId = newVerificationId(keyed);
-    await requireUnusedId(tx, recipient, verificationId);
-    const verification = await insertVerification(tx, recipient, {
+    await requireUnusedId({ db: tx, sealer: deps.sealer }, recipient, verificationId);
+    const verification = await insertVerification(tx, current, {
       verificationId,
       verificationType,
       documentType: null,
@@ -168,7 +175,7 @@ export async function openProviderVerification(
  */
 export async function storeApplicant(
   deps: CreationDeps,
-  verification: Verification,
+  { recipient, verification }: Pick<OpenedForProvider, 'recipient' | 'verification'>,
   applicant: { readonly applicantId: string; readonly simulated: boolean; readonly requestId: string },
   { keyed, status, show }: Creation<Verification>,
 ): Promise<Answer> {
@@ -179,7 +186,7 @@ export async function storeApplicant(
     if (first && applicant.simulated) await enqueue(tx, sandboxVerificationMessage(verification, applicant.requestId));
     const body = Buffer.from(JSON.stringify(show(verification)));
     const answer = { resourceId: verification.verificationId, status, body };
-    if (keyed) await bindFirstAnswer(deps, tx, { keyed, hasSecret: true, answer });
+    if (keyed) await bindFirstAnswer(deps, tx, { keyed, hasSecret: true, answer, about: recipient });
     return { ...answer, replayed: false };
   });
 }
@@ -191,23 +198,25 @@ export async function storeApplicant(
  * @throws DomainError `state_conflict` when the recipient is inactive
  */
 async function findOpenAfterExpiry(
+  { sealer }: Pick<CommandDeps, 'sealer'>,
   tx: Tx,
-  recipient: Recipient,
+  locked: OpenedRecipient,
   verificationType: VerificationType,
   at: Date,
-): Promise<{ readonly recipient: Recipient; readonly open: Verification | undefined }> {
+): Promise<OpenedRecipient & { readonly open: Verification | undefined }> {
+  const { recipient } = locked;
   if (!recipient.isActive)
     throw new DomainError(
       'state_conflict',
       { current_state: 'inactive' },
       'The recipient is inactive and takes no verification.',
     );
-  const found = await findOpenVerification(tx, recipient, verificationType);
-  if (!found) return { recipient, open: undefined };
-  const verification = await expireIfOver(tx, { recipient, verification: found }, at);
+  const found = await findOpenVerification(tx, locked, verificationType);
+  if (!found) return { ...locked, open: undefined };
+  const verification = await expireIfOver(tx, { ...locked, verification: found }, at);
   return verification.status === 'expired'
-    ? { recipient: await lockRecipient(tx, recipient.orgId, recipient.recipientId), open: undefined }
-    : { recipient, open: verification };
+    ? { ...(await lockRecipient(tx, sealer, recipient.orgId, recipient.recipientId)), open: undefined }
+    : { ...locked, open: verification };
 }
 
 const alreadyOpen = ({ status, verificationId }: Verification): DomainError =>
@@ -231,7 +240,7 @@ export async function decideVerification(
 ): Promise<Verification> {
   const { requestId, ...decided } = decision;
   const { result, verification } = await commit(deps, 'verification.decide', async (tx) => {
-    const locked = await lockVerification(tx, orgId, verificationId);
+    const locked = await lockVerification(tx, deps.sealer, orgId, verificationId);
     return await decideLocked(tx, locked, decided, { at: deps.now(), requestId });
   });
   // Thrown after the commit, because a verification that has just expired must stay so.
@@ -264,13 +273,13 @@ export async function decideLocked(
  * @throws DomainError `not_found`
  */
 export async function expireVerification(
-  deps: CommitDeps,
+  deps: CommitDeps & Pick<CommandDeps, 'sealer'>,
   orgId: string,
   verificationId: string,
   at: Date,
 ): Promise<Verification> {
   return await commit(deps, 'verification.expire', async (tx) =>
-    expireIfOver(tx, await lockVerification(tx, orgId, verificationId), at),
+    expireIfOver(tx, await lockVerification(tx, deps.sealer, orgId, verificationId), at),
   );
 }
 

@@ -81,15 +81,18 @@ CREATE TABLE audit_entries (
 
 -- Requests: what was answered to a key, and how much was asked
 
--- A key is bound to its first request and answer permanently.
+-- A key is bound to its first request and answer permanently. exchange_sealed has the digests and the answer where they
+-- are about a recipient.
 CREATE TABLE idempotency_keys (
   org_id text NOT NULL,
   key text NOT NULL,
-  request_hash bytea NOT NULL,
-  field_digests jsonb NOT NULL,
+  request_hash bytea,
+  field_digests jsonb,
   resource_id text NOT NULL,
   response_status integer NOT NULL,
-  response_body bytea NOT NULL,
+  response_body bytea,
+  recipient_id text,
+  exchange_sealed text,
   created_at timestamptz(3) NOT NULL,
   CONSTRAINT idempotency_keys_org_id_key_pk PRIMARY KEY (org_id, key),
   CONSTRAINT idempotency_keys_org_id_organizations_org_id_fk
@@ -116,22 +119,19 @@ CREATE UNLOGGED TABLE rate_limits (
 
 -- Recipients and their verification
 
--- Account numbers are sealed.
+-- Personal data is sealed by the recipient's own key. Both are null once it is erased.
 CREATE TABLE recipients (
   recipient_id text PRIMARY KEY,
   org_id text NOT NULL,
   kind text NOT NULL,
   entity_type text NOT NULL,
-  name text NOT NULL,
   country text NOT NULL,
-  email text,
-  phone text,
-  bank_details jsonb,
-  account_number_sealed text,
-  mobile_details jsonb,
+  data_key_sealed text,
+  personal_data_sealed text,
   metadata jsonb NOT NULL,
   is_active boolean NOT NULL,
   verification_status text NOT NULL,
+  erased_at timestamptz(3),
   event_sequence integer NOT NULL DEFAULT 0,
   event_at timestamptz(3),
   created_at timestamptz(3) NOT NULL,
@@ -151,9 +151,9 @@ CREATE TABLE verifications (
   provider text NOT NULL,
   applicant_id text,
   level_name text,
-  subject_name text NOT NULL,
-  given_contact jsonb,
-  verified_name text,
+  subject_sealed text NOT NULL,
+  subject_digest bytea NOT NULL,
+  verified_name_sealed text,
   rejection_reason text,
   request_id text NOT NULL,
   event_sequence integer NOT NULL DEFAULT 0,

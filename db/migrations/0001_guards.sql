@@ -163,16 +163,15 @@ ALTER TABLE settlements
     AND taken_back_minor BETWEEN 0 AND amount_minor),
   ADD CONSTRAINT settlements_clock CHECK (clock_offset_ms >= 0);
 
--- What a settlement was accepted for never changes: who is paid, how much, and over which corridor. The payee may be
--- sealed again under another key; its digest stays.
+-- What a settlement was accepted for never changes: who is paid, how much, and over which corridor.
 CREATE FUNCTION refuse_other_terms() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF (NEW.org_id, NEW.recipient_id, NEW.payee_sha256, NEW.corridor, NEW.payment_method, NEW.payout_rail,
-      NEW.amount_minor, NEW.source_currency, NEW.destination_amount_minor, NEW.destination_currency,
+  IF (NEW.org_id, NEW.recipient_id, NEW.payee_sealed, NEW.payee_sha256, NEW.corridor, NEW.payment_method,
+      NEW.payout_rail, NEW.amount_minor, NEW.source_currency, NEW.destination_amount_minor, NEW.destination_currency,
       NEW.input_fee_minor, NEW.platform_fee_minor, NEW.total_fees_minor)
     IS DISTINCT FROM
-     (OLD.org_id, OLD.recipient_id, OLD.payee_sha256, OLD.corridor, OLD.payment_method, OLD.payout_rail,
-      OLD.amount_minor, OLD.source_currency, OLD.destination_amount_minor, OLD.destination_currency,
+     (OLD.org_id, OLD.recipient_id, OLD.payee_sealed, OLD.payee_sha256, OLD.corridor, OLD.payment_method,
+      OLD.payout_rail, OLD.amount_minor, OLD.source_currency, OLD.destination_amount_minor, OLD.destination_currency,
       OLD.input_fee_minor, OLD.platform_fee_minor, OLD.total_fees_minor) THEN
     RAISE EXCEPTION 'the terms of settlement % are permanent', OLD.settlement_id USING ERRCODE = 'restrict_violation';
   END IF;
@@ -230,6 +229,28 @@ CREATE CONSTRAINT TRIGGER settlements_journal_closed AFTER UPDATE ON settlements
     AND OLD.status IS DISTINCT FROM NEW.status)
   EXECUTE FUNCTION refuse_open_journal();
 
+-- A recipient has its own key and what that seals, or was erased. An erased one stays so, and is inactive.
+
+ALTER TABLE recipients
+  ADD CONSTRAINT recipients_erased CHECK (
+    num_nulls(data_key_sealed, personal_data_sealed) = CASE WHEN erased_at IS NULL THEN 0 ELSE 2 END),
+  ADD CONSTRAINT recipients_erased_inactive CHECK (erased_at IS NULL OR NOT is_active);
+
+CREATE FUNCTION refuse_restoring() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'recipient % was erased and stays so', OLD.recipient_id USING ERRCODE = 'restrict_violation';
+END $$;
+
+CREATE TRIGGER recipients_erased_permanently BEFORE UPDATE ON recipients
+  FOR EACH ROW WHEN (OLD.erased_at IS NOT NULL AND NEW.erased_at IS DISTINCT FROM OLD.erased_at)
+  EXECUTE FUNCTION refuse_restoring();
+
+-- A bound key has its digests and its answer in clear, or sealed by the key of the recipient that they are about.
+ALTER TABLE idempotency_keys
+  ADD CONSTRAINT idempotency_keys_exchange CHECK (
+    num_nonnulls(recipient_id, exchange_sealed) IN (0, 2)
+    AND num_nonnulls(request_hash, field_digests, response_body) = CASE WHEN exchange_sealed IS NULL THEN 3 ELSE 0 END);
+
 -- A verification begins as pending, moves along these rules alone, and has exactly what its state needs.
 
 CREATE TABLE verification_transition_rules (
@@ -266,7 +287,7 @@ CREATE TRIGGER verifications_transition BEFORE INSERT OR UPDATE OF status ON ver
 
 ALTER TABLE verifications
   ADD CONSTRAINT verifications_reason CHECK (decided_at IS NOT NULL OR rejection_reason IS NULL),
-  ADD CONSTRAINT verifications_name CHECK (decided_at IS NOT NULL OR verified_name IS NULL),
+  ADD CONSTRAINT verifications_name CHECK (decided_at IS NOT NULL OR verified_name_sealed IS NULL),
   ADD CONSTRAINT verifications_decided CHECK ((status IN ('verified', 'rejected')) = (decided_at IS NOT NULL)),
   ADD CONSTRAINT verifications_window CHECK (expires_at > created_at);
 

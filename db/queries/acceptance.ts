@@ -10,6 +10,7 @@ import type { Settlement } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
 import { aliasedColumns, columnNames, columnParameters, columnsOf, columnValues } from '../column-list.ts';
+import { dataKeySql } from '../data-key.ts';
 import { events } from '../schema/event.ts';
 import { idempotencyKeys } from '../schema/idempotency-key.ts';
 import { outbox } from '../schema/outbox.ts';
@@ -19,7 +20,7 @@ import { type Parameter, statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
 import { fanOutText, type NumberedEvent } from './event.ts';
 import { gateEvidenceSql } from './gate.ts';
-import type { BoundKey, KeyedRequest } from './idempotency-key.ts';
+import type { BoundKey, FoundKey, KeyedRequest } from './idempotency-key.ts';
 import type { RecipientRow } from './recipient.ts';
 
 const KEY = columnsOf(idempotencyKeys);
@@ -29,17 +30,21 @@ const RECIPIENT = aliasedColumns<RecipientRow>(columnsOf(recipients), 'r');
 /** What an acceptance depends on, as of one moment. */
 export type AcceptanceFacts = {
   /** Undefined while the key is free. */
-  readonly bound: BoundKey | undefined;
+  readonly bound: FoundKey | undefined;
   /** Undefined where the organization has no such recipient. */
   readonly recipient: RecipientRow | undefined;
   readonly gateEvidence: readonly Aggregated<GateEvidence>[];
 };
 
-type FactsRow = { readonly gates: readonly Aggregated<GateEvidence>[] } & Readonly<Record<string, unknown>>;
+type FactsRow = {
+  readonly gates: readonly Aggregated<GateEvidence>[];
+  readonly key_data_key: string | null;
+} & Readonly<Record<string, unknown>>;
 
 const factsStatement = statement<readonly string[], FactsRow>(
   'read_acceptance_facts',
-  `SELECT ${BOUND_KEY.names}, ${RECIPIENT.names}, ${gateEvidenceSql('$4', '$5')} AS gates
+  `SELECT ${BOUND_KEY.names}, ${RECIPIENT.names}, ${gateEvidenceSql('$4', '$5')} AS gates,
+     ${dataKeySql('k.recipient_id')} AS key_data_key
    FROM (SELECT) AS one
    LEFT JOIN idempotency_keys k ON k.org_id = $1 AND k.key = $2
    LEFT JOIN recipients r ON r.org_id = $1 AND r.recipient_id = $3`,
@@ -58,7 +63,7 @@ export async function getAcceptanceFacts(
   const [row] = await factsStatement(db, orgId, idempotencyKey, recipientId, environment, corridor);
   if (!row) throw new Error('the facts of an acceptance are always one row');
   return {
-    bound: row['k.key'] === null ? undefined : BOUND_KEY.rowOf(row),
+    bound: row['k.key'] === null ? undefined : { ...BOUND_KEY.rowOf(row), dataKeySealed: row.key_data_key },
     recipient: row['r.recipient_id'] === null ? undefined : RECIPIENT.rowOf(row),
     gateEvidence: row.gates,
   };

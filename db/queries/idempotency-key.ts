@@ -7,11 +7,17 @@
 import { createHash } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
-import type { Queryable, Tx } from '../client.ts';
+import type { Tx } from '../client.ts';
+import { type KeyOwner, openDataKey, type ReadDeps } from '../data-key.ts';
 import { idempotencyKeys } from '../schema/idempotency-key.ts';
+import { recipients } from '../schema/recipient.ts';
+import type { Sealer } from '../seal.ts';
 
-/** A key with the request that it is bound to, and the answer to it. */
+/** A key with the request that it is bound to, and the answer to it, as stored. */
 export type BoundKey = typeof idempotencyKeys.$inferSelect;
+
+/** A bound key, and the data key that opens what is sealed of it: null where nothing is, and once it is erased. */
+export type FoundKey = BoundKey & Pick<KeyOwner, 'dataKeySealed'>;
 
 /**
  * What two requests are compared by: the digest of the exact bytes, and of each top-level field, to name differences.
@@ -70,15 +76,16 @@ function mismatchOf(bound: RequestFingerprint, given: RequestFingerprint): strin
  * @throws DomainError `idempotency_key_reused` when the key is bound to another request
  */
 export async function findAnswer(
-  db: Queryable,
+  { db, sealer }: ReadDeps,
   { orgId, idempotencyKey, fingerprint }: KeyedRequest,
 ): Promise<Answer | undefined> {
-  const [bound] = await db
-    .select()
+  const [found] = await db
+    .select({ bound: idempotencyKeys, dataKeySealed: recipients.dataKeySealed })
     .from(idempotencyKeys)
+    .leftJoin(recipients, eq(recipients.recipientId, idempotencyKeys.recipientId))
     .where(and(eq(idempotencyKeys.orgId, orgId), eq(idempotencyKeys.key, idempotencyKey)))
     .limit(1);
-  return bound && replay(bound, fingerprint);
+  return found && replay(sealer, { ...found.bound, dataKeySealed: found.dataKeySealed }, fingerprint);
 }
 
 /**
@@ -89,20 +96,59 @@ export async function lockKey(tx: Tx, { orgId, idempotencyKey }: KeyedRequest): 
   await tx.execute(sql`SELECT pg_advisory_xact_lock(hashtextextended(${`${orgId}:${idempotencyKey}`}, 0))`);
 }
 
-/** What is stored for a key once it is bound. */
-export const boundKeyOf = (
-  { orgId, idempotencyKey, fingerprint }: KeyedRequest,
+/** Whose personal data a request or its answer has. */
+export type AnswerAbout = Pick<KeyOwner, 'recipientId'> & { readonly dataKey: Sealer };
+
+/** What the sealed part of a bound key is. */
+type Exchange = { readonly hash: string; readonly fields: Record<string, string>; readonly body: string };
+
+const exchangeBinding = ({ orgId, key }: Pick<BoundKey, 'orgId' | 'key'>): string =>
+  `idempotency_keys.exchange:${orgId}:${key}`;
+
+/** What is stored for a key once it is bound. @param about undefined where there is no personal data */
+export function boundKeyOf(
+  { orgId, idempotencyKey: key, fingerprint }: KeyedRequest,
   { resourceId, status, body }: Omit<Answer, 'replayed'>,
   createdAt: Date,
-): BoundKey => ({
-  orgId,
-  key: idempotencyKey,
-  ...fingerprint,
-  resourceId,
-  responseStatus: status,
-  responseBody: body,
-  createdAt,
-});
+  about?: AnswerAbout,
+): BoundKey {
+  const stored = { orgId, key, resourceId, responseStatus: status, createdAt };
+  if (!about) return { ...stored, ...fingerprint, responseBody: body, recipientId: null, exchangeSealed: null };
+  const exchange: Exchange = {
+    hash: fingerprint.requestHash.toString('base64url'),
+    fields: fingerprint.fieldDigests,
+    body: body.toString(),
+  };
+  return {
+    ...stored,
+    requestHash: null,
+    fieldDigests: null,
+    responseBody: null,
+    recipientId: about.recipientId,
+    exchangeSealed: about.dataKey.seal(JSON.stringify(exchange), exchangeBinding(stored)),
+  };
+}
+
+/**
+ * What the request was compared by, and the body of its answer.
+ *
+ * @returns undefined once the recipient is erased
+ */
+function openExchange(
+  sealer: Sealer,
+  found: FoundKey,
+): { readonly fingerprint: RequestFingerprint; readonly body: Buffer } | undefined {
+  const { requestHash, fieldDigests, responseBody, recipientId, exchangeSealed, dataKeySealed } = found;
+  if (requestHash && fieldDigests && responseBody)
+    return { fingerprint: { requestHash, fieldDigests }, body: responseBody };
+  const dataKey = recipientId === null ? undefined : openDataKey(sealer, { recipientId, dataKeySealed });
+  if (!dataKey || exchangeSealed === null) return undefined;
+  const exchange = JSON.parse(dataKey.open(exchangeSealed, exchangeBinding(found)).toString()) as Exchange;
+  return {
+    fingerprint: { requestHash: Buffer.from(exchange.hash, 'base64url'), fieldDigests: exchange.fields },
+    body: Buffer.from(exchange.body),
+  };
+}
 
 /**
  * Binds the key to this answer, in the transaction that makes the answer true. When another request with the key has
@@ -111,23 +157,23 @@ export const boundKeyOf = (
  * @throws DomainError `idempotency_key_reused`
  */
 export async function bindAnswer(
-  tx: Tx,
+  { db, sealer }: ReadDeps<Tx>,
   request: KeyedRequest,
   answer: Omit<Answer, 'replayed'>,
-  createdAt: Date,
+  { at, about }: { readonly at: Date; readonly about?: AnswerAbout | undefined },
 ): Promise<Answer> {
-  const bound = await tx
+  const bound = await db
     .insert(idempotencyKeys)
-    .values(boundKeyOf(request, answer, createdAt))
+    .values(boundKeyOf(request, answer, at, about))
     .onConflictDoNothing()
     .returning({ key: idempotencyKeys.key });
   if (bound.length === 1) return { ...answer, replayed: false };
-  return await getAnswer(tx, request);
+  return await getAnswer({ db, sealer }, request);
 }
 
 /** As `findAnswer`, for a key that was just found bound. */
-export async function getAnswer(db: Queryable, request: KeyedRequest): Promise<Answer> {
-  const first = await findAnswer(db, request);
+export async function getAnswer(deps: ReadDeps, request: KeyedRequest): Promise<Answer> {
+  const first = await findAnswer(deps, request);
   if (!first) throw new Error(`an idempotency key of organization ${request.orgId} was neither bound nor found`);
   return first;
 }
@@ -135,10 +181,17 @@ export async function getAnswer(db: Queryable, request: KeyedRequest): Promise<A
 /**
  * The stored answer, for the request that the key is bound to.
  *
- * @throws DomainError `idempotency_key_reused` for another one
+ * @throws DomainError `idempotency_key_reused` for another one, and once the recipient that it is about is erased
  */
-export function replay(bound: BoundKey, fingerprint: RequestFingerprint): Answer {
-  if (!bound.requestHash.equals(fingerprint.requestHash))
-    throw new DomainError('idempotency_key_reused', { mismatch: mismatchOf(bound, fingerprint) });
-  return { resourceId: bound.resourceId, status: bound.responseStatus, body: bound.responseBody, replayed: true };
+export function replay(sealer: Sealer, found: FoundKey, fingerprint: RequestFingerprint): Answer {
+  const exchange = openExchange(sealer, found);
+  if (!exchange)
+    throw new DomainError(
+      'idempotency_key_reused',
+      { mismatch: [] },
+      'The answer to this key had personal data of a recipient that was erased since. The object exists.',
+    );
+  if (!exchange.fingerprint.requestHash.equals(fingerprint.requestHash))
+    throw new DomainError('idempotency_key_reused', { mismatch: mismatchOf(exchange.fingerprint, fingerprint) });
+  return { resourceId: found.resourceId, status: found.responseStatus, body: exchange.body, replayed: true };
 }

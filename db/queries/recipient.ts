@@ -1,22 +1,23 @@
 /**
- * Recipients. An account number is sealed before it is stored, and nothing here reads it back: a `Recipient` has only
- * its last four characters.
+ * Recipients. Personal data is stored as one text, sealed by the recipient's own key (`data-key.ts`). A `Recipient` has
+ * only the last four characters of an account number.
  */
 import { and, eq } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import {
-  type GivenBankDetails,
+  type GivenDetails,
   lastFour,
+  type PersonalData,
   type Recipient,
   type RecipientChange,
   type RecipientDraft,
   type RecipientVerificationStatus,
-  type StoredDetails,
   verificationAfter,
 } from '../../domain/recipient.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
+import { type DataKey, newDataKey, openDataKey, type ReadDeps } from '../data-key.ts';
 import { newId } from '../id.ts';
 import { recipients } from '../schema/recipient.ts';
 import type { Sealer } from '../seal.ts';
@@ -25,86 +26,76 @@ import { type List, readPage } from './page.ts';
 
 export type RecipientRow = typeof recipients.$inferSelect;
 
-export const toRecipient = ({
-  accountNumberSealed: _sealed,
-  eventSequence: _sequence,
-  eventAt: _eventAt,
-  ...row
-}: RecipientRow): Recipient => row;
 const owned = (orgId: string, recipientId: string) =>
   and(eq(recipients.orgId, orgId), eq(recipients.recipientId, recipientId));
 
-/** What a sealed account number is bound to. It does not open for another recipient. */
-export const accountNumberBinding = (recipientId: string): string => `recipient.account_number:${recipientId}`;
+/** What the sealed personal data is bound to. */
+const personalDataBinding = (recipientId: string): string => `recipient.personal_data:${recipientId}`;
 
-function storedBankDetails(
-  sealer: Sealer,
-  recipientId: string,
-  given: GivenBankDetails | null,
-): Pick<RecipientRow, 'bankDetails' | 'accountNumberSealed'> {
-  if (given === null) return { bankDetails: null, accountNumberSealed: null };
-  const { account_number: accountNumber, ...shown } = given;
-  return {
-    bankDetails: { ...shown, account_number_last4: lastFour(accountNumber) },
-    accountNumberSealed: sealer.seal(accountNumber, accountNumberBinding(recipientId)),
-  };
+/** A recipient with its personal data in full, for who pays it or changes it. */
+export type OpenedRecipient = {
+  readonly recipient: Recipient;
+  /** Undefined once it is erased. */
+  readonly held: { readonly personalData: PersonalData; readonly dataKey: DataKey } | undefined;
+};
+
+/** @throws SealError when none of the service's keys opens it */
+export function openRecipient(sealer: Sealer, row: RecipientRow): OpenedRecipient {
+  const { personalDataSealed, eventSequence: _sequence, eventAt: _eventAt, ...stored } = row;
+  const dataKey = openDataKey(sealer, row);
+  if (!dataKey || personalDataSealed === null) return { recipient: { ...stored, ...NOTHING_HELD }, held: undefined };
+  const opened = dataKey.open(personalDataSealed, personalDataBinding(row.recipientId));
+  const personalData = JSON.parse(opened.toString()) as PersonalData;
+  return { recipient: { ...stored, ...shownOf(personalData) }, held: { personalData, dataKey } };
 }
 
-/** The sealed number after a change of the bank details. One that is not given stays. */
-function changedNumber(
-  sealer: Sealer,
-  recipientId: string,
-  change: RecipientChange['bankDetails'],
-): Partial<Pick<RecipientRow, 'accountNumberSealed'>> {
-  if (change === null) return { accountNumberSealed: null };
-  const given = change?.account_number;
-  return given ? { accountNumberSealed: sealer.seal(given, accountNumberBinding(recipientId)) } : {};
+const NOTHING_HELD = { name: null, email: null, phone: null, bankDetails: null, mobileDetails: null };
+
+function shownOf({ bankDetails, ...personalData }: PersonalData) {
+  if (bankDetails === null) return { ...personalData, bankDetails };
+  const { account_number: accountNumber, ...details } = bankDetails;
+  return { ...personalData, bankDetails: { ...details, account_number_last4: lastFour(accountNumber) } };
 }
+
+/** The recipient's part of what `openRecipient` gives. */
+export const toRecipient = (sealer: Sealer, row: RecipientRow): Recipient => openRecipient(sealer, row).recipient;
+
+const sealPersonalData = (dataKey: Sealer, recipientId: string, personalData: PersonalData): string =>
+  dataKey.seal(JSON.stringify(personalData), personalDataBinding(recipientId));
 
 /** Writes a new recipient: active and unverified. */
 export async function insertRecipient(
   db: Queryable,
   orgId: string,
-  draft: RecipientDraft,
-  options: { readonly sealer: Sealer; readonly at: Date },
+  { kind, entityType, country, metadata, ...personalData }: RecipientDraft,
+  { sealer, at }: { readonly sealer: Sealer; readonly at: Date },
 ): Promise<Recipient> {
   const recipientId = newId();
-  const row: RecipientRow = {
-    ...draft,
-    ...storedBankDetails(options.sealer, recipientId, draft.bankDetails),
+  const { dataKeySealed, dataKey } = newDataKey(sealer, recipientId);
+  const stored = {
     recipientId,
     orgId,
+    kind,
+    entityType,
+    country,
+    metadata,
+    dataKeySealed,
     isActive: true,
-    verificationStatus: 'unverified',
-    eventSequence: 0,
-    eventAt: null,
-    createdAt: options.at,
-    updatedAt: options.at,
+    verificationStatus: 'unverified' as const,
+    erasedAt: null,
+    createdAt: at,
+    updatedAt: at,
   };
-  await db.insert(recipients).values(row);
-  return toRecipient(row);
+  const personalDataSealed = sealPersonalData(dataKey, recipientId, personalData);
+  await db.insert(recipients).values({ ...stored, personalDataSealed });
+  return { ...stored, ...shownOf(personalData) };
 }
 
 /** @throws DomainError `not_found`, for another organization's recipient as well */
-export async function getRecipient(db: Queryable, orgId: string, recipientId: string): Promise<Recipient> {
+export async function getRecipient({ db, sealer }: ReadDeps, orgId: string, recipientId: string): Promise<Recipient> {
   const [row] = await db.select().from(recipients).where(owned(orgId, recipientId)).limit(1);
   if (!row) throw new DomainError('not_found');
-  return toRecipient(row);
-}
-
-/** A recipient with its account number in clear, for the moment in which a settlement freezes its payee. */
-export type PayableRecipient = { readonly recipient: Recipient; readonly accountNumber: string | null };
-
-/**
- * A stored recipient as it can be paid.
- *
- * @throws SealError when none of the service's keys opens the account number
- */
-export function toPayable(sealer: Sealer, row: RecipientRow): PayableRecipient {
-  const { accountNumberSealed, recipientId } = row;
-  if (accountNumberSealed === null) return { recipient: toRecipient(row), accountNumber: null };
-  const accountNumber = sealer.open(accountNumberSealed, accountNumberBinding(recipientId)).toString();
-  return { recipient: toRecipient(row), accountNumber };
+  return toRecipient(sealer, row);
 }
 
 /**
@@ -121,11 +112,16 @@ const lockRecipientStatement = statement<[recipientId: string], unknown>(
  * As `getRecipient`; locks the row until the transaction ends, and waits for the decisions that share it. Later
  * decisions wait in turn, so that many settlements of one recipient do not keep it from being changed.
  */
-export async function lockRecipient(tx: Tx, orgId: string, recipientId: string): Promise<Recipient> {
+export async function lockRecipient(
+  tx: Tx,
+  sealer: Sealer,
+  orgId: string,
+  recipientId: string,
+): Promise<OpenedRecipient> {
   await lockRecipientStatement(tx, recipientId);
   const [row] = await tx.select().from(recipients).where(owned(orgId, recipientId)).for('no key update');
   if (!row) throw new DomainError('not_found');
-  return toRecipient(row);
+  return openRecipient(sealer, row);
 }
 
 /** Which recipients are wanted; every filter that is given must match. */
@@ -137,7 +133,7 @@ export type RecipientSelection = {
 
 /** A page of the organization's recipients, newest first, inactive ones included unless they are filtered out. */
 export async function listRecipients(
-  db: Database,
+  { db, sealer }: ReadDeps<Database>,
   orgId: string,
   { selection, page }: { readonly selection: RecipientSelection; readonly page: Page },
 ): Promise<Paged<Recipient>> {
@@ -157,7 +153,7 @@ export async function listRecipients(
       .limit(limit)
       .offset(offset),
   );
-  return { ...paged, items: paged.items.map(toRecipient) };
+  return { ...paged, items: paged.items.map((row) => toRecipient(sealer, row)) };
 }
 
 /** The indexes are (organization, [country,] is_active, verification_status, creation). */
@@ -175,31 +171,31 @@ function selectedBy(orgId: string, { isActive, verificationStatus, country }: Re
 }
 
 /**
- * Changes a locked recipient; an empty change leaves it as it is.
+ * Changes a locked recipient, which is not erased; an empty change leaves it as it is.
  *
  * @param options `details`: both kinds as they are after the change
  */
 export async function updateRecipient(
   tx: Tx,
   recipient: Recipient,
-  change: RecipientChange,
-  options: { readonly details: StoredDetails; readonly sealer: Sealer; readonly at: Date },
+  { personalData, dataKey }: NonNullable<OpenedRecipient['held']>,
+  options: { readonly change: RecipientChange; readonly details: GivenDetails; readonly at: Date },
 ): Promise<Recipient> {
+  const { change, details, at } = options;
   if (Object.keys(change).length === 0) return recipient;
-  const { bankDetails, mobileDetails: _mobile, ...rest } = change;
-  const [row] = await tx
+  const { metadata = recipient.metadata, bankDetails: _bank, mobileDetails: _mobile, ...given } = change;
+  const changed = { ...personalData, ...given, ...details };
+  const stored = {
+    metadata,
+    verificationStatus: verificationAfter(recipient, change),
+    updatedAt: notBefore(at, recipient.updatedAt),
+  };
+  const { rowCount } = await tx
     .update(recipients)
-    .set({
-      ...rest,
-      ...options.details,
-      ...changedNumber(options.sealer, recipient.recipientId, bankDetails),
-      verificationStatus: verificationAfter(recipient, change),
-      updatedAt: notBefore(options.at, recipient.updatedAt),
-    })
-    .where(owned(recipient.orgId, recipient.recipientId))
-    .returning();
-  if (!row) throw new Error(`recipient ${recipient.recipientId} was changed without its lock`);
-  return toRecipient(row);
+    .set({ ...stored, personalDataSealed: sealPersonalData(dataKey, recipient.recipientId, changed) })
+    .where(owned(recipient.orgId, recipient.recipientId));
+  if (rowCount !== 1) throw new Error(`recipient ${recipient.recipientId} was changed without its lock`);
+  return { ...recipient, ...stored, ...shownOf(changed) };
 }
 
 /** Deactivates a locked recipient. */

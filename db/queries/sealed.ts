@@ -1,5 +1,6 @@
 /**
- * All columns with sealed text, so that a new key reaches each of them; a test checks that none is missing. Text is
+ * All columns with sealed text, so that a new key of the service reaches each of those that it seals; a test checks that
+ * none is missing. Text is
  * replaced page by page, only where it has not changed since it was read, and without waiting for locks. So the service
  * keeps running meanwhile.
  */
@@ -7,16 +8,16 @@ import { type SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { otpBinding } from '../../domain/otp.ts';
 import type { Database, Queryable } from '../client.ts';
-import { payeeBinding } from '../payee.ts';
+import { dataKeyBinding } from '../data-key.ts';
 import { providerEvents } from '../schema/evidence.ts';
-import { idempotencySecrets } from '../schema/idempotency-key.ts';
+import { idempotencyKeys, idempotencySecrets } from '../schema/idempotency-key.ts';
 import { otpChallenges } from '../schema/otp.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
+import { verifications } from '../schema/verification.ts';
 import { webhookEarlierSecrets, webhooks } from '../schema/webhook.ts';
 import { providerEventBinding } from './evidence.ts';
 import { secretAnswerBinding } from './idempotency-secret.ts';
-import { accountNumberBinding } from './recipient.ts';
 import { paymentTokenBinding } from './settlement.ts';
 import { webhookSecretBinding } from './webhook.ts';
 
@@ -32,19 +33,14 @@ const first = ([id = '']: readonly string[]): string => id;
 
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   {
-    column: recipients.accountNumberSealed,
+    column: recipients.dataKeySealed,
     key: [recipients.recipientId],
-    bindingOf: (key) => accountNumberBinding(first(key)),
+    bindingOf: (key) => dataKeyBinding(first(key)),
   },
   {
     column: settlements.paymentTokenSealed,
     key: [settlements.settlementId],
     bindingOf: (key) => paymentTokenBinding(first(key)),
-  },
-  {
-    column: settlements.payeeSealed,
-    key: [settlements.settlementId],
-    bindingOf: (key) => payeeBinding(first(key)),
   },
   {
     column: idempotencySecrets.bodySealed,
@@ -72,6 +68,15 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     key: [providerEvents.provider, providerEvents.eventId],
     bindingOf: ([provider = '', eventId = '']) => providerEventBinding(provider, eventId),
   },
+];
+
+/** The columns that recipients' own keys seal. A new key of the service reaches those keys, and not these texts. */
+export const DATA_KEY_COLUMNS: readonly AnyPgColumn[] = [
+  recipients.personalDataSealed,
+  verifications.subjectSealed,
+  verifications.verifiedNameSealed,
+  settlements.payeeSealed,
+  idempotencyKeys.exchangeSealed,
 ];
 
 /** A row's key, and its sealed text if it has one. */

@@ -11,8 +11,10 @@ import type { Settlement } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Tx } from '../client.ts';
 import { aliasedColumns, columnsOf } from '../column-list.ts';
+import { dataKeySql } from '../data-key.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
+import type { Sealer } from '../seal.ts';
 import { statement } from '../statement.ts';
 import { gateEvidenceSql, gateLockSql } from './gate.ts';
 import { type RecipientRow, recipientLockSql, toRecipient } from './recipient.ts';
@@ -24,6 +26,8 @@ export type LockedSettlement = {
   readonly settlement: Settlement;
   /** The payer's card or account token, sealed; null where the payment method has none. */
   readonly paymentTokenSealed: string | null;
+  /** The recipient's, as stored; it opens the frozen payee. */
+  readonly dataKeySealed: string | null;
 };
 
 /** Facts about a settlement's gates, recipient and verification. */
@@ -38,12 +42,15 @@ type Surroundings = Pick<Facts, 'evidence' | 'exceptions'> & {
 const SETTLEMENT = aliasedColumns<SettlementRow>(columnsOf(settlements), 's');
 const RECIPIENT = aliasedColumns<RecipientRow>(columnsOf(recipients), 'r');
 
-const lockStatement = statement<[orgId: string, settlementId: string], Record<string, unknown>>(
+type LockedRow = Record<string, unknown> & { readonly data_key_sealed: string | null };
+
+const lockStatement = statement<[orgId: string, settlementId: string], LockedRow>(
   'lock_for_decision',
   `WITH locked AS MATERIALIZED (
     SELECT ${SETTLEMENT.names} FROM settlements s WHERE org_id = $1 AND settlement_id = $2 FOR UPDATE
   )
-  SELECT locked.*, pg_advisory_xact_lock_shared(${gateLockSql('"s.environment"', '"s.corridor"')}),
+  SELECT locked.*, ${dataKeySql('locked."s.recipient_id"')} AS data_key_sealed,
+    pg_advisory_xact_lock_shared(${gateLockSql('"s.environment"', '"s.corridor"')}),
     pg_advisory_xact_lock_shared(${recipientLockSql('"s.recipient_id"')}) FROM locked`,
 );
 
@@ -57,7 +64,11 @@ export async function lockForDecision(tx: Tx, orgId: string, settlementId: strin
   const [row] = await lockStatement(tx, orgId, settlementId);
   if (!row) throw new DomainError('not_found');
   const stored = SETTLEMENT.rowOf(row);
-  return { settlement: toSettlement(stored), paymentTokenSealed: stored.paymentTokenSealed };
+  return {
+    settlement: toSettlement(stored),
+    paymentTokenSealed: stored.paymentTokenSealed,
+    dataKeySealed: row.data_key_sealed,
+  };
 }
 
 /** The evidence of the settlement `$n` that still counts, as a JSON array. */
@@ -76,23 +87,39 @@ type FactRow = Record<string, unknown> &
   };
 
 const surroundingsStatement = statement<
-  [orgId: string, recipientId: string, environment: string, corridor: string, settlementId: string, payeeName: string],
+  [
+    orgId: string,
+    recipientId: string,
+    environment: string,
+    corridor: string,
+    settlementId: string,
+    nameDigest: Buffer | null,
+  ],
   FactRow
 >(
   'read_step_facts',
   `SELECT ${RECIPIENT.names}, ${gateEvidenceSql('$3', '$4')} AS gate_evidence, ${evidenceSql('$5')} AS evidence,
-    ${exceptionsSql('$5')} AS exceptions, ${decisionAboutNameSql('r.org_id', 'r.recipient_id', '$6')} AS about_payee
+    ${exceptionsSql('$5')} AS exceptions, ${decisionAboutNameSql('r.org_id', 'r.recipient_id', '$6::bytea')} AS about_payee
   FROM recipients r WHERE org_id = $1 AND recipient_id = $2`,
 );
 
-/** Reads the facts for a decision about a locked settlement. */
-export async function readSurroundings(tx: Tx, settlement: Settlement, payeeName: string): Promise<Surroundings> {
+/**
+ * Reads the facts for a decision about a locked settlement.
+ *
+ * @param nameDigest of the payee's name (`nameDigest`); null once the recipient is erased
+ */
+export async function readSurroundings(
+  tx: Tx,
+  sealer: Sealer,
+  settlement: Settlement,
+  nameDigest: Buffer | null,
+): Promise<Surroundings> {
   const { orgId, recipientId, environment, corridor, settlementId } = settlement;
-  const [row] = await surroundingsStatement(tx, orgId, recipientId, environment, corridor, settlementId, payeeName);
+  const [row] = await surroundingsStatement(tx, orgId, recipientId, environment, corridor, settlementId, nameDigest);
   if (!row) throw new DomainError('not_found');
   const { about_payee: about } = row;
   return {
-    recipient: toRecipient(RECIPIENT.rowOf(row)),
+    recipient: toRecipient(sealer, RECIPIENT.rowOf(row)),
     gateEvidence: row.gate_evidence,
     evidence: row.evidence.map(evidenceOf),
     exceptions: exceptionsOf(row),

@@ -5,12 +5,12 @@
 import { desc, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import { COUNTED_MAX, PAGE, type Page, type Paged } from '../../domain/page.ts';
-import { payeeResource } from '../../domain/payee.ts';
+import { erasedPayeeResource, payeeResource } from '../../domain/payee.ts';
 import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
 import type { Settlement, SettlementTransition } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
-import type { Queryable } from '../client.ts';
 import { columnsOf, jsonColumns } from '../column-list.ts';
+import { dataKeySql, openDataKey, type ReadDeps } from '../data-key.ts';
 import { openPayee } from '../payee.ts';
 import { settlements } from '../schema/settlement.ts';
 import type { Sealer } from '../seal.ts';
@@ -20,8 +20,6 @@ import { composePage, type KnownLength, type List, type PageClauses, readPage } 
 import { type ExceptionRows, exceptionsOf, exceptionsSql } from './settlement-exception.ts';
 import { type SettlementSelection, sourceOf, stayingOf } from './settlement-selection.ts';
 
-/** The sealer opens the frozen payee. */
-type ReadDeps = { readonly db: Queryable; readonly sealer: Sealer };
 type ListDeps = ReadDeps & { readonly longLists: LongLists };
 
 const SETTLEMENT = jsonColumns<Settlement>(
@@ -34,10 +32,12 @@ const SELECTED = `SELECT ${SETTLEMENT.text} AS settlement, (
     SELECT coalesce(json_agg(json_build_object('sequence', t.sequence, 'from', t.from_status, 'to', t.to_status,
       'at', t.at, 'reason', t.reason, 'evidenceId', t.evidence_id) ORDER BY t.sequence), '[]')
     FROM settlement_transitions t WHERE t.settlement_id = s.settlement_id
-  ) AS transitions, ${exceptionsSql('s.settlement_id')} AS exceptions`;
+  ) AS transitions, ${exceptionsSql('s.settlement_id')} AS exceptions,
+  ${dataKeySql('s.recipient_id')} AS data_key_sealed`;
 
 type SelectedRow = ExceptionRows & {
   readonly settlement: readonly unknown[];
+  readonly data_key_sealed: string | null;
   readonly transitions: readonly Aggregated<SettlementTransition>[];
 };
 
@@ -141,9 +141,11 @@ async function selectWithHistory(
 
 function withHistory(sealer: Sealer, row: SelectedRow): SettlementWithHistory {
   const settlement = SETTLEMENT.rowOf(row.settlement);
+  const { recipientId } = settlement;
+  const dataKey = openDataKey(sealer, { recipientId, dataKeySealed: row.data_key_sealed });
   return {
     ...settlement,
-    payee: payeeResource(openPayee(sealer, settlement)),
+    payee: dataKey ? payeeResource(openPayee(dataKey, settlement)) : erasedPayeeResource(settlement),
     transitions: row.transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) })),
     exceptions: exceptionsOf(row),
   };

@@ -22,17 +22,19 @@ import {
   type VerificationStatus,
   type VerificationType,
 } from '../../domain/verification.ts';
-import { type Database, type Queryable, readSnapshot, type Tx } from '../client.ts';
+import { type Database, readSnapshot, type Tx } from '../client.ts';
+import { type DataKey, openDataKey, type ReadDeps } from '../data-key.ts';
 import { isId } from '../id.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
 import { verifications } from '../schema/verification.ts';
+import type { Sealer } from '../seal.ts';
 import { recordEvent, type Stamp } from './event.ts';
 import { enqueue } from './outbox.ts';
-import { getRecipient, lockRecipient } from './recipient.ts';
+import { getRecipient, lockRecipient, type OpenedRecipient } from './recipient.ts';
 
 /** Both rows are locked until the transaction ends. */
-export type LockedVerification = { readonly recipient: Recipient; readonly verification: Verification };
+export type LockedVerification = OpenedRecipient & { readonly verification: Verification };
 
 export type VerificationMove = ({ readonly to: 'in_review' | 'expired' } | VerificationDecision) & Stamp;
 
@@ -50,14 +52,54 @@ const EVENT_OF: Partial<Record<VerificationStatus, EventType>> = {
 const owned = (orgId: string, verificationId: string) =>
   and(eq(verifications.orgId, orgId), eq(verifications.verificationId, verificationId));
 
+type VerificationRow = typeof verifications.$inferSelect;
+type Subject = Pick<Verification, 'subjectName' | 'givenContact'>;
+
+/** What the sealed parts are bound to. */
+const binding = (part: 'subject' | 'verified_name', verificationId: string): string =>
+  `verification.${part}:${verificationId}`;
+
+/** The digest by which decisions about a name are found. */
+export const nameDigest = (dataKey: DataKey, name: string): Buffer => dataKey.digest(name, 'verification.subject');
+
+/**
+ * A verification as stored, with its personal data.
+ *
+ * @param dataKey the recipient's; undefined once it is erased
+ */
+export function openVerification(
+  dataKey: Sealer | undefined,
+  {
+    subjectSealed,
+    subjectDigest: _digest,
+    verifiedNameSealed,
+    eventSequence: _sequence,
+    eventAt: _eventAt,
+    ...row
+  }: VerificationRow,
+): Verification {
+  if (!dataKey) return { ...row, subjectName: null, givenContact: null, verifiedName: null };
+  const opened = dataKey.open(subjectSealed, binding('subject', row.verificationId)).toString();
+  const verifiedName =
+    verifiedNameSealed && dataKey.open(verifiedNameSealed, binding('verified_name', row.verificationId)).toString();
+  return { ...row, ...(JSON.parse(opened) as Subject), verifiedName };
+}
+
 /** Opens a verification of a locked recipient. A unique index refuses a second open one of its type. */
 export async function insertVerification(
   tx: Tx,
-  recipient: Recipient,
+  { recipient, held }: OpenedRecipient,
   opening: NewVerification,
 ): Promise<Verification> {
+  if (!held) throw new Error(`recipient ${recipient.recipientId} is erased and takes no verification`);
   const verification = openedVerification(recipient, opening);
-  await tx.insert(verifications).values(verification);
+  const { subjectName, givenContact, verifiedName: _none, ...stored } = verification;
+  const subject: Subject = { subjectName, givenContact };
+  await tx.insert(verifications).values({
+    ...stored,
+    subjectSealed: held.dataKey.seal(JSON.stringify(subject), binding('subject', verification.verificationId)),
+    subjectDigest: nameDigest(held.dataKey, held.personalData.name),
+  });
   await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, verification, false), opening.createdAt);
   await recordStatus(tx, verification, { at: opening.createdAt, requestId: opening.requestId });
   await enqueue(tx, verificationMessage(verification, null, opening.requestId));
@@ -66,29 +108,36 @@ export async function insertVerification(
 
 /** The organization's verification with this id. */
 export async function findVerification(
-  db: Queryable,
+  { db, sealer }: ReadDeps,
   orgId: string,
   verificationId: string,
 ): Promise<Verification | undefined> {
-  const [row] = await db.select().from(verifications).where(owned(orgId, verificationId)).limit(1);
-  return row;
+  const [row] = await db
+    .select({ stored: verifications, dataKeySealed: recipients.dataKeySealed })
+    .from(verifications)
+    .innerJoin(recipients, eq(recipients.recipientId, verifications.recipientId))
+    .where(owned(orgId, verificationId))
+    .limit(1);
+  if (!row) return undefined;
+  const { stored, dataKeySealed } = row;
+  return openVerification(openDataKey(sealer, { recipientId: stored.recipientId, dataKeySealed }), stored);
 }
 
 /**
  * The latest decision about a recipient under a name, as a JSON object or NULL, for a statement that reads more.
  *
- * @param orgId the expression that holds it; the others likewise
+ * @param orgId the expression that holds it; the others likewise. `digest` is the name's
  */
-export const decisionAboutNameSql = (orgId: string, recipientId: string, name: string): string => `(
+export const decisionAboutNameSql = (orgId: string, recipientId: string, digest: string): string => `(
     SELECT jsonb_build_object('to', v.status, 'at', v.decided_at) FROM verifications v
-    WHERE v.org_id = ${orgId} AND v.recipient_id = ${recipientId} AND v.subject_name = ${name}
+    WHERE v.org_id = ${orgId} AND v.recipient_id = ${recipientId} AND v.subject_digest = ${digest}
       AND v.decided_at IS NOT NULL
     ORDER BY v.decided_at DESC, v.verification_id DESC LIMIT 1)`;
 
 /** The open verification of this type, of a locked recipient; it is locked too. */
 export async function findOpenVerification(
   tx: Tx,
-  recipient: Recipient,
+  { recipient, held }: OpenedRecipient,
   verificationType: VerificationType,
 ): Promise<Verification | undefined> {
   const [row] = await tx
@@ -102,7 +151,7 @@ export async function findOpenVerification(
       ),
     )
     .for('update');
-  return row;
+  return row && openVerification(held?.dataKey, row);
 }
 
 /**
@@ -110,24 +159,37 @@ export async function findOpenVerification(
  *
  * @throws DomainError `not_found`, for another organization's verification as well
  */
-export async function lockVerification(tx: Tx, orgId: string, verificationId: string): Promise<LockedVerification> {
-  const found = await findVerification(tx, orgId, verificationId);
+export async function lockVerification(
+  tx: Tx,
+  sealer: Sealer,
+  orgId: string,
+  verificationId: string,
+): Promise<LockedVerification> {
+  const [found] = await tx
+    .select({ recipientId: verifications.recipientId })
+    .from(verifications)
+    .where(owned(orgId, verificationId))
+    .limit(1);
   if (!found) throw new DomainError('not_found');
-  const recipient = await lockRecipient(tx, orgId, found.recipientId);
-  const [verification] = await tx.select().from(verifications).where(owned(orgId, verificationId)).for('update');
-  if (!verification) throw new DomainError('not_found');
-  return { recipient, verification };
+  const locked = await lockRecipient(tx, sealer, orgId, found.recipientId);
+  const [row] = await tx.select().from(verifications).where(owned(orgId, verificationId)).for('update');
+  if (!row) throw new DomainError('not_found');
+  return { ...locked, verification: openVerification(locked.held?.dataKey, row) };
 }
 
 /** As `lockVerification`, for a provider's event, which names no organization; undefined for an unknown id. */
-export async function lockVerificationTarget(tx: Tx, verificationId: string): Promise<LockedVerification | undefined> {
+export async function lockVerificationTarget(
+  tx: Tx,
+  sealer: Sealer,
+  verificationId: string,
+): Promise<LockedVerification | undefined> {
   if (!isId(verificationId)) return undefined;
   const [row] = await tx
     .select({ orgId: verifications.orgId })
     .from(verifications)
     .where(eq(verifications.verificationId, verificationId))
     .limit(1);
-  return row && lockVerification(tx, row.orgId, verificationId);
+  return row && lockVerification(tx, sealer, row.orgId, verificationId);
 }
 
 /**
@@ -136,19 +198,21 @@ export async function lockVerificationTarget(tx: Tx, verificationId: string): Pr
  * @throws DomainError `not_found`, for another organization's recipient as well
  */
 export async function readVerifications(
-  db: Database,
+  { db, sealer }: ReadDeps<Database>,
   orgId: string,
   recipientId: string,
 ): Promise<{ readonly recipient: Recipient; readonly verifications: Verification[] }> {
-  return await readSnapshot(db, async (tx) => ({
-    recipient: await getRecipient(tx, orgId, recipientId),
-    verifications: await tx
+  return await readSnapshot(db, async (tx) => {
+    const recipient = await getRecipient({ db: tx, sealer }, orgId, recipientId);
+    const dataKey = openDataKey(sealer, recipient);
+    const rows = await tx
       .select()
       .from(verifications)
       .where(and(eq(verifications.orgId, orgId), eq(verifications.recipientId, recipientId)))
       .orderBy(desc(verifications.createdAt), desc(verifications.verificationId))
-      .limit(LIST_MAX),
-  }));
+      .limit(LIST_MAX);
+    return { recipient, verifications: rows.map((row) => openVerification(dataKey, row)) };
+  });
 }
 
 /**
@@ -159,7 +223,7 @@ export async function readVerifications(
  */
 export async function moveVerification(
   tx: Tx,
-  { recipient, verification }: LockedVerification,
+  { recipient, held, verification }: LockedVerification,
   move: VerificationMove,
 ): Promise<Verification> {
   if (!canMoveVerification(verification.status, move.to))
@@ -169,13 +233,18 @@ export async function moveVerification(
   const change = {
     status: move.to,
     decidedAt: decided ? at : null,
-    verifiedName: decided ? move.verifiedName : null,
     rejectionReason: decided ? move.rejectionReason : null,
   };
-  const moved: Verification = { ...verification, ...change };
+  // Nothing new is kept about who was erased.
+  const verifiedName = (decided && held && move.verifiedName) || null;
+  const moved: Verification = { ...verification, ...change, verifiedName };
   const updated = await tx
     .update(verifications)
-    .set(change)
+    .set({
+      ...change,
+      verifiedNameSealed:
+        verifiedName && held ? held.dataKey.seal(verifiedName, binding('verified_name', moved.verificationId)) : null,
+    })
     .where(and(owned(verification.orgId, verification.verificationId), eq(verifications.status, verification.status)))
     .returning({ verificationId: verifications.verificationId });
   if (updated.length !== 1) throw new Error(`verification ${verification.verificationId} was moved without its lock`);

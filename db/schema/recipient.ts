@@ -1,11 +1,11 @@
 import { boolean, index, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
-import type { BankDetails, MobileDetails, RecipientVerificationStatus } from '../../domain/recipient.ts';
+import type { RecipientVerificationStatus } from '../../domain/recipient.ts';
 import { eventCounter, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
 /**
- * Account numbers are stored sealed (AES-256-GCM, key id inside), with their last four characters in clear (contract
- * §4).
+ * Personal data is one text, sealed by the recipient's own key, which the service's key has sealed (contract §4). Both
+ * are null once the recipient is erased.
  */
 export const recipients = pgTable(
   'recipients',
@@ -16,16 +16,13 @@ export const recipients = pgTable(
       .references(() => organizations.orgId),
     kind: text('kind').$type<'vendor' | 'contractor'>().notNull(),
     entityType: text('entity_type').$type<'individual' | 'business'>().notNull(),
-    name: text('name').notNull(),
     country: text('country').notNull(),
-    email: text('email'),
-    phone: text('phone'),
-    bankDetails: jsonb('bank_details').$type<BankDetails>(),
-    accountNumberSealed: text('account_number_sealed'),
-    mobileDetails: jsonb('mobile_details').$type<MobileDetails>(),
+    dataKeySealed: text('data_key_sealed'),
+    personalDataSealed: text('personal_data_sealed'),
     metadata: jsonb('metadata').$type<Record<string, string>>().notNull(),
     isActive: boolean('is_active').notNull(),
     verificationStatus: text('verification_status').$type<RecipientVerificationStatus>().notNull(),
+    erasedAt: moment('erased_at'),
     ...eventCounter(),
     createdAt: moment('created_at').notNull(),
     updatedAt: moment('updated_at').notNull(),

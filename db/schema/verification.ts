@@ -1,17 +1,20 @@
 import { sql } from 'drizzle-orm';
-import { index, jsonb, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import { index, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type {
   DocumentType,
-  GivenContact,
   VerificationProvider,
   VerificationStatus,
   VerificationType,
 } from '../../domain/verification.ts';
-import { eventCounter, moment } from './column.ts';
+import { bytes, eventCounter, moment } from './column.ts';
 import { organizations } from './organization.ts';
 import { recipients } from './recipient.ts';
 
-/** At most one is open per recipient and type (contract §8). A provider's access tokens are not stored. */
+/**
+ * At most one is open per recipient and type (contract §8). A provider's access tokens are not stored. Personal data is
+ * sealed by the recipient's own key: the name and the contact that the verification began with, and the name that was
+ * verified. Decisions about a name are found by its digest under that key.
+ */
 export const verifications = pgTable(
   'verifications',
   {
@@ -29,9 +32,9 @@ export const verifications = pgTable(
     provider: text('provider').$type<VerificationProvider>().notNull(),
     applicantId: text('applicant_id'),
     levelName: text('level_name'),
-    subjectName: text('subject_name').notNull(),
-    givenContact: jsonb('given_contact').$type<GivenContact>(),
-    verifiedName: text('verified_name'),
+    subjectSealed: text('subject_sealed').notNull(),
+    subjectDigest: bytes('subject_digest').notNull(),
+    verifiedNameSealed: text('verified_name_sealed'),
     rejectionReason: text('rejection_reason'),
     requestId: text('request_id').notNull(),
     ...eventCounter(),

@@ -166,6 +166,8 @@ const recipientOf = ({ orgId, now }: Owner): Recipient => ({
   metadata: {},
   isActive: true,
   verificationStatus: 'verified',
+  dataKeySealed: null,
+  erasedAt: null,
   createdAt: now,
   updatedAt: now,
 });

@@ -20,6 +20,7 @@ export function recipientResource(recipient: Recipient) {
     metadata: recipient.metadata,
     is_active: recipient.isActive,
     verification_status: recipient.verificationStatus,
+    erased_at: recipient.erasedAt?.toISOString() ?? null,
     created_at: recipient.createdAt.toISOString(),
     updated_at: recipient.updatedAt.toISOString(),
   };

@@ -54,7 +54,8 @@ describe('a payee at rest', () => {
 
   test.for([
     ['its digest', `UPDATE settlements SET payee_sha256 = 'other' WHERE settlement_id = $1`, /permanent/],
-    ['its sealed text taken away', `UPDATE settlements SET payee_sealed = NULL WHERE settlement_id = $1`, /not-null/],
+    ['its sealed text', `UPDATE settlements SET payee_sealed = 'other' WHERE settlement_id = $1`, /permanent/],
+    ['its sealed text taken away', `UPDATE settlements SET payee_sealed = NULL WHERE settlement_id = $1`, /permanent/],
     ['the amount', 'UPDATE settlements SET amount_minor = amount_minor + 1 WHERE settlement_id = $1', /permanent/],
   ] as const)('the database refuses to change %s', async ([, statement, refusal], { api, steps }) => {
     const id = await steps.acceptInternal();
@@ -66,10 +67,13 @@ describe('a payee at rest', () => {
     steps,
   }) => {
     const [first, second] = [await steps.acceptInternal(), await steps.acceptInternal()];
-    await api.connection.pool.query(
+    const client = await api.owner.pool.connect();
+    await client.query('SET session_replication_role = replica');
+    await client.query(
       'UPDATE settlements SET payee_sealed = (SELECT payee_sealed FROM settlements WHERE settlement_id = $2) WHERE settlement_id = $1',
       [first, second],
     );
+    client.release(true);
     await expect(steps.activities.admitSettlement(steps.step(first))).rejects.toThrow(/cannot be opened/);
     expect((await steps.stored(first)).status).toBe('accepted');
   });

@@ -2,6 +2,7 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
+import { insertRecipient, openRecipient } from '../../db/queries/recipient.ts';
 import { quotes, recipients } from '../../db/schema/index.ts';
 import {
   callAs,
@@ -86,6 +87,7 @@ describe('the recipients', () => {
       mobile_details: null,
       is_active: true,
       verification_status: 'unverified',
+      erased_at: null,
       created_at: expect.stringMatching(MOMENT),
       updated_at: expect.stringMatching(MOMENT),
     });
@@ -113,8 +115,11 @@ describe('the recipients', () => {
     const caller = await signIn(api);
     const id = await createConsumerRecipient(api, caller);
     const [row] = await api.connection.db.select().from(recipients).where(eq(recipients.recipientId, id));
-    const more = Array.from({ length: 200 }, () => ({ ...(row ?? expect.fail('no recipient')), recipientId: newId() }));
-    await api.connection.db.insert(recipients).values(more);
+    const { recipient, held } = openRecipient(api.deps.sealer, row ?? expect.fail('no recipient'));
+    const { orgId, kind, entityType, country, metadata } = recipient;
+    const draft = { kind, entityType, country, metadata, ...(held ?? expect.fail('erased')).personalData };
+    const stamp = { sealer: api.deps.sealer, at: api.deps.now() };
+    for (let n = 0; n < 200; n += 1) await insertRecipient(api.connection.db, orgId, draft, stamp);
     const answer = await callAs(api, caller, 'GET', '/consumer/recipients');
     expect([jsonOf(answer).length, answer.headers['x-total-count']]).toEqual([200, '201']);
   });

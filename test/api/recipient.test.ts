@@ -1,6 +1,10 @@
 /** Recipients (contract §4). */
+import { eq } from 'drizzle-orm';
 import type pg from 'pg';
 import { describe, expect } from 'vitest';
+import { openRecipient, type RecipientRow } from '../../db/queries/recipient.ts';
+import { recipients } from '../../db/schema/recipient.ts';
+import { SealError } from '../../db/seal.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { dumpTables, raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
@@ -78,6 +82,7 @@ describe('POST /v1/recipients', () => {
       recipient_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       is_active: true,
       verification_status: 'unverified',
+      erased_at: null,
       created_at: expect.stringMatching(/Z$/),
       updated_at: jsonOf(answer).created_at,
     });
@@ -115,21 +120,26 @@ describe('POST /v1/recipients', () => {
     if ('metadata' in overrides) expect(jsonOf(answer).metadata).toEqual(overrides.metadata);
   });
 
-  test('the account number is sealed in the database, for this recipient only', async ({ api }) => {
+  test('personal data is sealed in the database, by a key of this recipient only', async ({ api }) => {
     const caller = await api.createCaller('recipients');
-    const one = await created(api, caller, bank({}));
-    const two = await created(api, caller, bank({ account_number: 'CANARY99999999' }));
-    expect(await dumpTables(api.connection.pool)).not.toContain('CANARY');
-    const { rows } = await api.connection.pool.query<{ sealed: string }>(
-      'SELECT account_number_sealed AS sealed FROM recipients WHERE recipient_id = $1',
-      [one.recipient_id],
+    const one = await storedRow(api, (await created(api, caller, bank({}))).recipient_id);
+    const two = await storedRow(
+      api,
+      (await created(api, caller, bank({ account_number: 'CANARY99999999' }))).recipient_id,
     );
-    const open = (recipientId: string) =>
-      api.deps.sealer.tryOpen(rows[0]?.sealed ?? '', `recipient.account_number:${recipientId}`)?.toString();
-    expect(open(one.recipient_id)).toBe('CANARY40412345');
-    expect(open(two.recipient_id)).toBeUndefined();
+    expect(await dumpTables(api.connection.pool)).not.toContain('CANARY');
+    const accountOf = (row: typeof one) =>
+      openRecipient(api.deps.sealer, row).held?.personalData.bankDetails?.account_number;
+    expect(accountOf(one)).toBe('CANARY40412345');
+    expect(() => accountOf({ ...one, personalDataSealed: two.personalDataSealed })).toThrow(SealError);
+    expect(() => accountOf({ ...one, dataKeySealed: two.dataKeySealed })).toThrow(SealError);
   });
 });
+
+async function storedRow(api: TestApi, recipientId: string): Promise<RecipientRow> {
+  const [row] = await api.connection.db.select().from(recipients).where(eq(recipients.recipientId, recipientId));
+  return row ?? expect.fail();
+}
 
 const nextOf = (page: { readonly headers: Readonly<Record<string, unknown>> }): string | undefined =>
   /<([^>]+)>; rel="next"/.exec(String(page.headers['link']))?.[1];
@@ -234,15 +244,8 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
       bank_details: { ...FULL_BANK, account_number: 'CANARY00007777' },
       mobile_details: MOBILE,
     });
-    const sealed = async () => {
-      const [row] = (
-        await api.connection.pool.query<{ sealed: string }>(
-          'SELECT account_number_sealed AS sealed FROM recipients WHERE recipient_id = $1',
-          [recipient_id],
-        )
-      ).rows;
-      return api.deps.sealer.open(row?.sealed ?? '', `recipient.account_number:${recipient_id}`).toString();
-    };
+    const sealed = async () =>
+      openRecipient(api.deps.sealer, await storedRow(api, recipient_id)).held?.personalData.bankDetails?.account_number;
     const steps: [Record<string, unknown>, Record<string, unknown>, string][] = [
       [{ branch_code: '00405' }, { branch_code: '00405' }, 'CANARY00007777'],
       [{ bank_name: 'JN Bank', account_type: null }, { bank_name: 'JN Bank', account_type: null }, 'CANARY00007777'],
@@ -280,11 +283,8 @@ describe('PUT /v1/recipients/{recipient_id}', () => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller, { mobile_details: MOBILE });
     await change(api, caller, recipient_id, { bank_details: null });
-    const { rows } = await api.connection.pool.query(
-      'SELECT bank_details, account_number_sealed FROM recipients WHERE recipient_id = $1',
-      [recipient_id],
-    );
-    expect(rows).toEqual([{ bank_details: null, account_number_sealed: null }]);
+    const { held } = openRecipient(api.deps.sealer, await storedRow(api, recipient_id));
+    expect(held?.personalData.bankDetails).toBeNull();
   });
 
   test('422 for one of two changes at once that would remove all details', async ({ api }) => {

@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { verificationIdOf } from '../../db/id.ts';
+import { findVerification } from '../../db/queries/verification.ts';
 import { events, outbox, verifications } from '../../db/schema/index.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { IdentityProvider } from '../../domain/idverify.ts';
@@ -390,7 +391,7 @@ describe('POST /v1/kyc/idverify/applicant', () => {
       email: 'profile@acme.example',
       phone: '+18765550100',
     });
-    const [stored] = await api.connection.db.select().from(verifications).where(eq(verifications.verificationId, id));
+    const stored = await findVerification(api.deps, partner.orgId, id);
     expect(stored).toMatchObject({
       provider: 'idverify',
       applicantId: `app-of-${id}`,

@@ -24,14 +24,21 @@ const test = withApi().extend('recipient', async ({ api }): Promise<Recipient> =
   };
   const creation = { keyed: undefined, status: 201, show: recipientResource };
   const { resourceId } = await createRecipient(api.deps, orgId, draft, creation);
-  return await getRecipient(api.connection.db, orgId, resourceId);
+  return await getRecipient(api.deps, orgId, resourceId);
 });
 
 describe('a recipient', () => {
-  test('is read without its sealed account number', async ({ api, recipient }) => {
-    const found = await getRecipient(api.connection.db, recipient.orgId, recipient.recipientId);
+  test('is read without its account number and without what is sealed', async ({ api, recipient }) => {
+    const found = await getRecipient(api.deps, recipient.orgId, recipient.recipientId);
     expect(found).toEqual(recipient);
-    for (const shown of [recipient, found]) expect(shown).not.toHaveProperty('accountNumberSealed');
+    for (const shown of [recipient, found]) {
+      expect(shown).not.toHaveProperty('personalDataSealed');
+      expect(shown.bankDetails).toEqual({
+        bank_name: 'National Commercial Bank',
+        account_number_last4: '3456',
+        currency: 'JMD',
+      });
+    }
   });
 
   test('is deactivated only after a step that was decided by it, not during it', async ({ api, recipient }) => {
@@ -45,7 +52,7 @@ describe('a recipient', () => {
         order.push('deactivated');
       });
       await untilBlocked(pool, 1);
-      expect((await getRecipient(tx, orgId, recipientId)).isActive).toBe(true);
+      expect((await getRecipient({ db: tx, sealer: api.deps.sealer }, orgId, recipientId)).isActive).toBe(true);
       order.push('decided');
     });
     await deactivated;

@@ -28,6 +28,8 @@ const recipient = (overrides: Partial<Recipient> = {}): Recipient => ({
   metadata: {},
   isActive: true,
   verificationStatus: 'unverified',
+  dataKeySealed: 'sealed',
+  erasedAt: null,
   createdAt: new Date(0),
   updatedAt: new Date(0),
   ...overrides,
@@ -77,14 +79,18 @@ describe('the details of a recipient', () => {
   });
 
   test('are checked as they are after a change', () => {
-    const both = recipient({ mobileDetails: MOBILE });
-    const { bankDetails } = both;
-    expect(changedDetails(both, { bankDetails: null })).toEqual({ bankDetails: null, mobileDetails: MOBILE });
-    expect(changedDetails(both, { mobileDetails: null })).toEqual({ bankDetails, mobileDetails: null });
-    expect(() => changedDetails(both, { bankDetails: null, mobileDetails: null })).toThrow('needs bank_details');
-    expect(() => changedDetails(recipient(), { bankDetails: null })).toThrow('needs bank_details');
-    expect(changedDetails(recipient(), { bankDetails: null, mobileDetails: MOBILE }).bankDetails).toBeNull();
-    expect(changedDetails(recipient(), {})).toEqual({ bankDetails, mobileDetails: null });
+    const { account_number_last4: _last4, ...shown } = BANK;
+    const bankDetails = { ...shown, account_number: '123456789' };
+    const [both, one] = [
+      { bankDetails, mobileDetails: MOBILE },
+      { bankDetails, mobileDetails: null },
+    ];
+    expect(changedDetails('JM', both, { bankDetails: null })).toEqual({ bankDetails: null, mobileDetails: MOBILE });
+    expect(changedDetails('JM', both, { mobileDetails: null })).toEqual(one);
+    expect(() => changedDetails('JM', both, { bankDetails: null, mobileDetails: null })).toThrow('needs bank_details');
+    expect(() => changedDetails('JM', one, { bankDetails: null })).toThrow('needs bank_details');
+    expect(changedDetails('JM', one, { bankDetails: null, mobileDetails: MOBILE }).bankDetails).toBeNull();
+    expect(changedDetails('JM', one, {})).toEqual(one);
   });
 });
 
@@ -96,7 +102,7 @@ describe('the verification after a change', () => {
 
   test('stays the same for the same name, for other fields and in every other status', () => {
     const verified = recipient({ verificationStatus: 'verified' });
-    expect(verificationAfter(verified, { name: verified.name, email: 'new@acme.example' })).toBe('verified');
+    expect(verificationAfter(verified, { name: 'Marcia Brown', email: 'new@acme.example' })).toBe('verified');
     expect(verificationAfter(verified, { bankDetails: null })).toBe('verified');
     for (const status of ['unverified', 'pending', 'expired'] as const) {
       expect(verificationAfter(recipient({ verificationStatus: status }), { name: 'Another' })).toBe(status);

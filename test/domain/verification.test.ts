@@ -26,6 +26,8 @@ const recipientOf = (overrides: Partial<Recipient> = {}): Recipient => ({
   metadata: {},
   isActive: true,
   verificationStatus: 'unverified',
+  dataKeySealed: 'sealed',
+  erasedAt: null,
   createdAt: new Date('2026-11-01T00:00:00.000Z'),
   updatedAt: new Date('2026-11-01T00:00:00.000Z'),
   ...overrides,

@@ -112,13 +112,13 @@ export async function readRows({ connection, deps }: TestApi, { settlement, evid
   const { orgId, settlementId, recipientId } = settlement;
   const [{ rows }, recipient, { transitions, exceptions, payee: _payee, ...row }] = await Promise.all([
     connection.pool.query<HiddenRows>({ ...HIDDEN, values: [settlementId] }),
-    getRecipient(connection.db, orgId, recipientId),
+    getRecipient(deps, orgId, recipientId),
     getSettlementWithHistory(deps, orgId, settlementId),
   ]);
   const { name, isActive, verificationStatus, updatedAt } = recipient;
   const stored = {
     settlement: row,
-    recipient: { name: name.split(' ').at(-1), isActive, verificationStatus, updatedAt },
+    recipient: { name: name?.split(' ').at(-1), isActive, verificationStatus, updatedAt },
     transitions,
     exceptions,
     ...rows[0],

@@ -82,6 +82,8 @@ const identityOf = (checked: Check, checksLeft: number, at: Date): Situation['id
     metadata: {},
     isActive: true,
     verificationStatus: checked === 'open' ? 'pending' : checked,
+    dataKeySealed: 'sealed',
+    erasedAt: null,
     createdAt: at,
     updatedAt: at,
   },

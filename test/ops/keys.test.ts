@@ -1,11 +1,11 @@
 /** `keys`: a rotation while the service runs, repeatable, that loses no text and shows no key. */
 import { randomBytes } from 'node:crypto';
 import { eq, getTableColumns, getTableName, is } from 'drizzle-orm';
-import { PgTable } from 'drizzle-orm/pg-core';
+import { type AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import type { NamedKey } from '../../config/environment.ts';
-import { countSealed, listSealed, replaceSealed, SEALED_COLUMNS } from '../../db/queries/sealed.ts';
+import { countSealed, DATA_KEY_COLUMNS, listSealed, replaceSealed, SEALED_COLUMNS } from '../../db/queries/sealed.ts';
 import * as schema from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';
 import type { KeyRing } from '../../ops/keys.ts';
@@ -37,12 +37,13 @@ const opsOf =
   (keys: Partial<KeyRing>, ...args: string[]) =>
     createOps(api.connection.db, { keys: { ...TEST_KEYS, ...keys } })('keys', ...args);
 const rotated = (...encryptionKeys: KeyRing['encryptionKeys']) => ({ encryptionKeys });
-const columnNames = () => SEALED_COLUMNS.map(({ column }) => `${getTableName(column.table)}.${column.name}`);
+const columnNames = (columns: readonly AnyPgColumn[]) =>
+  columns.map(({ table, name }) => `${getTableName(table)}.${name}`);
 
 /** The sealed texts of a database. */
 function createTexts(api: TestApi, partner: Caller) {
   /** Stores at least one text in each sealed column. */
-  async function fill(): Promise<{ recipientId: string }> {
+  async function fill(): Promise<{ recipientId: string; webhookId: string }> {
     const recipientId = await createRecipient(api, partner);
     await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': crypto.randomUUID() });
     const subscription = { url: 'http://127.0.0.1:9999/', event_types: ['recipient.deactivated'] };
@@ -50,7 +51,7 @@ function createTexts(api: TestApi, partner: Caller) {
     await api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`);
     expect((await requestOtp(api, { email: newEmail() })).statusCode).toBe(200);
     expect((await sendBankledger(api, bankledgerBody('stl_none'))).statusCode).toBe(200);
-    return { recipientId };
+    return { recipientId, webhookId: webhook_id };
   }
   /** Every sealed text as these keys open it; undefined where they cannot. */
   async function openedBy(...keys: KeyRing['encryptionKeys']): Promise<Map<string, string | undefined>> {
@@ -71,7 +72,7 @@ function createTexts(api: TestApi, partner: Caller) {
   return { fill, openedBy, countBy };
 }
 
-test('the list of sealed columns has every column whose name ends in _sealed, and no other', () => {
+test('the lists of sealed columns have every column whose name ends in _sealed, and no other', () => {
   const tables = Object.values(schema).filter((table) => is(table, PgTable));
   const named = tables.flatMap((table) =>
     Object.values(getTableColumns(table))
@@ -79,7 +80,9 @@ test('the list of sealed columns has every column whose name ends in _sealed, an
       .map(({ name }) => `${getTableName(table)}.${name}`),
   );
   expect(named.length).toBeGreaterThan(0);
-  expect(new Set(columnNames())).toEqual(new Set(named));
+  expect(
+    new Set([...columnNames(SEALED_COLUMNS.map(({ column }) => column)), ...columnNames(DATA_KEY_COLUMNS)]),
+  ).toEqual(new Set(named));
 });
 
 describe('keys reseal', () => {
@@ -88,24 +91,21 @@ describe('keys reseal', () => {
     const before = await texts.openedBy(OLD);
     const { exitCode, printed } = await ops(rotated(NEW), 'reseal', ...AUDIT_ARGS);
     expect(exitCode).toBe(1);
-    expect(printed.join('\n')).toMatch(/account_number_sealed: 0 sealed by new-1, \d+ UNREADABLE/);
+    expect(printed.join('\n')).toMatch(/data_key_sealed: 0 sealed by new-1, \d+ UNREADABLE/);
     expect(await texts.openedBy(OLD)).toEqual(before);
   });
 
   test('does not overwrite a text that has changed since it was read', async ({ api, partner, texts }) => {
-    const { recipientId } = await texts.fill();
-    const [sealed] = SEALED_COLUMNS;
-    if (!sealed) expect.fail('no sealed column');
+    const { webhookId } = await texts.fill();
+    const sealed = SEALED_COLUMNS.find(({ column }) => column === schema.webhooks.secretSealed) ?? expect.fail();
     const rows = await listSealed(api.connection.db, sealed, undefined, 10_000);
-    const read = rows.find(({ key }) => key[0] === recipientId);
-    const bank = { bank_name: 'National Commercial Bank', account_number: '555500009999', currency: 'JMD' };
-    const changed = await api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, { bank_details: bank });
-    expect(changed.statusCode).toBe(200);
-    const to = createSealer([NEW]).seal('123456789', sealed.bindingOf([recipientId]));
-    const stale = { key: [recipientId], from: read?.text ?? '', to };
+    const read = rows.find(({ key }) => key[0] === webhookId);
+    const rotation = await api.call(partner, 'POST', `/v1/webhooks/${webhookId}/rotate-secret`);
+    const to = createSealer([NEW]).seal('123456789', sealed.bindingOf([webhookId]));
+    const stale = { key: [webhookId], from: read?.text ?? '', to };
     expect(await replaceSealed(api.connection.db, sealed, [stale])).toBe(0);
-    const text = (await texts.openedBy(OLD)).get(`account_number_sealed ${recipientId}`) ?? '';
-    expect(Buffer.from(text, 'base64').toString()).toBe('555500009999');
+    const text = (await texts.openedBy(OLD)).get(`secret_sealed ${webhookId}`) ?? '';
+    expect(`whsec_${text}`).toBe(rotation.json().secret);
   });
 
   test('leaves a row in use for the next run, and reseals the others', async ({ api, ops, texts }) => {
@@ -116,7 +116,7 @@ describe('keys reseal', () => {
       await holder.query('SELECT 1 FROM recipients WHERE recipient_id = $1 FOR SHARE', [recipientId]);
       const { exitCode, printed } = await ops(rotated(newKey('new-0'), OLD), 'reseal', ...AUDIT_ARGS);
       expect(exitCode).toBe(1);
-      expect(printed.join('\n')).toMatch(/account_number_sealed: \d+ sealed by new-0, 1 in use: run it again/);
+      expect(printed.join('\n')).toMatch(/data_key_sealed: \d+ sealed by new-0, 1 in use: run it again/);
       await holder.query('COMMIT');
     } finally {
       holder.release(true);

@@ -99,8 +99,8 @@ test('waiting shows the recipient of an open verification, and no name of a pers
   const { recipient_id: recipientId } = recipient.json();
   await api.connection.pool.query(
     `INSERT INTO verifications (verification_id, org_id, recipient_id, verification_type, status, provider,
-       subject_name, request_id, created_at, expires_at)
-     VALUES ('verification-1', $1, $2, 'identity', 'pending', 'idverify', 'Secretive Person', 'test', $3, $4)`,
+       subject_sealed, subject_digest, request_id, created_at, expires_at)
+     VALUES ('verification-1', $1, $2, 'identity', 'pending', 'idverify', 'sealed', '', 'test', $3, $4)`,
     [partner.orgId, recipientId, ago(clock, HOUR_MS), clock.now()],
   );
   const results = [await ops('waiting'), await ops('waiting', '--json')];

@@ -23,7 +23,7 @@ export const activityDeps = (
   cardprocWebhookSecret: TEST_SECRETS.cardproc,
   bankledgerWebhookSecret: TEST_SECRETS.bankledger,
   idverifyWebhookSecret: TEST_SECRETS.idverify,
-  payoutRail: createPayoutRail(api.deps.runtime, api.deps.sealer),
+  payoutRail: createPayoutRail(api.deps.runtime),
   guardedHttp: createGuardedHttp({ rules: { allowLocal: true }, resolve: api.deps.resolveHost }),
   mailer: createMailer({ ...api.deps.config, runtime: api.deps.runtime }),
   dispatcher,

@@ -1,8 +1,10 @@
 /** Many settlements: copies of one, written as the owner of the tables, without triggers. */
 import type pg from 'pg';
+import type { KeyOwner } from '../../db/data-key.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
 import { openPayee, sealPayee } from '../../db/payee.ts';
 import type { Sealer } from '../../db/seal.ts';
+import { dataKeyOf } from './settlement.ts';
 
 export type Fill = {
   readonly orgId: string;
@@ -16,7 +18,7 @@ export type Fill = {
 /** Copies that one statement writes. */
 const BATCH = 10_000;
 
-/** @param sealer has the key that sealed the template's payee, and seals it for each copy */
+/** @param sealer opens the key of the template's recipient, which seals the payee for each copy */
 export async function fillSettlements(owner: pg.Pool, sealer: Sealer, fill: Fill): Promise<void> {
   const client = await owner.connect();
   try {
@@ -43,24 +45,27 @@ export async function fillSettlements(owner: pg.Pool, sealer: Sealer, fill: Fill
 async function insertCopies(client: pg.PoolClient, sealer: Sealer, fill: Fill): Promise<void> {
   const { orgId, templateId, settlements } = fill;
   const insert = await insertStatement(client, fill.columns);
-  const payee = openPayee(sealer, { settlementId: templateId, payeeSealed: await payeeSealedOf(client, templateId) });
+  const { payeeSealed: templateSealed, ...owner } = await templateOf(client, templateId);
+  const dataKey = dataKeyOf(sealer, owner);
+  const payee = openPayee(dataKey, { settlementId: templateId, payeeSealed: templateSealed });
   for (let first = 1; first <= settlements; first += BATCH) {
     const copies = Array.from({ length: Math.min(BATCH, settlements - first + 1) }, (_, index) => {
       const id = settlementIdOf(orgId, newId());
-      const { payeeSealed, payeeSha256 } = sealPayee(sealer, id, payee);
+      const { payeeSealed, payeeSha256 } = sealPayee(dataKey, id, payee);
       return { n: first + index, id, sealed: payeeSealed, sha256: payeeSha256 };
     });
     await client.query(insert, [orgId, templateId, JSON.stringify(copies)]);
   }
 }
 
-async function payeeSealedOf(client: pg.PoolClient, settlementId: string): Promise<string> {
-  const { rows } = await client.query<{ sealed: string }>(
-    'SELECT payee_sealed AS sealed FROM settlements WHERE settlement_id = $1',
+async function templateOf(client: pg.PoolClient, settlementId: string) {
+  const { rows } = await client.query<KeyOwner & { readonly payeeSealed: string }>(
+    `SELECT payee_sealed AS "payeeSealed", recipient_id AS "recipientId", data_key_sealed AS "dataKeySealed"
+     FROM settlements JOIN recipients USING (recipient_id) WHERE settlement_id = $1`,
     [settlementId],
   );
   if (!rows[0]) throw new Error(`no settlement ${settlementId}`);
-  return rows[0].sealed;
+  return rows[0];
 }
 
 async function insertStatement(client: pg.PoolClient, columns: Fill['columns']): Promise<string> {

@@ -14,6 +14,7 @@ import { sandboxActivities } from '../../activities/sandbox.ts';
 import { settlementActivities } from '../../activities/settlement.ts';
 import type { Database, Tx } from '../../db/client.ts';
 import { recordEvidence } from '../../db/commands/evidence.ts';
+import { type DataKey, type KeyOwner, openDataKey } from '../../db/data-key.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
 import { sealPayee } from '../../db/payee.ts';
 import { recordFirstEvent, type Stamp } from '../../db/queries/event.ts';
@@ -21,7 +22,7 @@ import { insertRecipient } from '../../db/queries/recipient.ts';
 import { findSettlement, lockSettlement } from '../../db/queries/settlement.ts';
 import { writeChange } from '../../db/queries/settlement-change.ts';
 import { settlements, settlementTransitions } from '../../db/schema/index.ts';
-import { createSealer } from '../../db/seal.ts';
+import { createSealer, type Sealer } from '../../db/seal.ts';
 import type { CorridorId } from '../../domain/corridor.ts';
 import { freezePayee } from '../../domain/payee.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
@@ -244,14 +245,14 @@ async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): P
   const sealer = createSealer([TEST_SECRETS.encryption]);
   const recipient = await insertRecipient(tx, orgId, draft, { sealer, at: createdAt });
   const newSettlementId = settlementIdOf(orgId, newId());
-  const payee = freezePayee(recipient, priced.pricing.payoutRail, draft.bankDetails?.account_number ?? null);
+  const payee = freezePayee(recipient, draft, priced.pricing.payoutRail);
   const settlement = acceptedSettlement({
     ...priced.pricing,
     settlementId: newSettlementId,
     orgId,
     origin: 'v2',
     recipientId: recipient.recipientId,
-    ...sealPayee(sealer, newSettlementId, payee),
+    ...sealPayee(dataKeyOf(sealer, recipient), newSettlementId, payee),
     purpose: null,
     reference: options.reference ?? null,
     metadata: options.metadata ?? {},
@@ -281,4 +282,11 @@ function collectionOf({ settlementId, paymentMethod, amountMinor, sourceCurrency
     failure: null,
     sha256: createHash('sha256').update(eventId).digest('hex'),
   };
+}
+
+/** The data key of a recipient that is not erased. */
+export function dataKeyOf(sealer: Sealer, recipient: KeyOwner): DataKey {
+  const dataKey = openDataKey(sealer, recipient);
+  if (!dataKey) throw new Error(`recipient ${recipient.recipientId} is erased`);
+  return dataKey;
 }

@@ -1687,10 +1687,10 @@ export interface components {
             recipient_id: string;
             entity_type: components["schemas"]["EntityType"];
             /**
-             * @description The full name of the person or company.
+             * @description The full name of the person or company; null once it was erased.
              * @example Marcia Campbell
              */
-            name: string;
+            name: string | null;
             /**
              * @description Where the recipient is paid (ISO 3166-1 alpha-2).
              * @example JM
@@ -1717,6 +1717,11 @@ export interface components {
             is_active: boolean;
             /** @description The verification of the recipient. */
             verification_status: components["schemas"]["RecipientVerificationStatus"];
+            /**
+             * @description When its personal data was erased, permanently; null if it was not.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            erased_at: string | null;
             /**
              * Format: date-time
              * @description When it was created.
@@ -2768,10 +2773,10 @@ export interface components {
         /** @description Who is paid, as the recipient was when the settlement was accepted. */
         Payee: {
             /**
-             * @description The name that is paid.
+             * @description The name that is paid; null once the recipient was erased.
              * @example Marcia Brown
              */
-            name: string;
+            name: string | null;
             /**
              * @description Where the payee is paid (ISO 3166-1 alpha-2).
              * @example JM
@@ -2780,7 +2785,7 @@ export interface components {
             /** @description How the payee is paid. */
             rail: components["schemas"]["PayoutRail"];
             /**
-             * @description The last four characters of the account or phone number.
+             * @description The last four characters of the account or phone number; null for cash, and once the recipient was erased.
              * @example 6789
              */
             account_last4: string | null;
@@ -3150,6 +3155,11 @@ export interface components {
             is_active: boolean;
             /** @description The verification of the recipient. */
             verification_status: components["schemas"]["RecipientVerificationStatus"];
+            /**
+             * @description When its personal data was erased, permanently; null if it was not.
+             * @example 2026-11-21T08:00:00.000Z
+             */
+            erased_at: string | null;
             /**
              * Format: date-time
              * @description When it was created.

@@ -1,7 +1,7 @@
 /**
  * What is stored about one object, for an operator, who knows its id and no organization: here what every object has,
- * in the other files of this folder what each kind has. Sealed columns and the bodies of events are never read. Lists
- * are bounded.
+ * in the other files of this folder what each kind has. Of what is sealed only personal
+ * data is read, which is shown masked; the bodies of events are never read. Lists are bounded.
  */
 import { asc, eq, inArray, or, sql } from 'drizzle-orm';
 import type { Queryable } from '../../client.ts';

@@ -1,26 +1,14 @@
 /** Recipients. For an operator, as object.ts says. */
 import { eq } from 'drizzle-orm';
-import type { Queryable } from '../../client.ts';
+import type { Recipient } from '../../../domain/recipient.ts';
+import type { ReadDeps } from '../../data-key.ts';
 import { recipients } from '../../schema/recipient.ts';
+import { toRecipient } from '../recipient.ts';
 
-export async function findRecipientObject(db: Queryable, recipientId: string) {
-  const [row] = await db
-    .select({
-      orgId: recipients.orgId,
-      kind: recipients.kind,
-      entityType: recipients.entityType,
-      name: recipients.name,
-      country: recipients.country,
-      email: recipients.email,
-      phone: recipients.phone,
-      bankDetails: recipients.bankDetails,
-      mobileDetails: recipients.mobileDetails,
-      isActive: recipients.isActive,
-      verificationStatus: recipients.verificationStatus,
-      createdAt: recipients.createdAt,
-      updatedAt: recipients.updatedAt,
-    })
-    .from(recipients)
-    .where(eq(recipients.recipientId, recipientId));
-  return row;
+export async function findRecipientObject(
+  { db, sealer }: ReadDeps,
+  recipientId: string,
+): Promise<Recipient | undefined> {
+  const [row] = await db.select().from(recipients).where(eq(recipients.recipientId, recipientId));
+  return row && toRecipient(sealer, row);
 }

@@ -1,12 +1,23 @@
 /** Verifications. For an operator, as object.ts says. */
 import { asc, eq } from 'drizzle-orm';
+import type { Verification } from '../../../domain/verification.ts';
 import type { Queryable } from '../../client.ts';
+import { openDataKey, type ReadDeps } from '../../data-key.ts';
+import { recipients } from '../../schema/recipient.ts';
 import { verifications } from '../../schema/verification.ts';
+import { openVerification } from '../verification.ts';
 import { ROWS_MAX } from './object.ts';
 
-export async function findVerificationObject(db: Queryable, verificationId: string) {
-  const [row] = await db.select().from(verifications).where(eq(verifications.verificationId, verificationId));
-  return row;
+export async function findVerificationObject(
+  { db, sealer }: ReadDeps,
+  verificationId: string,
+): Promise<Verification | undefined> {
+  const [row] = await db
+    .select({ stored: verifications, dataKeySealed: recipients.dataKeySealed })
+    .from(verifications)
+    .innerJoin(recipients, eq(recipients.recipientId, verifications.recipientId))
+    .where(eq(verifications.verificationId, verificationId));
+  return row && openVerification(openDataKey(sealer, { ...row.stored, dataKeySealed: row.dataKeySealed }), row.stored);
 }
 
 export const listVerificationsOf = (db: Queryable, recipientId: string) =>

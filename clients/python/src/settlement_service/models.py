@@ -816,8 +816,8 @@ class ConsumerRecipientResponse(TypedDict):
     recipient_id: str
     """The id of the recipient."""
     entity_type: EntityType
-    name: str
-    """The full name of the person or company."""
+    name: str | None
+    """The full name of the person or company; null once it was erased."""
     country: str
     """Where the recipient is paid (ISO 3166-1 alpha-2)."""
     email: str | None
@@ -832,6 +832,8 @@ class ConsumerRecipientResponse(TypedDict):
     """False after it was deactivated. Then it takes no change and no new settlement."""
     verification_status: RecipientVerificationStatus
     """The verification of the recipient."""
+    erased_at: str | None
+    """When its personal data was erased, permanently; null if it was not."""
     created_at: str
     """When it was created."""
     updated_at: str
@@ -1430,14 +1432,14 @@ class OrganizationCreatedResponse(OrganizationResponse):
 
 class Payee(TypedDict):
     """Who is paid, as the recipient was when the settlement was accepted."""
-    name: str
-    """The name that is paid."""
+    name: str | None
+    """The name that is paid; null once the recipient was erased."""
     country: str
     """Where the payee is paid (ISO 3166-1 alpha-2)."""
     rail: PayoutRail
     """How the payee is paid."""
     account_last4: str | None
-    """The last four characters of the account or phone number."""
+    """The last four characters of the account or phone number; null for cash, and once the recipient was erased."""
 
 
 class PaymentInstructions(TypedDict):
@@ -1613,6 +1615,8 @@ class RecipientEventData(TypedDict):
     """False after it was deactivated. Then it takes no change and no new settlement."""
     verification_status: RecipientVerificationStatus
     """The verification of the recipient."""
+    erased_at: str | None
+    """When its personal data was erased, permanently; null if it was not."""
     created_at: str
     """When it was created."""
     updated_at: str
