@@ -13,6 +13,7 @@ import { completeEnvironment } from '../process/local/running-stack.ts';
 import { createRuns, describeRun } from '../process/runs.ts';
 import { connectTemporal, type TemporalClient } from '../process/temporal.ts';
 import { apiKeyCommands } from './api-key.ts';
+import { auditCommands } from './audit.ts';
 import type { OpsDeps } from './command.ts';
 import { type ExitCode, group, type Output, type Provide, runProgram, standardOutput } from './command-line/program.ts';
 import { deliveryCommands } from './delivery.ts';
@@ -38,6 +39,7 @@ const program = (now: () => Date) =>
     organizationCommands,
     apiKeyCommands,
     operatorCommands,
+    auditCommands,
     keysCommands,
     gateCommands(now),
   ]);

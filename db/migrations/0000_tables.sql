@@ -75,6 +75,9 @@ CREATE TABLE audit_entries (
   operator text NOT NULL,
   note text NOT NULL,
   at timestamptz(3) NOT NULL,
+  sequence bigint NOT NULL,
+  previous_hash bytea NOT NULL,
+  hash bytea NOT NULL,
   CONSTRAINT audit_entries_org_id_organizations_org_id_fk
     FOREIGN KEY (org_id) REFERENCES organizations (org_id)
 );

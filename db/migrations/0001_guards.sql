@@ -9,6 +9,9 @@ END $$;
 
 CREATE TRIGGER audit_entries_permanent BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_entries
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+ALTER TABLE audit_entries
+  ADD CONSTRAINT audit_entries_chain
+    CHECK (sequence > 0 AND octet_length(previous_hash) = 32 AND octet_length(hash) = 32);
 CREATE TRIGGER certificates_permanent BEFORE UPDATE OR DELETE OR TRUNCATE ON certificates
   FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER idempotency_keys_permanent BEFORE UPDATE OR DELETE OR TRUNCATE ON idempotency_keys

@@ -9,6 +9,7 @@ CREATE INDEX key_reissues_org ON key_reissues (org_id, requested_at);
 CREATE UNIQUE INDEX operators_token_hash ON operators (token_hash);
 CREATE UNIQUE INDEX operators_name ON operators (name) WHERE revoked_at IS NULL;
 CREATE INDEX audit_entries_object ON audit_entries (object_id, at);
+CREATE UNIQUE INDEX audit_entries_sequence ON audit_entries (sequence);
 
 -- Requests: what was answered to a key, and how much was asked
 CREATE INDEX idempotency_secrets_expiry ON idempotency_secrets (expires_at);

@@ -1,5 +1,5 @@
-import { index, pgTable, text } from 'drizzle-orm/pg-core';
-import { moment } from './column.ts';
+import { bigint, index, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import { bytes, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
 export const AUDIT_ACTIONS = [
@@ -30,7 +30,10 @@ export const AUDIT_ACTIONS = [
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
-/** What operators did, and why, in their own words. Only operators read it. A trigger makes entries permanent. */
+/**
+ * What operators did, and why, in their own words. Only operators read it. A trigger makes entries permanent, and their
+ * chain shows what was changed all the same.
+ */
 export const auditEntries = pgTable(
   'audit_entries',
   {
@@ -42,6 +45,14 @@ export const auditEntries = pgTable(
     operator: text('operator').notNull(),
     note: text('note').notNull(),
     at: moment('at').notNull(),
+    /** Its place in the chain, from 1, in the order of commit (db/audit-chain.ts). */
+    sequence: bigint('sequence', { mode: 'number' }).notNull(),
+    /** Of the entry before it. */
+    previousHash: bytes('previous_hash').notNull(),
+    hash: bytes('hash').notNull(),
   },
-  (table) => [index('audit_entries_object').on(table.objectId, table.at)],
+  (table) => [
+    index('audit_entries_object').on(table.objectId, table.at),
+    uniqueIndex('audit_entries_sequence').on(table.sequence),
+  ],
 );

@@ -13,7 +13,7 @@ function listCommands(help: readonly string[]): string[] {
   return commands.flatMap((line) => /^ {2}(\S+)/.exec(line)?.[1] ?? []);
 }
 
-const READS = ['show', 'waiting', 'stuck', 'keys list', 'gate list', 'gate explain', 'operator list'];
+const READS = ['show', 'waiting', 'stuck', 'keys list', 'gate list', 'gate explain', 'operator list', 'audit verify'];
 const isRead = (path: readonly string[]): boolean => READS.includes(path.join(' ')) || path[0] === 'list';
 
 async function listPaths(path: readonly string[] = []): Promise<string[][]> {
@@ -50,6 +50,7 @@ test('every command explains itself, and prints JSON on request', async () => {
     'operator list',
     'operator add',
     'operator revoke',
+    'audit verify',
     'keys list',
     'keys record',
     'keys reseal',

@@ -32,6 +32,7 @@ const VALUES: Readonly<Record<string, string>> = {
   '<gate>': 'dispute_accounting',
   '<file>': 'package.json',
   '<date>': '2099-01-31',
+  '<last hash of before>': '0'.repeat(64),
 };
 
 /** As a person would type it: a value for each placeholder, one of several words. */
