@@ -40,6 +40,7 @@ import { healthRoutes } from './routes/health.ts';
 import { idverifyEventRoutes } from './routes/idverify-event.ts';
 import { jwksRoutes } from './routes/jwks.ts';
 import { launchGateRoutes } from './routes/launch-gate.ts';
+import { meRoutes } from './routes/me.ts';
 import { openapiRoutes } from './routes/openapi.ts';
 import { organizationRoutes } from './routes/organization.ts';
 import { pageRoutes } from './routes/page.ts';
@@ -118,6 +119,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(jwksRoutes(deps));
   await app.register(organizationRoutes(deps));
   await app.register(apiKeyRoutes(deps));
+  await app.register(meRoutes(deps));
   await app.register(recipientRoutes(deps));
   await app.register(verificationRoutes(deps));
   await app.register(walletRoutes(deps));

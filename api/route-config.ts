@@ -5,6 +5,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Consumer, ConsumerSession } from '../domain/consumer.ts';
 import type { ErrorCode } from '../domain/error.ts';
+import type { Allowance } from '../domain/quota.ts';
 import type { BudgetName } from '../domain/rate-limit.ts';
 import type { Scope } from '../domain/scope.ts';
 import type { ClientAddress } from './http/client-address.ts';
@@ -50,7 +51,12 @@ export type RouteConfig = RouteAccess & {
 };
 
 /** The authenticated caller. */
-export type Principal = { readonly orgId: string; readonly keyId: string; readonly scope: Scope };
+export type Principal = {
+  readonly orgId: string;
+  readonly keyId: string;
+  readonly scope: Scope;
+  readonly allowance: Allowance;
+};
 
 /** The authenticated consumer. It is a type of its own because no route takes both kinds of callers. */
 export type ConsumerPrincipal = {

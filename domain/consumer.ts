@@ -54,4 +54,6 @@ export const consumerOrganization = ({ consumerId, environment, createdAt }: Con
   environment,
   createdAt,
   suspendedAt: null,
+  tier: 'starter',
+  limits: {},
 });

@@ -1,9 +1,10 @@
 /** A tenant (contract §3). Every object belongs to exactly one. */
+import type { Allowance } from './quota.ts';
 import type { EnvironmentName } from './runtime.ts';
 
 export const ORGANIZATION_STATUSES = ['active', 'suspended'] as const;
 
-export type Organization = {
+export type Organization = Allowance & {
   readonly orgId: string;
   /** Each consumer is a tenant of its own (contract §12). */
   readonly kind: 'partner' | 'consumer';

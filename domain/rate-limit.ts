@@ -2,6 +2,8 @@
  * How much callers may request in a time window (contract §2). Each budget has a count of its own, so that one kind of
  * request does not use up another's. All of them follow from `RATE_LIMIT_PER_MINUTE`.
  */
+import { type Allowance, requestsPerMinuteOf } from './quota.ts';
+
 export const BUDGET_NAMES = [
   'default',
   'address',
@@ -43,6 +45,16 @@ export function budgetsOf(perMinute: number): Readonly<Record<BudgetName, Budget
     page: { name: 'page', quota: perMinute, windowSeconds: MINUTE_SECONDS },
     failure: { name: 'failure', quota: share(20), windowSeconds: MINUTE_SECONDS },
   };
+}
+
+/** The budgets of a request with a key. An organization that may request more may do so from one address. */
+export function budgetsOfOrganization(
+  allowance: Allowance,
+  perMinute: number,
+): Readonly<Record<'default' | 'address', Budget>> {
+  const own = budgetsOf(requestsPerMinuteOf(allowance, perMinute));
+  const { address } = budgetsOf(perMinute);
+  return { default: own.default, address: own.address.quota > address.quota ? own.address : address };
 }
 
 /** A count after a request: how much of the window is used, and the seconds until the next window. */

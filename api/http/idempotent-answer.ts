@@ -37,7 +37,7 @@ export function keyedRequest(request: FastifyRequest, orgId: string): KeyedReque
 
 /** What every route that creates something with an optional key declares. */
 export const CREATES = {
-  refusals: ['idempotency_key_reused'],
+  refusals: ['idempotency_key_reused', 'quota_exceeded'],
   headers: ['Idempotency-Replayed'],
 } as const satisfies Partial<RouteConfig>;
 

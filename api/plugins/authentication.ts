@@ -12,7 +12,7 @@ import { type KeyCaller, touchApiKey } from '../../db/queries/api-key.ts';
 import { authenticateConsumer } from '../../db/queries/consumer.ts';
 import { addressTenant, asTenant } from '../../db/tenant.ts';
 import { DomainError, type ErrorCode } from '../../domain/error.ts';
-import { budgetsOf, type Counted } from '../../domain/rate-limit.ts';
+import { budgetsOf, budgetsOfOrganization, type Counted } from '../../domain/rate-limit.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import { scopeCovers } from '../../domain/scope.ts';
 import { hashApiKey, isWellFormedApiKey } from '../../process/api-key.ts';
@@ -67,9 +67,10 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
     });
     request.principal = principal;
     recent.add(credential);
-    if (counted.address.used > budgets.address.quota)
-      requireBudget(reply, budgets.address, counted.address, TOO_MANY_OF_ADDRESS);
-    requireBudget(reply, budgets.default, counted.organization);
+    const own = budgetsOfOrganization(principal.allowance, deps.config.rateLimitPerMinute);
+    if (counted.address.used > own.address.quota)
+      requireBudget(reply, own.address, counted.address, TOO_MANY_OF_ADDRESS);
+    requireBudget(reply, own.default, counted.organization);
     if (access.auth === 'api_key' && !scopeCovers(principal.scope, access.scope))
       throw new DomainError('scope_insufficient', { required_scope: access.scope });
     if (isSuspended) refuseCommand(request, access);

@@ -14,7 +14,7 @@ import {
   organizationCaller,
 } from '../../db/queries/rate-limit.ts';
 import { addressTenant, asTenant } from '../../db/tenant.ts';
-import { type BudgetName, budgetsOf, weightOf } from '../../domain/rate-limit.ts';
+import { type Budget, type BudgetName, budgetsOf, budgetsOfOrganization, weightOf } from '../../domain/rate-limit.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireBudget, showBudget } from '../http/rate-limit.ts';
 import { costOf } from '../route-config.ts';
@@ -23,6 +23,8 @@ const CLEANUP_INTERVAL_MS = 10 * 60_000;
 
 export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   const budgets = budgetsOf(deps.config.rateLimitPerMinute);
+  const budgetOf = ({ principal }: FastifyRequest): Budget =>
+    principal ? budgetsOfOrganization(principal.allowance, deps.config.rateLimitPerMinute).default : budgets.default;
   // Not an async function: most requests have a credential and wait for nothing here.
   app.addHook('onRequest', (request, reply, done) => {
     const access = request.routeOptions.config.access;
@@ -49,7 +51,7 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
       deps.db,
       callers.map((caller) => ({ caller, windowSeconds, cost: weight })),
     )
-      .then(([counted]) => counted && showBudget(reply, budgets.default, counted))
+      .then(([counted]) => counted && showBudget(reply, budgetOf(request), counted))
       .catch((error: unknown) => request.log.warn({ err: error }, 'the weight of an answer could not be counted'))
       .then(() => done(null, payload), done);
   });

@@ -36,8 +36,7 @@ export const apiKeyRoutes =
           access: {
             auth: 'api_key',
             scope: 'full',
-            refusals: ['idempotency_key_reused', 'state_conflict'],
-            headers: CREATES.headers,
+            ...CREATES,
           },
         },
         schema: {

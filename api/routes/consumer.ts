@@ -106,7 +106,11 @@ export const consumerRoutes =
       '/consumer/recipients/:recipient_id/verify',
       {
         config: {
-          access: { auth: 'session', remote: 'local_sandbox_only', refusals: ['not_found', 'state_conflict'] },
+          access: {
+            auth: 'session',
+            remote: 'local_sandbox_only',
+            refusals: ['not_found', 'state_conflict', 'quota_exceeded'],
+          },
         },
         schema: {
           tags: TAGS,

@@ -4,6 +4,7 @@ import { newId } from '../../db/id.ts';
 import { getOrganization } from '../../db/queries/organization.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organization.ts';
+import { firstTier } from '../../domain/quota.ts';
 import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { organizationResource } from '../../domain/resource/organization.ts';
 import { environmentName } from '../../domain/runtime.ts';
@@ -46,6 +47,8 @@ export const organizationRoutes =
           environment: environmentName(deps.runtime),
           createdAt: deps.now(),
           suspendedAt: null,
+          tier: firstTier(deps.runtime),
+          limits: {},
         };
         const { apiKey, credential } = issueApiKey(deps);
         await createOrganization(deps, organization, credential, request.id);

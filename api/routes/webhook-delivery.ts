@@ -50,7 +50,7 @@ export const webhookDeliveryRoutes =
             auth: 'api_key',
             scope: 'full',
             ...CREATES,
-            refusals: ['idempotency_key_reused', 'state_conflict', 'quota_exceeded'],
+            refusals: ['state_conflict', ...CREATES.refusals],
           },
         },
         schema: {

@@ -53,7 +53,7 @@ const subscriptionRoutes =
       '/v1/webhooks',
       {
         config: {
-          access: { ...MANAGE, refusals: ['idempotency_key_reused', 'state_conflict'], headers: CREATES.headers },
+          access: { ...MANAGE, ...CREATES },
         },
         schema: {
           tags: TAGS,

@@ -2,9 +2,10 @@
  * Management of an organization's keys (contract §3). Every change locks the organization's row. Where one key acts on
  * another, it is checked again under that lock that the acting key is still valid: a revoked key changes nothing.
  */
-import { ACTIVE_KEYS_MAX, type ApiKey, apiKeyStatus, excessOf, type KeyLimits } from '../../domain/api-key.ts';
+import { type ApiKey, apiKeyStatus, excessOf, type KeyLimits } from '../../domain/api-key.ts';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError, requireNoFaults } from '../../domain/error.ts';
+import { requireRoom } from '../../domain/quota.ts';
 import { apiKeyResource } from '../../domain/resource/api-key.ts';
 import type { Tx } from '../client.ts';
 import {
@@ -29,7 +30,6 @@ type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 /** The key that the request was sent with. */
 type Caller = Pick<ApiKey, 'orgId' | 'keyId'> & Pick<Stamp, 'requestId'>;
 
-const KEY_LIMIT_REACHED = `An organization has at most ${ACTIVE_KEYS_MAX} active keys. Revoke one that is not used.`;
 const EXCEEDS_CALLER =
   'The key has a later expiry or more addresses than your key, which would get its successor. Use a key with its limits.';
 
@@ -38,8 +38,8 @@ const EXCEEDS_CALLER =
  *
  * @param wanted `credential` is a new one, whose raw key only its owner gets
  * @throws ValidationError when the key would exceed the caller's
- * @throws DomainError `credential_invalid` when the caller's key has become invalid; `state_conflict` when the
- *   organization has `ACTIVE_KEYS_MAX` valid keys; `idempotency_key_reused`
+ * @throws DomainError `credential_invalid` when the caller's key has become invalid; `quota_exceeded` when the
+ *   organization has as many valid keys as it may have; `idempotency_key_reused`
  */
 export async function createApiKey(
   deps: CreationDeps,
@@ -49,7 +49,7 @@ export async function createApiKey(
 ): Promise<Answer> {
   const createdAt = deps.now();
   return await commitCreation(deps, { ...creation, name: 'api_key.create', hasSecret: true }, async (tx) => {
-    await lockOrganization(tx, caller.orgId);
+    const organization = await lockOrganization(tx, caller.orgId);
     const creator = await getValidCaller(tx, caller, createdAt);
     const key = {
       ...wanted,
@@ -57,8 +57,7 @@ export async function createApiKey(
       allowedCidrs: wanted.allowedCidrs ?? creator.allowedCidrs,
     };
     requireNoFaults(excessOf(key, creator));
-    if ((await countActiveKeys(tx, caller.orgId, createdAt)) >= ACTIVE_KEYS_MAX)
-      throw new DomainError('state_conflict', { current_state: 'key_limit_reached' }, KEY_LIMIT_REACHED);
+    requireRoom(organization, 'api_keys', await countActiveKeys(tx, caller.orgId, createdAt));
     const created = await insertApiKey(tx, caller.orgId, {
       ...credential,
       ...key,

@@ -10,6 +10,7 @@ import {
 import { recipientEventData } from '../../domain/resource/recipient.ts';
 import { recordEvent } from '../queries/event.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
+import { takeQuota } from '../queries/quota.ts';
 import { insertRecipient, lockRecipient, setRecipientInactive, updateRecipient } from '../queries/recipient.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { type Creation, type CreationDeps, commitCreation } from './creation.ts';
@@ -17,7 +18,7 @@ import { type Creation, type CreationDeps, commitCreation } from './creation.ts'
 /**
  * Registers a recipient: active and unverified.
  *
- * @throws DomainError `idempotency_key_reused`; ValidationError when a recipient of this country cannot have these
+ * @throws DomainError `idempotency_key_reused`, `quota_exceeded`; ValidationError when a recipient of this country cannot have these
  *   details
  */
 export async function createRecipient(
@@ -28,6 +29,7 @@ export async function createRecipient(
 ): Promise<Answer> {
   requireNoFaults(detailsFaults(draft.country, draft));
   return await commitCreation(deps, { ...creation, name: 'recipient.create' }, async (tx) => {
+    await takeQuota(tx, orgId, 'recipients');
     const created = await insertRecipient(tx, orgId, draft, { sealer: deps.sealer, at: deps.now() });
     return { id: created.recipientId, created, about: created };
   });

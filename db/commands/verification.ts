@@ -25,6 +25,7 @@ import { newId, verificationIdOf } from '../id.ts';
 import type { Stamp } from '../queries/event.ts';
 import type { Answer, KeyedRequest } from '../queries/idempotency-key.ts';
 import { enqueue } from '../queries/outbox.ts';
+import { takeQuota } from '../queries/quota.ts';
 import { lockRecipient, type OpenedRecipient } from '../queries/recipient.ts';
 import {
   findOpenVerification,
@@ -52,7 +53,7 @@ export type ManualOpening = Opening & {
 /**
  * Opens a verification that is decided manually.
  *
- * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`; none binds the key
+ * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `quota_exceeded`; none binds the key
  */
 export async function openManualVerification(
   deps: CreationDeps,
@@ -69,6 +70,7 @@ export async function openManualVerification(
     const current = await findOpenAfterExpiry(deps, tx, locked, record.verificationType, record.createdAt);
     if (current.open) throw alreadyOpen(current.open);
     await requireUnusedId({ db: tx, sealer: deps.sealer }, recipient, record.verificationId);
+    await takeQuota(tx, opening.orgId, 'verifications');
     const created = await insertVerification(tx, current, record);
     return { id: created.verificationId, created };
   });
@@ -128,7 +130,7 @@ export type OpenedForProvider = {
  * the provider is called, so the caller may call it, fail, and send the request again.
  *
  * @returns the answer, when the request's key is bound
- * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`
+ * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `quota_exceeded`
  */
 export async function openProviderVerification(
   deps: CreationDeps,
@@ -151,6 +153,7 @@ export async function openProviderVerification(
     }
     const verificationId = newVerificationId(keyed);
     await requireUnusedId({ db: tx, sealer: deps.sealer }, recipient, verificationId);
+    await takeQuota(tx, opening.orgId, 'verifications');
     const verification = await insertVerification(tx, current, {
       verificationId,
       verificationType,

@@ -4,15 +4,10 @@
  */
 import { randomBytes } from 'node:crypto';
 import { DomainError } from '../../domain/error.ts';
+import { requireRoom } from '../../domain/quota.ts';
 import type { ExampleType } from '../../domain/resource/event-example.ts';
 import { webhookResource } from '../../domain/resource/webhook.ts';
-import {
-  type Delivery,
-  EARLIER_SECRETS_MAX,
-  ROTATION_OVERLAP_MS,
-  SUBSCRIPTIONS_MAX,
-  type Webhook,
-} from '../../domain/webhook.ts';
+import { type Delivery, EARLIER_SECRETS_MAX, ROTATION_OVERLAP_MS, type Webhook } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
@@ -48,7 +43,7 @@ const SECRET_BYTES = 32;
 /**
  * Creates an enabled subscription. The organization's lock orders two that ask for the last place: one is refused.
  *
- * @throws DomainError `state_conflict` when the organization has as many as it may have; `idempotency_key_reused`
+ * @throws DomainError `quota_exceeded` when the organization has as many as it may have; `idempotency_key_reused`
  */
 export async function createWebhook(
   deps: SealingDeps,
@@ -59,21 +54,14 @@ export async function createWebhook(
   const secret = randomBytes(SECRET_BYTES);
   const at = deps.now();
   return await commitCreation(deps, { ...creation, name: 'webhook.create', hasSecret: true }, async (tx) => {
-    await lockOrganization(tx, orgId);
-    if ((await countWebhooks(tx, orgId)) >= SUBSCRIPTIONS_MAX) throw limitReached();
+    const organization = await lockOrganization(tx, orgId);
+    requireRoom(organization, 'webhooks', await countWebhooks(tx, orgId));
     const webhookId = newId();
     const sealed = deps.sealer.seal(secret, webhookSecretBinding(webhookId));
     const webhook = await insertWebhook(tx, orgId, { ...draft, webhookId, at }, sealed);
     return { id: webhookId, created: { webhook, secret } };
   });
 }
-
-const limitReached = (): DomainError =>
-  new DomainError(
-    'state_conflict',
-    { current_state: 'subscription_limit_reached' },
-    `An organization has at most ${SUBSCRIPTIONS_MAX} subscriptions. Delete one, or widen the event types of another.`,
-  );
 
 /**
  * Changes the fields that are present; `status` disables and enables. Disabling skips the pending deliveries, however

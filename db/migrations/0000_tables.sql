@@ -11,7 +11,19 @@ CREATE TABLE organizations (
   contact_email text NOT NULL,
   environment text NOT NULL,
   created_at timestamptz(3) NOT NULL,
-  suspended_at timestamptz(3)
+  suspended_at timestamptz(3),
+  tier text NOT NULL DEFAULT 'standard',
+  limits jsonb NOT NULL DEFAULT '{}'
+);
+
+-- How many objects of a kind an organization has created. They are never deleted.
+CREATE TABLE quota_uses (
+  org_id text NOT NULL,
+  kind text NOT NULL,
+  used integer NOT NULL,
+  CONSTRAINT quota_uses_org_id_kind_pk PRIMARY KEY (org_id, kind),
+  CONSTRAINT quota_uses_org_id_organizations_org_id_fk
+    FOREIGN KEY (org_id) REFERENCES organizations (org_id)
 );
 
 -- Only a peppered HMAC of a key.

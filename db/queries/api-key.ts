@@ -7,13 +7,13 @@ import { ACTIVE_KEYS_MAX, type ApiKey, type KeyLimits } from '../../domain/api-k
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
+import type { Allowance, OwnLimits, Tier } from '../../domain/quota.ts';
 import type { Counted } from '../../domain/rate-limit.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Scope } from '../../domain/scope.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { apiKeys } from '../schema/api-key.ts';
 import { statement } from '../statement.ts';
-import { isSuspendedSql } from './organization.ts';
 import { type List, readPage } from './page.ts';
 import { addressCaller, type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
 
@@ -40,6 +40,7 @@ const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq
 export type KeyCaller = Pick<ApiKey, 'keyId' | 'orgId' | 'scope'> & {
   /** An operator has suspended its organization. */
   readonly isSuspended: boolean;
+  readonly allowance: Allowance;
   /** Whether `touchApiKey` is due. */
   readonly isTouchDue: boolean;
   /** For its organization and for its address; null for a request from an address that the key does not allow. */
@@ -52,6 +53,8 @@ type KeyCallerRow = {
   readonly scope: Scope;
   readonly is_suspended: boolean;
   readonly is_touch_due: boolean;
+  readonly tier: Tier;
+  readonly limits: OwnLimits;
   /** Null from an address that is not allowed. */
   readonly used: number | null;
   readonly used_by_address: number | null;
@@ -61,17 +64,18 @@ type KeyCallerRow = {
 /** @param condition which of the keys with one of the hashes */
 const callerSql = (condition: string): string =>
   `WITH key AS (
-     SELECT key_id, org_id, scope, ${isSuspendedSql('api_keys.org_id')} AS is_suspended,
+     SELECT key_id, org_id, scope, tier, limits, suspended_at IS NOT NULL AS is_suspended,
             coalesce(last_used_at < $6::timestamptz, true) AS is_touch_due,
             allowed_cidrs IS NULL OR coalesce($7::inet <<= ANY (allowed_cidrs::cidr[]), false) AS is_allowed
-       FROM api_keys
-      WHERE key_hash = ANY ($1::bytea[]) AND environment = $2 AND ${condition}
+       FROM api_keys JOIN organizations USING (org_id)
+      WHERE key_hash = ANY ($1::bytea[]) AND api_keys.environment = $2 AND ${condition}
         AND (expires_at IS NULL OR expires_at > $3::timestamptz)
       LIMIT 1
    ),
    counted AS (${countingSql(`SELECT caller, $4::int, $5::int
      FROM key, LATERAL (VALUES ($8::text), ('org:' || org_id)) AS callers (caller) WHERE is_allowed ORDER BY caller`)})
-   SELECT key.key_id, key.org_id, key.scope, key.is_suspended, key.is_touch_due, own.used, address.used AS used_by_address,
+   SELECT key.key_id, key.org_id, key.scope, key.tier, key.limits, key.is_suspended, key.is_touch_due,
+          own.used, address.used AS used_by_address,
           ${resetSecondsSql('own.begun', '$4::int')} AS reset_seconds
      FROM key LEFT JOIN counted own ON own.caller <> $8 LEFT JOIN counted address ON address.caller = $8`;
 
@@ -151,6 +155,7 @@ const toCaller = (row: KeyCallerRow): KeyCaller => ({
   orgId: row.org_id,
   scope: row.scope,
   isSuspended: row.is_suspended,
+  allowance: { tier: row.tier, limits: row.limits },
   isTouchDue: row.is_touch_due,
   counted: countedOf(row),
 });
@@ -232,8 +237,8 @@ export async function countKeysByPepper(
 }
 
 /** How many keys of the organization are valid at `at`. */
-export async function countActiveKeys(tx: Tx, orgId: string, at: Date): Promise<number> {
-  const [row] = await tx
+export async function countActiveKeys(db: Queryable, orgId: string, at: Date): Promise<number> {
+  const [row] = await db
     .select({ count: count() })
     .from(apiKeys)
     .where(and(eq(apiKeys.orgId, orgId), isWorking(at)));

@@ -27,11 +27,13 @@ export async function setSuspended(tx: Tx, orgId: string, suspendedAt: Date | nu
   await tx.update(organizations).set({ suspendedAt }).where(eq(organizations.orgId, orgId));
 }
 
-/** Locks an organization's row until the transaction ends. Rows that refer to it can still be written meanwhile. */
-export async function lockOrganization(tx: Tx, orgId: string): Promise<void> {
-  await tx
-    .select({ orgId: organizations.orgId })
-    .from(organizations)
-    .where(eq(organizations.orgId, orgId))
-    .for('no key update');
+/**
+ * Locks an organization's row until the transaction ends. Rows that refer to it can still be written meanwhile.
+ *
+ * @throws DomainError `not_found`
+ */
+export async function lockOrganization(tx: Tx, orgId: string): Promise<Organization> {
+  const [row] = await tx.select().from(organizations).where(eq(organizations.orgId, orgId)).for('no key update');
+  if (!row) throw new DomainError('not_found');
+  return row;
 }

@@ -1,4 +1,5 @@
-import { pgTable, text } from 'drizzle-orm/pg-core';
+import { integer, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import type { CountedKind, OwnLimits, Tier } from '../../domain/quota.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import { moment } from './column.ts';
 
@@ -12,4 +13,20 @@ export const organizations = pgTable('organizations', {
   environment: text('environment').$type<EnvironmentName>().notNull(),
   createdAt: moment('created_at').notNull(),
   suspendedAt: moment('suspended_at'),
+  tier: text('tier').$type<Tier>().notNull().default('standard'),
+  /** What an operator gave to this organization alone. */
+  limits: jsonb('limits').$type<OwnLimits>().notNull().default({}),
 });
+
+/** How many objects of a kind an organization has created. They are never deleted. */
+export const quotaUses = pgTable(
+  'quota_uses',
+  {
+    orgId: text('org_id')
+      .notNull()
+      .references(() => organizations.orgId),
+    kind: text('kind').$type<CountedKind>().notNull(),
+    used: integer('used').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.orgId, table.kind] })],
+);

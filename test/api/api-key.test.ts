@@ -41,15 +41,15 @@ const works = async (api: TestApi, caller: Caller): Promise<boolean> =>
 const withKey = (orgId: string, { key_id: keyId, api_key: apiKey }: Json): Caller => ({ orgId, keyId, apiKey });
 
 describe('POST /v1/orgs/{org_id}/keys', () => {
-  test('409 beyond the active keys that an organization may have, also for requests at once', async ({ api }) => {
+  test('429 beyond the active keys that an organization may have, also for requests at once', async ({ api }) => {
     const caller = await api.createCaller();
     for (let n = 2; n < ACTIVE_KEYS_MAX; n += 1) await api.createKey(caller.orgId, 'read');
     // Keys that are not valid do not count.
     await api.createKey(caller.orgId, 'read', { status: 'revoked', revokedAt: new Date() });
     await api.createKey(caller.orgId, 'read', { expiresAt: new Date(Date.now() - HOUR_MS) });
     const minted = () => create(api, caller, { name: 'one more', scope: 'read' });
-    expect(statusesOf(await Promise.all([minted(), minted(), minted()]))).toEqual([201, 409, 409]);
-    expect(jsonOf(await minted())).toMatchObject({ code: 'state_conflict', current_state: 'key_limit_reached' });
+    expect(statusesOf(await Promise.all([minted(), minted(), minted()]))).toEqual([201, 429, 429]);
+    expect(jsonOf(await minted())).toMatchObject({ code: 'quota_exceeded', quota: 'api_keys' });
     expect((await rotate(api, caller, caller.keyId)).statusCode).toBe(200);
   });
 

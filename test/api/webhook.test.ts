@@ -66,7 +66,7 @@ describe('a refused creation', () => {
     }
   });
 
-  test('409 for the twenty-first subscription, even if two are created at once', async ({ api }) => {
+  test('429 for the twenty-first subscription, even if two are created at once', async ({ api }) => {
     const owner = await api.createCaller();
     for (let n = 1; n < 20; n += 1) {
       const draft = { url: `https://h${n}.example/`, eventTypes: ['*' as const], description: null };
@@ -78,10 +78,10 @@ describe('a refused creation', () => {
       holding('SELECT 1 FROM organizations WHERE org_id = $1 FOR NO KEY UPDATE', owner.orgId),
       [post, post],
     );
-    expect(answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b)).toEqual([201, 409]);
-    expect(answers.find(({ statusCode }) => statusCode === 409)?.json()).toMatchObject({
-      code: 'state_conflict',
-      current_state: 'subscription_limit_reached',
+    expect(answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b)).toEqual([201, 429]);
+    expect(answers.find(({ statusCode }) => statusCode === 429)?.json()).toMatchObject({
+      code: 'quota_exceeded',
+      quota: 'webhooks',
     });
   });
 });

@@ -28,9 +28,9 @@ const oneOf = <Value extends string>(values: readonly Value[], text: string): Va
   return found;
 };
 
-/** `read for itself; full for another` needs at least `read`. */
+/** `read for itself; full for another` needs at least `read`, which every key has: `any`. */
 const leastScope = (text: string): Scope | undefined =>
-  text === '' ? undefined : oneOf(SCOPES, text.split(' ')[0] ?? '');
+  text === '' ? undefined : oneOf(SCOPES, text.replace('any', 'read').split(' ')[0] ?? '');
 
 export const OPERATIONS: readonly OperationRow[] = readFileSync(
   path.join(import.meta.dirname, 'operations.csv'),

@@ -13,6 +13,8 @@ export async function insertTestOrganization(db: Database): Promise<Organization
     country: 'JM',
     contactEmail: 'dev@acme.example',
     environment: 'local sandbox',
+    tier: 'standard',
+    limits: {},
     createdAt: new Date(),
     suspendedAt: null,
   };

@@ -310,6 +310,16 @@ export interface paths {
          */
         delete: operations["revokeApiKey"];
     };
+    "/v1/me": {
+        parameters: {
+            query?: never;
+        };
+        /**
+         * Read the own key, its organization, and what is left of its quotas
+         * @description For a key of any scope. Scope: `read`, which every key covers.
+         */
+        get: operations["getCaller"];
+    };
     "/v1/recipients": {
         parameters: {
             query?: never;
@@ -1264,6 +1274,14 @@ export interface components {
             event: string;
         } & {
             [key: string]: unknown;
+        };
+        CallerResponse: {
+            /** @description The key's organization. */
+            organization: components["schemas"]["OrganizationResponse"];
+            /** @description The key of this request. */
+            key: components["schemas"]["ApiKeyResponse"];
+            /** @description How much the organization may do. */
+            limits: components["schemas"]["OrganizationLimits"];
         };
         /** @description Cancel the settlement. */
         CancelStep: components["schemas"]["StepMoment"] & {
@@ -2734,6 +2752,15 @@ export interface components {
              */
             api_key: string;
         };
+        OrganizationLimits: {
+            /**
+             * @description What all keys of the organization may spend in a minute. An answer costs one more for each 64 KiB.
+             * @example 1200
+             */
+            requests_per_minute: number;
+            /** @description One for each kind. */
+            quotas: components["schemas"]["Quota"][];
+        };
         OrganizationResponse: {
             /**
              * @description The id of the organization.
@@ -2989,6 +3016,20 @@ export interface components {
          * @enum {string}
          */
         Purpose: "family_support" | "goods" | "services" | "payroll" | "rent" | "other";
+        Quota: {
+            /** @example recipients */
+            kind: components["schemas"]["QuotaKind"];
+            /**
+             * @description Of `api_keys` and `webhooks`, those that are in use; of the others, all that were ever created.
+             * @example 12
+             */
+            used: number;
+            /**
+             * @description One more is 429 `quota_exceeded`.
+             * @example 100000
+             */
+            max: number;
+        };
         /** @description A quota is used up. */
         QuotaExceededProblem: {
             /**
@@ -3032,6 +3073,11 @@ export interface components {
              */
             quota: string;
         };
+        /**
+         * @description What is counted. May grow.
+         * @enum {string}
+         */
+        QuotaKind: "api_keys" | "recipients" | "verifications" | "wallets" | "webhooks";
         QuoteBody: {
             corridor: components["schemas"]["CorridorId"];
             /**
@@ -5785,8 +5831,9 @@ export interface operations {
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["KeyNotAllowed"];
             404: components["responses"]["NotFound"];
-            409: components["responses"]["KeyReusedOrStateConflict"];
+            409: components["responses"]["IdempotencyKeyReused"];
             422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimitedOrQuotaExceeded"];
             default: components["responses"]["CommandFault"];
         };
     };
@@ -5852,6 +5899,25 @@ export interface operations {
             default: components["responses"]["CommandFault"];
         };
     };
+    getCaller: {
+        parameters: {
+            query?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallerResponse"];
+                };
+            };
+            401: components["responses"]["KeyRefused"];
+            default: components["responses"]["ReadFault"];
+        };
+    };
     listRecipients: {
         parameters: {
             query?: {
@@ -5915,6 +5981,7 @@ export interface operations {
             403: components["responses"]["KeyNotAllowed"];
             409: components["responses"]["IdempotencyKeyReused"];
             422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimitedOrQuotaExceeded"];
             default: components["responses"]["CommandFault"];
         };
     };
@@ -6030,6 +6097,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["KeyReusedOrStateConflict"];
             422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimitedOrQuotaExceeded"];
             503: components["responses"]["LocalSandboxOnly"];
             default: components["responses"]["CommandFault"];
         };
@@ -6145,6 +6213,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["KeyReusedOrStateConflict"];
             422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimitedOrQuotaExceeded"];
             503: components["responses"]["ProviderNotConfigured"];
             default: components["responses"]["CommandFault"];
         };
@@ -6207,6 +6276,7 @@ export interface operations {
             403: components["responses"]["KeyNotAllowed"];
             409: components["responses"]["IdempotencyKeyReused"];
             422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimitedOrQuotaExceeded"];
             503: components["responses"]["LocalSandboxOnly"];
             default: components["responses"]["CommandFault"];
         };
@@ -6375,6 +6445,7 @@ export interface operations {
             403: components["responses"]["OrganizationSuspended"];
             409: components["responses"]["IdempotencyKeyReused"];
             422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimitedOrQuotaExceeded"];
             default: components["responses"]["CommandFault"];
         };
     };
@@ -6402,6 +6473,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["StateConflict"];
             422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimitedOrQuotaExceeded"];
             503: components["responses"]["LocalSandboxOnly"];
             default: components["responses"]["CommandFault"];
         };
@@ -6670,8 +6742,9 @@ export interface operations {
             };
             401: components["responses"]["KeyRefused"];
             403: components["responses"]["KeyNotAllowed"];
-            409: components["responses"]["KeyReusedOrStateConflict"];
+            409: components["responses"]["IdempotencyKeyReused"];
             422: components["responses"]["Invalid"];
+            429: components["responses"]["RateLimitedOrQuotaExceeded"];
             default: components["responses"]["CommandFault"];
         };
     };

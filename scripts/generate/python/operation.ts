@@ -29,6 +29,7 @@ const PARTNER: Readonly<Record<string, Place>> = {
   getCertificateKeys: ['Certificates', 'keys'],
   createOrganization: ['Organizations', 'create'],
   getOrganization: ['Organizations', 'get'],
+  getCaller: ['Organizations', 'me'],
   createApiKey: ['ApiKeys', 'create'],
   listApiKeys: ['ApiKeys', 'list'],
   rotateApiKey: ['ApiKeys', 'rotate'],

@@ -237,6 +237,8 @@ PostgresStatus = Literal["up", "read_only", "down"]
 """`read_only`: the database answers, and refuses to write."""
 Purpose = Literal["family_support", "goods", "services", "payroll", "rent", "other"]
 """What the money is for."""
+QuotaKind = Literal["api_keys", "recipients", "verifications", "wallets", "webhooks"]
+"""What is counted. May grow."""
 ReadinessStatus = Literal["ready", "not_ready"]
 """Whether the service can take requests."""
 RecipientKind = Literal["vendor", "contractor"]
@@ -521,6 +523,15 @@ class BankledgerEvent(TypedDict):
     """The id of the event. An event is applied once."""
     event: str
     """What happened. Unknown types are stored and not applied."""
+
+
+class CallerResponse(TypedDict):
+    organization: OrganizationResponse
+    """The key's organization."""
+    key: ApiKeyResponse
+    """The key of this request."""
+    limits: OrganizationLimits
+    """How much the organization may do."""
 
 
 class CancelStep(StepMoment):
@@ -1430,6 +1441,13 @@ class OrganizationCreatedResponse(OrganizationResponse):
     """The raw key, scope `full`. It is shown only once; keep it on a server."""
 
 
+class OrganizationLimits(TypedDict):
+    requests_per_minute: int
+    """What all keys of the organization may spend in a minute. An answer costs one more for each 64 KiB."""
+    quotas: list[Quota]
+    """One for each kind."""
+
+
 class Payee(TypedDict):
     """Who is paid, as the recipient was when the settlement was accepted."""
     name: str | None
@@ -1521,6 +1539,14 @@ class ProviderEventReceipt(TypedDict):
     """Whether the same event had been received before."""
     matched: bool
     """Whether the event is about an object of the service and is applied to it."""
+
+
+class Quota(TypedDict):
+    kind: QuotaKind
+    used: int
+    """Of `api_keys` and `webhooks`, those that are in use; of the others, all that were ever created."""
+    max: int
+    """One more is 429 `quota_exceeded`."""
 
 
 class QuotaExceededProblem(TypedDict):

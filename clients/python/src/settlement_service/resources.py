@@ -859,6 +859,18 @@ class Organizations(Resource):
         )
         return self._run(call)
 
+    def me(self) -> models.CallerResponse:
+        """Read the own key, its organization, and what is left of its quotas.
+
+        For a key of any scope. Scope: `read`, which every key covers.
+        """
+        call: Call[models.CallerResponse] = Call(
+            "GET",
+            path_of("/v1/me"),
+            repeatable=True,
+        )
+        return self._run(call)
+
 
 class AsyncOrganizations(AsyncResource):
     async def create(self, **fields: Unpack[models.CreateOrganizationRequest]) -> models.OrganizationCreatedResponse:
@@ -878,6 +890,18 @@ class AsyncOrganizations(AsyncResource):
         call: Call[models.OrganizationResponse] = Call(
             "GET",
             path_of("/v1/orgs/{org_id}", org_id=org_id),
+            repeatable=True,
+        )
+        return await self._run(call)
+
+    async def me(self) -> models.CallerResponse:
+        """Read the own key, its organization, and what is left of its quotas.
+
+        For a key of any scope. Scope: `read`, which every key covers.
+        """
+        call: Call[models.CallerResponse] = Call(
+            "GET",
+            path_of("/v1/me"),
             repeatable=True,
         )
         return await self._run(call)
