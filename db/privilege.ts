@@ -37,7 +37,8 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   banklinkTokens: { ...PERMANENT, update: ['exchangedAt'] },
   certificates: PERMANENT,
   consumerSessions: { ...PERMANENT, update: ['endedAt'] },
-  consumers: PERMANENT,
+  // Sealed and hashed again under other keys.
+  consumers: { ...PERMANENT, update: ['contactHash', 'pepperId', 'contactSealed'] },
   events: PERMANENT,
   evidence: { ...PERMANENT, update: ['pending'] },
   idempotencyKeys: PERMANENT,

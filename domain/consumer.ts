@@ -3,18 +3,25 @@
  * rule decides who owns an object.
  */
 import type { Organization } from './organization.ts';
-import type { Contact } from './otp.ts';
+import type { Channel } from './otp.ts';
 import type { EnvironmentName } from './runtime.ts';
 
-/** Exactly one of `email` and `phone` is set: the contact that was proved. */
 export type Consumer = {
   /** Also the id of its organization. */
   readonly consumerId: string;
-  readonly email: string | null;
-  readonly phone: string | null;
+  /** The kind of the contact that was proved. */
+  readonly channel: Channel;
+  /** The contact's address. */
+  readonly contactSealed: string;
   readonly environment: EnvironmentName;
   readonly createdAt: Date;
 };
+
+/** By which a consumer is found: its contact's hash under the pepper with this id. */
+export type ContactHash = { readonly pepperId: string; readonly hash: Buffer };
+
+/** What a sealed contact is bound to. It does not open for another consumer. */
+export const consumerContactBinding = (consumerId: string): string => `consumer.contact:${consumerId}`;
 
 export type ConsumerSession = {
   readonly sessionId: string;
@@ -28,23 +35,10 @@ export const SESSION_VALIDITY_MS = 12 * 60 * 60_000;
 /** The length of the longest list in the consumer API. Newest first; a cursor leads to the next page. */
 export const CONSUMER_LIST_MAX = 200;
 
-export const newConsumer = (
-  consumerId: string,
-  contact: Contact,
-  environment: EnvironmentName,
-  createdAt: Date,
-): Consumer => ({
-  consumerId,
-  email: contact.channel === 'email' ? contact.address : null,
-  phone: contact.channel === 'phone' ? contact.address : null,
-  environment,
-  createdAt,
-});
-
 /** ISO 3166-1 leaves this code to its users. Here it means that the country is not known. */
 const NO_COUNTRY = 'ZZ';
 
-/** The consumer's organization. It has no personal data: only the consumer's own row has the contact. */
+/** The consumer's organization. It has no personal data: only the consumer's own row has the contact, sealed. */
 export const consumerOrganization = ({ consumerId, environment, createdAt }: Consumer): Organization => ({
   orgId: consumerId,
   kind: 'consumer',

@@ -8,6 +8,7 @@ import { commit } from '../db/commands/commit.ts';
 import { countKeysByPepper } from '../db/queries/api-key.ts';
 import { findLatestAuditEntry, insertAuditEntry } from '../db/queries/audit.ts';
 import { countCertificatesByHeader } from '../db/queries/certificate.ts';
+import { countConsumersByPepper } from '../db/queries/consumer.ts';
 import { allowLongStatements } from '../db/queries/operator/waiting.ts';
 import { countSealed, SEALED_COLUMNS } from '../db/queries/sealed.ts';
 import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps } from './command.ts';
@@ -106,7 +107,7 @@ async function list(deps: OpsDeps): Promise<ExitCode> {
     await allowLongStatements(tx);
     const counts = {
       ENCRYPTION_KEYS: await sealedByKey(tx),
-      API_KEY_PEPPER: await keysByPepper(tx, deps.now()),
+      API_KEY_PEPPER: await hashesByPepper(tx, deps.now()),
       CERTIFICATE_SIGNING_KEY: await certificatesByKey(tx),
       TEMPORAL_PAYLOAD_KEYS: undefined,
     };
@@ -163,8 +164,8 @@ const USE_TEXTS: Record<CountedName, UseTexts> = {
     missing: 'NOT CONFIGURED, nothing can open them',
   },
   API_KEY_PEPPER: {
-    things: 'API keys',
-    old: 'still verifies them; each moves to the active pepper when it is used',
+    things: 'API keys and consumers',
+    old: 'still verifies them; each moves to the active pepper when it is used, consumers also by keys reseal',
     missing: 'NOT CONFIGURED, they are refused',
   },
   CERTIFICATE_SIGNING_KEY: {
@@ -190,8 +191,11 @@ async function sealedByKey(tx: Tx): Promise<Map<string, number>> {
   return counts;
 }
 
-async function keysByPepper(tx: Tx, at: Date): Promise<Map<string, number>> {
-  return new Map((await countKeysByPepper(tx, at)).map(({ pepperId, count }) => [pepperId, count]));
+async function hashesByPepper(tx: Tx, at: Date): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (const { pepperId, count } of [...(await countKeysByPepper(tx, at)), ...(await countConsumersByPepper(tx))])
+    counts.set(pepperId, (counts.get(pepperId) ?? 0) + count);
+  return counts;
 }
 
 async function certificatesByKey(tx: Tx): Promise<Map<string, number>> {

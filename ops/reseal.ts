@@ -1,12 +1,16 @@
 /**
- * `keys reseal`: seals again, with the active key, every text that another configured key has sealed. Each page is a
- * statement of its own, so the command can be interrupted and repeated, and it can run while the service runs.
+ * `keys reseal`: seals again, with the active key, every text that another configured key has sealed, and hashes again the
+ * contacts of consumers, with the active pepper. Each page is a statement of its own, so the command can be interrupted and repeated, and it can run while the service runs.
  */
+import type { Pepper } from '../config/environment.ts';
 import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
 import { insertAuditEntry } from '../db/queries/audit.ts';
+import { listConsumersToRehash, setContactHash } from '../db/queries/consumer.ts';
 import { listSealed, replaceSealed, SEALED_COLUMNS, type SealedColumn } from '../db/queries/sealed.ts';
 import { createSealer, type Sealer } from '../db/seal.ts';
+import { consumerContactBinding } from '../domain/consumer.ts';
+import { hashConsumerContact } from '../process/contact-hash.ts';
 import type { OpsDeps } from './command.ts';
 import { EXIT, type ExitCode } from './command-line/program.ts';
 import type { KeysAct } from './keys.ts';
@@ -45,11 +49,33 @@ export async function reseal(
     deps.print(`${sealed.column.name}: ${tally.resealed} sealed by ${active.id}${restOf(tally)}`);
     tallies.set(sealed.column.name, tally);
   }
+  const [pepper] = deps.keys.apiKeyPeppers;
+  const rehashed = await rehashConsumers(deps, sealer, pepper);
+  deps.print(`contact_hash: ${rehashed} hashed under ${pepper.id}`);
   deps.printData({
     key: active.id,
+    rehashed_consumers: rehashed,
     columns: [...tallies].map(([column, { resealed, busy, unreadable }]) => ({ column, resealed, busy, unreadable })),
   });
   return [...tallies.values()].every(({ busy, unreadable }) => busy + unreadable === 0) ? EXIT.done : EXIT.refused;
+}
+
+/** A hash is replaced by one of the same contact, so it does not matter who else replaces it meanwhile. */
+async function rehashConsumers({ db }: OpsDeps, sealer: Sealer, pepper: Pepper): Promise<number> {
+  let [rehashed, after] = [0, ''];
+  for (;;) {
+    const page = await listConsumersToRehash(db, pepper.id, after, PAGE_SIZE);
+    for (const { consumerId, channel, contactSealed } of page) {
+      // One that no configured key opens is counted above.
+      const address = sealer.tryOpen(contactSealed, consumerContactBinding(consumerId))?.toString();
+      if (address === undefined) continue;
+      await setContactHash(db, consumerId, hashConsumerContact(pepper, { channel, address }));
+      rehashed += 1;
+    }
+    const last = page.at(-1);
+    if (!last) return rehashed;
+    after = last.consumerId;
+  }
 }
 
 const restOf = ({ busy, unreadable }: Tally): string =>

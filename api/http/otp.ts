@@ -13,6 +13,7 @@ import { DomainError } from '../../domain/error.ts';
 import { type Contact, OTP_LIMITS, type OtpChallenge, otpBinding, strictnessOf } from '../../domain/otp.ts';
 import { type Budget, budgetsOf } from '../../domain/rate-limit.ts';
 import { isRemote } from '../../domain/runtime.ts';
+import { hashConsumerContact } from '../../process/contact-hash.ts';
 import type { ApiDeps } from '../deps.ts';
 import { generateSessionToken, hashSessionToken } from './session-token.ts';
 
@@ -91,7 +92,12 @@ export async function verifyOtp(
   const token = generateSessionToken();
   const tokenHash = hashSessionToken(deps.config.apiKeyPeppers[0], token);
   const contactHashes = hashesOfContact(deps, contact);
-  const session = await openSession(deps, { challengeId, contact, contactHashes, tokenHash });
+  const [active, ...older] = deps.config.apiKeyPeppers;
+  const consumerHashes = [
+    hashConsumerContact(active, contact),
+    ...older.map((pepper) => hashConsumerContact(pepper, contact)),
+  ] as const;
+  const session = await openSession(deps, { challengeId, contact, contactHashes, consumerHashes, tokenHash });
   if (!session) throw refusal();
   return { token, session };
 }

@@ -3,7 +3,7 @@ import { createRecipient } from '../../db/commands/recipient.ts';
 import { newId } from '../../db/id.ts';
 import { insertQuote } from '../../db/queries/quote.ts';
 import { listRecipients } from '../../db/queries/recipient.ts';
-import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
+import { CONSUMER_LIST_MAX, consumerContactBinding } from '../../domain/consumer.ts';
 import { newQuote } from '../../domain/quote.ts';
 import type { Recipient } from '../../domain/recipient.ts';
 import { consumerResource } from '../../domain/resource/consumer.ts';
@@ -57,7 +57,8 @@ export const consumerRoutes =
       },
       async (request) => {
         const { consumer, session } = consumerOf(request);
-        return consumerResource(consumer, session);
+        const address = deps.sealer.open(consumer.contactSealed, consumerContactBinding(consumer.consumerId));
+        return consumerResource(consumer, address.toString(), session);
       },
     );
 

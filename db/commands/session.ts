@@ -5,13 +5,14 @@
 import {
   type Consumer,
   type ConsumerSession,
+  type ContactHash,
+  consumerContactBinding,
   consumerOrganization,
-  newConsumer,
   SESSION_VALIDITY_MS,
 } from '../../domain/consumer.ts';
 import { type Contact, OTP_LIMITS, type OtpChallenge } from '../../domain/otp.ts';
 import { otpMessage } from '../../domain/outbox.ts';
-import { type EnvironmentName, environmentName } from '../../domain/runtime.ts';
+import { environmentName } from '../../domain/runtime.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { findConsumer, insertConsumer, insertSession } from '../queries/consumer.ts';
@@ -62,8 +63,12 @@ export type ProvedContact = {
   readonly challengeId: string;
   readonly contact: Contact;
   readonly contactHashes: readonly Buffer[];
+  readonly consumerHashes: ConsumerHashes;
   readonly tokenHash: Buffer;
 };
+
+/** The hashes by which a consumer with the contact is found, one for each pepper; the first one is stored. */
+type ConsumerHashes = readonly [ContactHash, ...ContactHash[]];
 
 /**
  * Uses up a challenge whose code was proved, and opens a session. At the first sign-in it creates the consumer.
@@ -71,14 +76,14 @@ export type ProvedContact = {
  * @returns undefined when the challenge was used before
  */
 export async function openSession(
-  deps: CommitDeps & Pick<CommandDeps, 'runtime' | 'now'>,
-  { challengeId, contact, contactHashes, tokenHash }: ProvedContact,
+  deps: CommitDeps & Pick<CommandDeps, 'sealer' | 'runtime' | 'now'>,
+  { challengeId, contact, contactHashes, consumerHashes, tokenHash }: ProvedContact,
 ): Promise<ConsumerSession | undefined> {
   const at = deps.now();
   return await commit(deps, 'session.open', async (tx) => {
     await lockContact(tx, contactHashes);
     if (!(await consumeChallenge(tx, challengeId, at))) return undefined;
-    const { consumerId } = await findOrCreateConsumer(tx, contact, environmentName(deps.runtime), at);
+    const { consumerId } = await findOrCreateConsumer(deps, tx, { contact, hashes: consumerHashes, at });
     const expiresAt = new Date(at.getTime() + SESSION_VALIDITY_MS);
     const session: ConsumerSession = { sessionId: newId(), consumerId, createdAt: at, expiresAt };
     await insertSession(tx, session, tokenHash);
@@ -88,15 +93,22 @@ export async function openSession(
 
 /** The consumer with this contact, which is locked; a new one has an organization of its own. */
 export async function findOrCreateConsumer(
+  { sealer, runtime }: Pick<CommandDeps, 'sealer' | 'runtime'>,
   tx: Tx,
-  contact: Contact,
-  environment: EnvironmentName,
-  at: Date,
+  { contact, hashes, at }: { readonly contact: Contact; readonly hashes: ConsumerHashes; readonly at: Date },
 ): Promise<Consumer> {
-  const known = await findConsumer(tx, contact, environment);
+  const environment = environmentName(runtime);
+  const known = await findConsumer(tx, hashes, environment);
   if (known) return known;
-  const consumer = newConsumer(newId(), contact, environment, at);
+  const consumerId = newId();
+  const consumer: Consumer = {
+    consumerId,
+    channel: contact.channel,
+    contactSealed: sealer.seal(contact.address, consumerContactBinding(consumerId)),
+    environment,
+    createdAt: at,
+  };
   await insertOrganization(tx, consumerOrganization(consumer));
-  await insertConsumer(tx, consumer);
+  await insertConsumer(tx, consumer, hashes[0]);
   return consumer;
 }

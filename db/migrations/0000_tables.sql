@@ -506,11 +506,13 @@ CREATE TABLE launch_gate_approvals (
 
 -- Consumers, quotes, bank linking and wallets
 
--- By the contact that they proved.
+-- By the contact that they proved, which is sealed.
 CREATE TABLE consumers (
   consumer_id text PRIMARY KEY,
-  email text,
-  phone text,
+  channel text NOT NULL,
+  contact_hash bytea NOT NULL,
+  pepper_id text NOT NULL,
+  contact_sealed text NOT NULL,
   environment text NOT NULL,
   created_at timestamptz(3) NOT NULL,
   CONSTRAINT consumers_consumer_id_organizations_org_id_fk

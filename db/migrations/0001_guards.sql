@@ -356,7 +356,7 @@ CREATE TRIGGER launch_gate_evidence_unchanged BEFORE UPDATE ON launch_gate_evide
 -- ended.
 
 ALTER TABLE consumers
-  ADD CONSTRAINT consumers_one_contact CHECK ((email IS NULL) <> (phone IS NULL));
+  ADD CONSTRAINT consumers_channel CHECK (channel IN ('email', 'phone'));
 
 ALTER TABLE otp_challenges
   ADD CONSTRAINT otp_challenges_channel CHECK (channel IN ('email', 'phone')),

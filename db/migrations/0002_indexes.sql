@@ -69,8 +69,7 @@ CREATE UNIQUE INDEX outbox_subscription ON outbox (object_id) WHERE kind = 'webh
 CREATE INDEX launch_gate_evidence_scope ON launch_gate_evidence (environment, corridor);
 
 -- Consumers, quotes, bank linking and wallets
-CREATE UNIQUE INDEX consumers_email ON consumers (environment, email);
-CREATE UNIQUE INDEX consumers_phone ON consumers (environment, phone);
+CREATE UNIQUE INDEX consumers_contact ON consumers (environment, contact_hash);
 CREATE UNIQUE INDEX consumer_sessions_token_hash ON consumer_sessions (token_hash);
 CREATE INDEX consumer_sessions_consumer ON consumer_sessions (consumer_id);
 CREATE INDEX otp_challenges_contact ON otp_challenges (contact_hash, created_at);

@@ -2,9 +2,9 @@
  * Consumers and their sessions. A session is looked up by its token's hash at every request, so that an ended session
  * is over at once.
  */
-import { and, eq, isNull } from 'drizzle-orm';
-import type { Consumer, ConsumerSession } from '../../domain/consumer.ts';
-import type { Contact } from '../../domain/otp.ts';
+import { and, count, eq, gt, inArray, isNull, ne } from 'drizzle-orm';
+import type { Consumer, ConsumerSession, ContactHash } from '../../domain/consumer.ts';
+import type { Channel } from '../../domain/otp.ts';
 import type { Counted } from '../../domain/rate-limit.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Queryable, Tx } from '../client.ts';
@@ -13,22 +13,71 @@ import { statement } from '../statement.ts';
 import { isSuspendedSql } from './organization.ts';
 import { type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
 
-/** The consumer of this environment with this contact. */
+/**
+ * The consumer of this environment with this contact.
+ *
+ * @param hashes of the contact, one for each pepper, the active one first. A hash under an older one is replaced.
+ */
 export async function findConsumer(
-  db: Queryable,
-  contact: Contact,
+  tx: Tx,
+  hashes: readonly [ContactHash, ...ContactHash[]],
   environment: EnvironmentName,
 ): Promise<Consumer | undefined> {
-  const column = contact.channel === 'email' ? consumers.email : consumers.phone;
-  const [row] = await db
+  const [row] = await tx
     .select()
     .from(consumers)
-    .where(and(eq(consumers.environment, environment), eq(column, contact.address)));
-  return row;
+    .where(
+      and(
+        eq(consumers.environment, environment),
+        inArray(
+          consumers.contactHash,
+          hashes.map(({ hash }) => hash),
+        ),
+      ),
+    );
+  if (!row) return undefined;
+  const { contactHash: _hash, pepperId, ...consumer } = row;
+  if (pepperId !== hashes[0].pepperId) await setContactHash(tx, consumer.consumerId, hashes[0]);
+  return consumer;
 }
 
-export async function insertConsumer(tx: Tx, consumer: Consumer): Promise<void> {
-  await tx.insert(consumers).values(consumer);
+export async function setContactHash(
+  db: Queryable,
+  consumerId: string,
+  { hash: contactHash, pepperId }: ContactHash,
+): Promise<void> {
+  await db.update(consumers).set({ contactHash, pepperId }).where(eq(consumers.consumerId, consumerId));
+}
+
+/** Consumers whose contact is hashed under another pepper, in the order of their ids. */
+export async function listConsumersToRehash(
+  db: Queryable,
+  activePepperId: string,
+  after: string,
+  limit: number,
+): Promise<Pick<Consumer, 'consumerId' | 'channel' | 'contactSealed'>[]> {
+  const { consumerId, channel, contactSealed, pepperId } = consumers;
+  return await db
+    .select({ consumerId, channel, contactSealed })
+    .from(consumers)
+    .where(and(ne(pepperId, activePepperId), gt(consumerId, after)))
+    .orderBy(consumerId)
+    .limit(limit);
+}
+
+export async function countConsumersByPepper(
+  db: Queryable,
+): Promise<{ readonly pepperId: string; readonly count: number }[]> {
+  const { pepperId } = consumers;
+  return await db.select({ pepperId, count: count() }).from(consumers).groupBy(pepperId);
+}
+
+export async function insertConsumer(
+  tx: Tx,
+  consumer: Consumer,
+  { hash: contactHash, pepperId }: ContactHash,
+): Promise<void> {
+  await tx.insert(consumers).values({ ...consumer, contactHash, pepperId });
 }
 
 export async function insertSession(tx: Tx, session: ConsumerSession, tokenHash: Buffer): Promise<void> {
@@ -46,8 +95,8 @@ export type SessionCaller = {
 
 type SessionCallerRow = {
   readonly consumer_id: string;
-  readonly email: string | null;
-  readonly phone: string | null;
+  readonly channel: Channel;
+  readonly contact_sealed: string;
   readonly environment: EnvironmentName;
   readonly consumer_created_at: string;
   readonly session_id: string;
@@ -61,7 +110,7 @@ type SessionCallerRow = {
 const callerStatement = statement<[Buffer[], EnvironmentName, string, number, number], SessionCallerRow>(
   'consumer_session.caller',
   `WITH session AS (
-     SELECT consumer_id, email, phone, environment, consumers.created_at AS consumer_created_at,
+     SELECT consumer_id, channel, contact_sealed, environment, consumers.created_at AS consumer_created_at,
             session_id, consumer_sessions.created_at AS session_created_at, expires_at,
             ${isSuspendedSql('consumer_id')} AS is_suspended
        FROM consumer_sessions JOIN consumers USING (consumer_id)
@@ -70,7 +119,8 @@ const callerStatement = statement<[Buffer[], EnvironmentName, string, number, nu
       LIMIT 1
    ),
    counted AS (${countingSql("SELECT 'org:' || consumer_id, $4::int, $5::int FROM session")})
-   SELECT session.consumer_id, session.email, session.phone, session.environment, session.consumer_created_at,
+   SELECT session.consumer_id, session.channel, session.contact_sealed, session.environment,
+          session.consumer_created_at,
           session.session_id, session.session_created_at, session.expires_at, session.is_suspended, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds
      FROM session, counted`,
 );
@@ -91,8 +141,8 @@ export async function authenticateConsumer(
   return {
     consumer: {
       consumerId,
-      email: row.email,
-      phone: row.phone,
+      channel: row.channel,
+      contactSealed: row.contact_sealed,
       environment: row.environment,
       createdAt: new Date(row.consumer_created_at),
     },

@@ -6,9 +6,11 @@
  */
 import { type SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
+import { consumerContactBinding } from '../../domain/consumer.ts';
 import { otpBinding } from '../../domain/otp.ts';
 import type { Database, Queryable } from '../client.ts';
 import { dataKeyBinding } from '../data-key.ts';
+import { consumers } from '../schema/consumer.ts';
 import { providerEvents } from '../schema/evidence.ts';
 import { idempotencyKeys, idempotencySecrets } from '../schema/idempotency-key.ts';
 import { otpChallenges } from '../schema/otp.ts';
@@ -52,6 +54,11 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     column: webhookEarlierSecrets.secretSealed,
     key: [webhookEarlierSecrets.webhookId, webhookEarlierSecrets.secretId],
     bindingOf: (key) => webhookSecretBinding(first(key)),
+  },
+  {
+    column: consumers.contactSealed,
+    key: [consumers.consumerId],
+    bindingOf: (key) => consumerContactBinding(first(key)),
   },
   {
     column: otpChallenges.contactSealed,

@@ -1,24 +1,27 @@
 import { index, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import type { Channel } from '../../domain/otp.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import { bytes, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
-/** Consumers, by the contact that they proved. A contact belongs to one consumer (contract §12). */
+/**
+ * Consumers, by the contact that they proved. A contact belongs to one consumer (contract §12). It is sealed, and found by
+ * its peppered hash.
+ */
 export const consumers = pgTable(
   'consumers',
   {
     consumerId: text('consumer_id')
       .primaryKey()
       .references(() => organizations.orgId),
-    email: text('email'),
-    phone: text('phone'),
+    channel: text('channel').$type<Channel>().notNull(),
+    contactHash: bytes('contact_hash').notNull(),
+    pepperId: text('pepper_id').notNull(),
+    contactSealed: text('contact_sealed').notNull(),
     environment: text('environment').$type<EnvironmentName>().notNull(),
     createdAt: moment('created_at').notNull(),
   },
-  (table) => [
-    uniqueIndex('consumers_email').on(table.environment, table.email),
-    uniqueIndex('consumers_phone').on(table.environment, table.phone),
-  ],
+  (table) => [uniqueIndex('consumers_contact').on(table.environment, table.contactHash)],
 );
 
 /** Sessions. Only a peppered HMAC of the token is stored. */

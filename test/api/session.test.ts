@@ -2,6 +2,7 @@
 import { count, eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { consumerSessions, consumers, organizations, otpChallenges, outbox } from '../../db/schema/index.ts';
+import { hashConsumerContact } from '../../process/contact-hash.ts';
 import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';
 import type { TestApi } from '../support/api.ts';
 import {
@@ -254,7 +255,9 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
     expect(new Set(answers.map((answer) => jsonOf(answer).consumer_id)).size).toBe(1);
     expect(new Set(answers.map((answer) => jsonOf(answer).access_token)).size).toBe(2);
-    expect(await api.connection.db.select().from(consumers).where(eq(consumers.email, email))).toHaveLength(1);
+    const [pepper] = api.deps.config.apiKeyPeppers;
+    const { hash } = hashConsumerContact(pepper, { channel: 'email', address: email.toLowerCase() });
+    expect(await api.connection.db.select().from(consumers).where(eq(consumers.contactHash, hash))).toHaveLength(1);
   });
 
   test('200 at the fifth try, with a session of twelve hours', async ({ api }) => {

@@ -5,13 +5,15 @@ import { type AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import type { NamedKey } from '../../config/environment.ts';
+import { findConsumer } from '../../db/queries/consumer.ts';
 import { countSealed, DATA_KEY_COLUMNS, listSealed, replaceSealed, SEALED_COLUMNS } from '../../db/queries/sealed.ts';
 import * as schema from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';
 import type { KeyRing } from '../../ops/keys.ts';
+import { hashConsumerContact } from '../../process/contact-hash.ts';
 import { type Caller, TEST_KEYS, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
-import { newEmail, requestOtp } from '../support/consumer.ts';
+import { insertConsumerSession, newEmail, requestOtp, signIn } from '../support/consumer.ts';
 import { digestTables, dumpTables } from '../support/database.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
@@ -50,6 +52,7 @@ function createTexts(api: TestApi, partner: Caller) {
     const { webhook_id } = (await api.call(partner, 'POST', '/v1/webhooks', subscription)).json();
     await api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`);
     expect((await requestOtp(api, { email: newEmail() })).statusCode).toBe(200);
+    await insertConsumerSession(api);
     expect((await sendBankledger(api, bankledgerBody('stl_none'))).statusCode).toBe(200);
     return { recipientId, webhookId: webhook_id };
   }
@@ -156,6 +159,23 @@ test('every text opens by the new key alone after a rotation, a second run chang
   expect(printed).toContain(`  ${OLD.id}: 0 sealed texts, no longer needed by them`);
 });
 
+test('keys reseal hashes the contacts of consumers under the active pepper, so that the older one can go', async ({
+  fresh,
+}) => {
+  const [current] = TEST_KEYS.apiKeyPeppers;
+  const next = { id: 'next0000', secret: 'the pepper of the next year' };
+  const email = newEmail();
+  const { consumerId } = await signIn(fresh, { email });
+  const rehash = await opsOf(fresh)({ apiKeyPeppers: [next, current] }, 'reseal', ...AUDIT_ARGS);
+  expect(rehash.printed).toContainEqual(expect.stringMatching(/^contact_hash: \d+ hashed under next0000$/));
+  const find = (pepper: typeof current) =>
+    fresh.connection.db.transaction((tx) =>
+      findConsumer(tx, [hashConsumerContact(pepper, { channel: 'email', address: email })], 'local sandbox'),
+    );
+  expect((await find(next))?.consumerId).toBe(consumerId);
+  expect(await find(current)).toBeUndefined();
+});
+
 test.for([
   ['the same bytes under the same key', `body_sealed = body_sealed`],
   ['other bytes under the same key', `body_sealed = body_sealed || 'A'`],
@@ -178,7 +198,7 @@ test('keys list shows missing keys, and certificates by the key that signed them
   expect(exitCode).toBe(0);
   expect(printed).toContain('  2026: 2 certificates, active');
   expect(printed).toContain('  2025: 1 certificates, its public key stays published permanently');
-  expect(printed).toContain('  gone0000: 1 API keys, NOT CONFIGURED, they are refused');
+  expect(printed).toContain('  gone0000: 1 API keys and consumers, NOT CONFIGURED, they are refused');
   expect(printed.join('\n')).not.toContain('gone0001');
   const { lists } = JSON.parse((await ops({ certificateSigningKeys: [recent] }, 'list', '--json')).printed[0] ?? '');
   const keysOf = (name: string) => lists.find(({ list }: { list: string }) => list === name).keys;

@@ -5,7 +5,7 @@ import { findOrCreateConsumer } from '../../db/commands/session.ts';
 import { newId } from '../../db/id.ts';
 import { insertSession } from '../../db/queries/consumer.ts';
 import { SESSION_VALIDITY_MS } from '../../domain/consumer.ts';
-import { environmentName } from '../../domain/runtime.ts';
+import { hashConsumerContact } from '../../process/contact-hash.ts';
 import type { TestApi } from './api.ts';
 import { type Json, jsonOf, recipientBody } from './partner.ts';
 
@@ -101,12 +101,9 @@ export async function insertConsumerSession(api: TestApi): Promise<ConsumerCalle
   const createdAt = api.deps.now();
   const token = generateSessionToken();
   const consumer = await db.transaction(async (tx) => {
-    const found = await findOrCreateConsumer(
-      tx,
-      { channel: 'email', address: newEmail() },
-      environmentName(api.deps.runtime),
-      createdAt,
-    );
+    const contact = { channel: 'email', address: newEmail() } as const;
+    const hashes = [hashConsumerContact(api.deps.config.apiKeyPeppers[0], contact)] as const;
+    const found = await findOrCreateConsumer(api.deps, tx, { contact, hashes, at: createdAt });
     const session = {
       sessionId: newId(),
       consumerId: found.consumerId,
