@@ -3,6 +3,7 @@ import type { ChangeListener } from '../db/change-listener.ts';
 import type { Database } from '../db/client.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Runs } from '../db/commands/lost-run.ts';
+import type { IdentityProvider } from '../domain/idverify.ts';
 import type { LaneReport } from '../domain/webhook.ts';
 import type { Certifier } from './certificate.ts';
 import type { GuardedHttp } from './providers/guarded-http.ts';
@@ -25,6 +26,8 @@ export type ActivityDeps = CommandDeps & {
   readonly payoutRail: PayoutRail;
   /** For requests to URLs that partners choose. */
   readonly guardedHttp: GuardedHttp;
+  /** Undefined in a remote runtime without the provider's credentials. */
+  readonly idverify: IdentityProvider | undefined;
   /** Undefined when no mail server is configured. */
   readonly mailer: Mailer | undefined;
   readonly runs: Runs;

@@ -1,12 +1,14 @@
 /**
- * The activities of a verification: its expiry, and in the local sandbox the events of the simulated provider. An
+ * The activities of a verification: its applicant at the provider, its expiry, and in the local sandbox the events of the simulated provider. An
  * activity that runs twice, or again after a crash, changes nothing more. Recipients' names are read here and not
  * returned.
  */
-import { expireVerification } from '../db/commands/verification.ts';
+import type { CommandDeps } from '../db/commands/commit.ts';
+import { expireVerification, storeApplicant } from '../db/commands/verification.ts';
 import { getRecipient } from '../db/queries/recipient.ts';
 import { findVerification } from '../db/queries/verification.ts';
 import { DomainError } from '../domain/error.ts';
+import { levelOf } from '../domain/idverify.ts';
 import { sandboxReview } from '../domain/sandbox/input.ts';
 import { isOpen, type Verification, type VerificationStatus } from '../domain/verification.ts';
 import type { VerificationInput } from '../workflows/contract.ts';
@@ -28,8 +30,33 @@ export type VerificationState = {
 /** A step of the provider's plan: it sends this event. */
 export type VerificationEventStep = { readonly step: number; readonly event: string };
 
-export function verificationActivities(deps: ActivityDeps) {
+/** The provider gave no usable answer. The activity is retried. */
+class ProviderFailure extends Error {
+  readonly code = 'identity_provider';
+}
+
+export function verificationActivities(deps: Pick<ActivityDeps, keyof CommandDeps | 'idverify'>) {
   return {
+    /**
+     * Creates the applicant at the identity provider, and stores its id. The provider knows it by the verification's id,
+     * so that a second attempt finds the first one's. The contact data is the recipient's.
+     */
+    createApplicant: async ({ verificationId, orgId }: VerificationInput): Promise<void> => {
+      const verification = await findVerification(deps, orgId, verificationId);
+      if (!verification) throw new DomainError('not_found');
+      if (verification.applicantId !== null) return;
+      const provider = deps.idverify;
+      if (!provider) throw new DomainError('provider_not_configured');
+      const { email, phone } = await getRecipient(deps, orgId, verification.recipientId);
+      const { verificationType } = verification;
+      const levelName = levelOf(verification);
+      const order = { verificationId, verificationType, levelName, email, phone };
+      const applicantId = await provider.createApplicant(order).catch((error: unknown) => {
+        throw error instanceof DomainError ? new ProviderFailure(error.message) : error;
+      });
+      await storeApplicant(deps, verification, { applicantId, simulated: provider.simulation });
+    },
+
     /** pending, in_review → expired, once its time is over. */
     reviewVerification: async ({
       verificationId,

@@ -2,6 +2,7 @@
 import { loadConfig } from '../config/load.ts';
 import { createChangeListener } from '../db/change-listener.ts';
 import { createLongLists } from '../db/queries/long-list.ts';
+import { createApplicantByWorkflow } from '../process/applicant.ts';
 import { createLogger } from '../process/logger.ts';
 import { serveMetrics } from '../process/metrics.ts';
 import { closeInOrder } from '../process/shutdown.ts';
@@ -10,7 +11,6 @@ import { stateExposition } from '../process/state-metrics.ts';
 import { buildApp } from './app.ts';
 import { certificateKeys } from './http/certificate-key.ts';
 import { createDrain } from './http/drain.ts';
-import { createIdverify } from './http/idverify.ts';
 
 const LONG_LISTS_MAX = 10_000;
 const CLOSE_TIMEOUT_MS = 20_000;
@@ -27,7 +27,7 @@ const app = await buildApp(
     ...deps,
     config,
     certificateKeys: certificateKeys(config.certificateSigningKeys),
-    idverify: createIdverify({ runtime: config.runtime, settings: config.idverify, now: deps.now, log }),
+    createApplicant: createApplicantByWorkflow({ client: temporal.client, runbookUrl: config.runbookUrl, log }),
     dispatcher,
     longLists: createLongLists(LONG_LISTS_MAX),
     changes,

@@ -55,6 +55,7 @@ export const TRANSACTIONS = [
   'subscription.record',
   'subscription.release',
   'subscription.replay',
+  'verification.answer_applicant',
   'verification.decide',
   'verification.expire',
   'verification.open_manual',

@@ -1,5 +1,5 @@
 /** The identity-verification provider (contract §8, §9): what the service sends to it, and what it answers. */
-import type { VerificationType } from './verification.ts';
+import type { Verification, VerificationType } from './verification.ts';
 
 /** The applicant to verify. The contact data is that of the recipient's record. */
 export type ApplicantOrder = {
@@ -11,20 +11,24 @@ export type ApplicantOrder = {
   readonly phone: string | null;
 };
 
-/** The token opens the provider's widget for this applicant only. It is passed to the caller and stored nowhere. */
-export type Applicant = {
-  readonly applicantId: string;
-  readonly sdkAccessToken: string;
-  readonly sdkAccessTokenExpiresAt: Date;
-};
+/** The token opens the provider's widget for one applicant. It is passed to the caller, and no workflow has it. */
+export type SdkToken = { readonly token: string; readonly expiresAt: Date };
 
+/** Each throws DomainError `temporarily_unavailable` when there was no usable answer in time; a retry is safe. */
 export type IdentityProvider = {
   readonly simulation: boolean;
-  /** @throws DomainError `temporarily_unavailable` when the provider gave no usable answer in time; a retry is safe */
-  createApplicant(order: ApplicantOrder): Promise<Applicant>;
+  /** Creates the applicant, or finds the one that an earlier call created. @returns its id at the provider */
+  createApplicant(order: ApplicantOrder): Promise<string>;
+  issueToken(applicant: Pick<ApplicantOrder, 'verificationId' | 'levelName'>): Promise<SdkToken>;
 };
 
 export const DEFAULT_LEVEL: Record<VerificationType, string> = { kyc: 'basic-kyc-level', kyb: 'basic-kyb-level' };
+
+/** The set of checks of a verification. */
+export const levelOf = ({
+  levelName,
+  verificationType,
+}: Pick<Verification, 'levelName' | 'verificationType'>): string => levelName ?? DEFAULT_LEVEL[verificationType];
 
 export const REVIEW_ANSWERS = ['GREEN', 'RED'] as const;
 export type ReviewAnswer = (typeof REVIEW_ANSWERS)[number];

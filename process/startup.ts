@@ -7,6 +7,7 @@ import { createSealer } from '../db/seal.ts';
 import { createCrash } from './crash.ts';
 import { startDispatcher } from './dispatcher.ts';
 import { createHostResolver } from './host-resolver.ts';
+import { createIdverify } from './idverify.ts';
 import { processRegistry } from './metrics.ts';
 import { connectTemporal } from './temporal.ts';
 import { loadTracing } from './tracing.ts';
@@ -36,6 +37,7 @@ export async function openProcess(config: Config, process: 'api' | 'worker', log
   await refuseOwner(connection.pool);
   const tracing = await loadTracing(config, { service: name, log });
   const temporal = connectTemporal(config, tracing);
+  const now = () => new Date();
   return {
     connection,
     openPool,
@@ -47,8 +49,9 @@ export async function openProcess(config: Config, process: 'api' | 'worker', log
       db: connection.db,
       sealer: createSealer(config.encryptionKeys),
       resolveHost: createHostResolver(),
+      idverify: createIdverify({ runtime: config.runtime, settings: config.idverify, now, log }),
       crash,
-      now: () => new Date(),
+      now,
     },
     startDispatcher: () =>
       startDispatcher({

@@ -36,6 +36,9 @@ export const laneReported = defineSignal<[LaneReport]>('laneReported');
  */
 export const resolveReview = defineUpdate<{ status: SettlementStatus }, []>('resolveReview');
 
+/** Creates a verification's applicant at the identity provider, and ends once it is stored. */
+export const createApplicant = defineUpdate<void, []>('createApplicant');
+
 /** Registered when a worker starts, and checked for type. Ids and enums only: Temporal cannot encrypt them. */
 export const SEARCH_ATTRIBUTES = {
   OrgId: defineSearchAttributeKey('OrgId', 'KEYWORD'),

@@ -1,13 +1,25 @@
 /**
  * The life of a verification: open until it is decided, or until thirty days are over. It is decided elsewhere, in
- * PostgreSQL; this workflow expires a verification that nobody decides.
+ * PostgreSQL. This workflow creates the applicant at the provider, and expires a verification that nobody decides.
  */
-import { condition, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
+import {
+  allHandlersFinished,
+  CancellationScope,
+  condition,
+  setHandler,
+  upsertSearchAttributes,
+} from '@temporalio/workflow';
 import type { VerificationActivityInput, VerificationState } from '../activities/verification.ts';
 import { verificationAdvice } from '../domain/operator-advice.ts';
 import type { VerificationStatus } from '../domain/verification.ts';
-import { local } from './activities.ts';
-import { redispatched, SEARCH_ATTRIBUTES, type VerificationInput, verificationDecided } from './contract.ts';
+import { local, remote } from './activities.ts';
+import {
+  createApplicant,
+  redispatched,
+  SEARCH_ATTRIBUTES,
+  type VerificationInput,
+  verificationDecided,
+} from './contract.ts';
 import { publishDetails } from './details.ts';
 import { uncancelable } from './uncancelable.ts';
 
@@ -22,6 +34,14 @@ async function untilDecided(input: VerificationInput): Promise<{ status: Verific
       signaled = true;
     });
   }
+  // A handler runs outside of the workflow's scope, so it needs one of its own.
+  const askProvider = () =>
+    CancellationScope.nonCancellable(() =>
+      remote('Create the applicant at the identity provider').createApplicant(input),
+    );
+  setHandler(createApplicant, askProvider, {
+    description: 'Create the applicant at the identity provider. It takes no argument.',
+  });
   const activityInput = (): VerificationActivityInput => ({ ...input, nowMs: Date.now() });
 
   let state = publishState(await local.reviewVerification(activityInput()));
@@ -30,6 +50,7 @@ async function untilDecided(input: VerificationInput): Promise<{ status: Verific
     signaled = false;
     state = publishState(await local.reviewVerification(activityInput()));
   }
+  await condition(allHandlersFinished);
   return { status: state.status };
 }
 

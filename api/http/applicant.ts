@@ -1,37 +1,46 @@
 /** Opening a verification that the identity provider decides: for partners (contract §8) and for consumers (§12). */
-import { openProviderVerification, type ProviderOpening, storeApplicant } from '../../db/commands/verification.ts';
+import { answerApplicant, openProviderVerification, type ProviderOpening } from '../../db/commands/verification.ts';
 import type { Answer } from '../../db/queries/idempotency-key.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { Applicant } from '../../domain/idverify.ts';
+import { type IdentityProvider, levelOf } from '../../domain/idverify.ts';
 import type { Verification } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
 
-type Opened = { readonly verification: Verification; readonly applicant: Applicant; readonly simulation: boolean };
+type Show = (verification: Verification) => Readonly<Record<string, unknown>>;
 
 /**
- * Opens a verification, or continues the open one, and creates its applicant at the provider. It is safe to repeat.
+ * Opens a verification, or continues the open one. The verification's workflow creates its applicant at the provider. It
+ * is safe to repeat.
  *
- * @param show the body of the answer
- * @throws DomainError `provider_not_configured`, `idempotency_key_reused`, `not_found`, `state_conflict`
+ * @param showFor the body of the answer, once the applicant exists
+ * @throws DomainError `provider_not_configured`, `idempotency_key_reused`, `not_found`, `state_conflict`,
+ *   `temporarily_unavailable`
  */
 export async function openApplicant(
   deps: ApiDeps,
   opening: ProviderOpening,
-  show: (opened: Opened) => Readonly<Record<string, unknown>>,
+  showFor: (provider: IdentityProvider, verification: Verification) => Promise<Show>,
 ): Promise<Answer> {
   const provider = deps.idverify;
   if (!provider) throw new DomainError('provider_not_configured');
   const opened = await openProviderVerification(deps, opening);
   if ('answered' in opened) return opened.answered;
-  const { recipient, verification, levelName } = opened;
-  const { verificationId, verificationType } = verification;
-  const { email, phone } = recipient;
-  const applicant = await provider.createApplicant({ verificationId, verificationType, levelName, email, phone });
-  const { simulation } = provider;
-  const stored = { applicantId: applicant.applicantId, simulated: simulation, requestId: opening.requestId };
-  return await storeApplicant(deps, opened, stored, {
-    keyed: opening.keyed,
-    status: 201,
-    show: () => show({ verification: { ...verification, applicantId: applicant.applicantId }, applicant, simulation }),
+  const { verification } = opened;
+  if (verification.applicantId === null) await deps.createApplicant(verification, opening.requestId);
+  const show = await showFor(provider, verification);
+  return await answerApplicant(deps, opened, { keyed: opening.keyed, status: 201, show });
+}
+
+/** The answer with a new token for the provider's widget, which no other answer has. */
+export async function withToken(provider: IdentityProvider, verification: Verification): Promise<Show> {
+  const { verificationId } = verification;
+  const { token, expiresAt } = await provider.issueToken({ verificationId, levelName: levelOf(verification) });
+  return ({ applicantId }) => ({
+    verification_id: verificationId,
+    applicant_id: applicantId,
+    sdk_access_token: token,
+    sdk_access_token_expires_at: expiresAt.toISOString(),
+    provider: 'idverify',
+    simulation: provider.simulation,
   });
 }

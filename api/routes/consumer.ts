@@ -134,10 +134,7 @@ export const consumerRoutes =
           givenContact: { email: null, phone: null, country: null },
           keyed: undefined,
         };
-        return sendAnswer(
-          reply,
-          await openApplicant(deps, opening, ({ verification }) => consumerVerification(verification)),
-        );
+        return sendAnswer(reply, await openApplicant(deps, opening, async () => consumerVerification));
       },
     );
 

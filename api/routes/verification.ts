@@ -11,7 +11,7 @@ import { DEFAULT_LEVEL } from '../../domain/idverify.ts';
 import { verificationDetail } from '../../domain/resource/verification.ts';
 import type { VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
-import { openApplicant } from '../http/applicant.ts';
+import { openApplicant, withToken } from '../http/applicant.ts';
 import { ACCEPTED_HEADERS, CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { principalOf } from '../route-config.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
@@ -189,14 +189,7 @@ export const verificationRoutes =
           givenContact: { email: body.email ?? null, phone: body.phone ?? null, country: body.country ?? null },
           keyed: keyedRequest(request, orgId),
         };
-        const answer = await openApplicant(deps, opening, ({ verification, applicant, simulation }) => ({
-          verification_id: verification.verificationId,
-          applicant_id: applicant.applicantId,
-          sdk_access_token: applicant.sdkAccessToken,
-          sdk_access_token_expires_at: applicant.sdkAccessTokenExpiresAt.toISOString(),
-          provider: 'idverify',
-          simulation,
-        }));
+        const answer = await openApplicant(deps, opening, withToken);
         request.subjectId = answer.resourceId;
         return sendAnswer(reply, answer);
       },

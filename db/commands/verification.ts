@@ -37,7 +37,7 @@ import {
   setApplicant,
 } from '../queries/verification.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
-import { bindFirstAnswer, type Creation, type CreationDeps, commitCreation, findFirstAnswer } from './creation.ts';
+import { type Creation, type CreationDeps, commitCreation, findFirstAnswer } from './creation.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'sealer' | 'now'>;
 
@@ -119,15 +119,11 @@ export type ProviderOpening = Opening & {
   readonly givenContact: GivenContact;
 };
 
-export type OpenedForProvider = {
-  readonly recipient: Recipient;
-  readonly verification: Verification;
-  readonly levelName: string;
-};
+export type OpenedForProvider = { readonly recipient: Recipient; readonly verification: Verification };
 
 /**
  * Opens a verification that the identity provider decides, or returns the one that is open. The record exists before
- * the provider is called, so the caller may call it, fail, and send the request again.
+ * the provider is called, so that the request can be sent again.
  *
  * @returns the answer, when the request's key is bound
  * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `quota_exceeded`
@@ -149,7 +145,7 @@ export async function openProviderVerification(
     if (open) {
       if (open.provider !== 'idverify' || (opening.levelName !== undefined && open.levelName !== levelName))
         throw alreadyOpen(open);
-      return { recipient, verification: open, levelName: open.levelName ?? levelName };
+      return { recipient, verification: open };
     }
     const verificationId = newVerificationId(keyed);
     await requireUnusedId({ db: tx, sealer: deps.sealer }, recipient, verificationId);
@@ -165,32 +161,43 @@ export async function openProviderVerification(
       requestId: opening.requestId,
       createdAt,
     });
-    return { recipient, verification, levelName };
+    return { recipient, verification };
   });
 }
 
 /**
- * Stores the applicant that the provider created for a verification. The first one stays. The answer shows a token, so
- * a key's answer is stored sealed.
+ * Stores the applicant that the provider created for a verification. The first one stays.
  *
  * @param applicant `simulated`: the sandbox's simulated provider reviews it from now on
- * @throws DomainError `idempotency_key_reused`
  */
 export async function storeApplicant(
-  deps: CreationDeps,
-  { recipient, verification }: Pick<OpenedForProvider, 'recipient' | 'verification'>,
-  applicant: { readonly applicantId: string; readonly simulated: boolean; readonly requestId: string },
-  { keyed, status, show }: Creation<Verification>,
-): Promise<Answer> {
-  return await commit(deps, 'verification.store_applicant', async (tx) => {
-    const answered = keyed && (await findFirstAnswer(deps, tx, { keyed, hasSecret: true }));
-    if (answered) return answered;
+  deps: CommitDeps,
+  verification: Verification,
+  applicant: { readonly applicantId: string; readonly simulated: boolean },
+): Promise<void> {
+  await commit(deps, 'verification.store_applicant', async (tx) => {
     const first = await setApplicant(tx, verification, applicant.applicantId);
-    if (first && applicant.simulated) await enqueue(tx, sandboxVerificationMessage(verification, applicant.requestId));
-    const body = Buffer.from(JSON.stringify(show(verification)));
-    const answer = { resourceId: verification.verificationId, status, body };
-    if (keyed) await bindFirstAnswer(deps, tx, { keyed, hasSecret: true, answer, about: recipient });
-    return { ...answer, replayed: false };
+    if (first && applicant.simulated)
+      await enqueue(tx, sandboxVerificationMessage(verification, verification.requestId));
+  });
+}
+
+/**
+ * Answers the request that began a verification, once its applicant is stored. The answer shows a token, so a key's
+ * answer is stored sealed.
+ *
+ * @throws DomainError `idempotency_key_reused`
+ */
+export async function answerApplicant(
+  deps: CreationDeps,
+  { recipient, verification: { orgId, verificationId } }: OpenedForProvider,
+  creation: Creation<Verification>,
+): Promise<Answer> {
+  const declared = { ...creation, name: 'verification.answer_applicant', hasSecret: true } as const;
+  return await commitCreation(deps, declared, async (tx) => {
+    const created = await findVerification({ db: tx, sealer: deps.sealer }, orgId, verificationId);
+    if (!created) throw new DomainError('not_found');
+    return { id: verificationId, created, about: recipient };
   });
 }
 

@@ -204,11 +204,8 @@ describe('events in production', () => {
       deps: {
         idverify: {
           simulation: false,
-          createApplicant: async () => ({
-            applicantId: 'app-1',
-            sdkAccessToken: 'token',
-            sdkAccessTokenExpiresAt: new Date(),
-          }),
+          createApplicant: async () => 'app-1',
+          issueToken: async () => ({ token: 'token', expiresAt: new Date() }),
         },
       },
     });

@@ -16,13 +16,15 @@ const DAY_MS = 24 * 60 * 60_000;
 
 const NOW = new Date('2026-11-21T08:00:00.000Z');
 
-const createApplicant = vi.fn<IdentityProvider['createApplicant']>(async ({ verificationId }) => ({
-  applicantId: `app-of-${verificationId}`,
-  sdkAccessToken: `token-${crypto.randomUUID()}`,
-  sdkAccessTokenExpiresAt: NOW,
+const createApplicant = vi.fn<IdentityProvider['createApplicant']>(
+  async ({ verificationId }) => `app-of-${verificationId}`,
+);
+const issueToken = vi.fn<IdentityProvider['issueToken']>(async () => ({
+  token: `token-${crypto.randomUUID()}`,
+  expiresAt: NOW,
 }));
 
-const test = withApi({ deps: { idverify: { simulation: false, createApplicant } } })
+const test = withApi({ deps: { idverify: { simulation: false, createApplicant, issueToken } } })
   .extend(
     'newRecipient',
     FILE,
@@ -189,7 +191,7 @@ describe('an Idempotency-Key of a verification', () => {
     const keyed = { 'idempotency-key': crypto.randomUUID() };
     const ask = (recipientId: string) =>
       api.call(partner, 'POST', '/v1/kyc/idverify/applicant', verifyBody(partner, recipientId), keyed);
-    createApplicant.mockRejectedValueOnce(new DomainError('temporarily_unavailable'));
+    issueToken.mockRejectedValueOnce(new DomainError('temporarily_unavailable'));
     expect((await ask(first)).statusCode).toBe(503);
     for (const use of [() => ask(second), () => verify(verifyBody(partner, second), keyed)])
       await expectRefused(api, use, 409, { code: 'idempotency_key_reused', mismatch: ['recipient_id'] });
@@ -412,7 +414,7 @@ describe('POST /v1/kyc/idverify/applicant', () => {
   }) => {
     const recipientId = await newRecipient();
     const seen: string[] = [];
-    createApplicant.mockImplementationOnce(async ({ verificationId }) => {
+    issueToken.mockImplementationOnce(async ({ verificationId }) => {
       const [row] = await api.connection.db
         .select()
         .from(verifications)
@@ -428,7 +430,7 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     ]);
     expect(seen).toEqual(['pending']);
     const { latest } = await statusOf(api, partner, recipientId);
-    expect(latest).toMatchObject({ status: 'pending', applicant_id: null });
+    expect(latest).toMatchObject({ status: 'pending', applicant_id: `app-of-${latest.verification_id}` });
     const repeated = await applicant(recipientId);
     expect(jsonOf(repeated)).toMatchObject({
       verification_id: latest.verification_id,
@@ -452,7 +454,7 @@ describe('POST /v1/kyc/idverify/applicant', () => {
   });
 
   test('no token is stored', async ({ api }) => {
-    expect(createApplicant).toHaveBeenCalled();
+    expect(issueToken).toHaveBeenCalled();
     expect(await dumpTables(api.connection.pool)).not.toContain('token-');
   });
 });

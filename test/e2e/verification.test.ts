@@ -1,5 +1,7 @@
 /** Verifications and the settlements that wait for them, over the whole service. */
 import { describe, expect } from 'vitest';
+import { DomainError } from '../../domain/error.ts';
+import type { IdentityProvider } from '../../domain/idverify.ts';
 import {
   sandboxVerificationWorkflowId,
   settlementWorkflowId,
@@ -10,9 +12,23 @@ import { FILE, withStack } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
 import { createRecipient, type Json, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
+import type { TestStack } from '../support/stack.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
 
-const test = withStack().extend('world', FILE, ({ api, partner, stack }) => ({
+/** The e-mail addresses of recipients for whom the provider fails, twice each. */
+const failing = new Map<string | null, number>();
+const idverify: IdentityProvider = {
+  simulation: true,
+  createApplicant: async ({ verificationId, email }) => {
+    const left = failing.get(email) ?? 0;
+    failing.set(email, left - 1);
+    if (left > 0) throw new DomainError('temporarily_unavailable');
+    return `app-of-${verificationId}`;
+  },
+  issueToken: async () => expect.fail('a worker issues no token'),
+};
+
+const test = withStack({ activities: { idverify } }).extend('world', FILE, ({ api, partner, stack }) => ({
   createRecipient: (overrides: Record<string, unknown> = {}) => createRecipient(stack.api, partner, overrides),
   openVerification: (recipientId: string): Promise<Json> => openVerification(api, partner, recipientId),
   complete: (verificationId: string, body: Record<string, unknown>) => complete(api, partner, verificationId, body),
@@ -79,6 +95,39 @@ describe('a settlement that is held for verification', () => {
     await world.complete(verificationId, { status: 'verified' });
     await stack.startWorker();
     await world.untilStatus(id, 'settled');
+  });
+});
+
+describe('an applicant', () => {
+  const eventsOf = async (stack: TestStack, verificationId: string) =>
+    (await stack.temporal.workflow.getHandle(verificationWorkflowId(verificationId)).fetchHistory()).events ?? [];
+
+  test('is created by an activity, which the workflow repeats until the provider answers', async ({ world, stack }) => {
+    const email = 'flaky@acme.example';
+    failing.set(email, 2);
+    const made = await world.applicant(await world.createRecipient({ email }));
+    expect(made.applicant_id).toBe(`app-of-${made.verification_id}`);
+    const started = (await eventsOf(stack, made.verification_id)).flatMap(
+      ({ activityTaskStartedEventAttributes: attributes }) => (attributes ? [attributes.attempt] : []),
+    );
+    expect(started).toEqual([3]);
+  });
+
+  test('503 while no worker runs; repeating continues the same verification', async ({
+    api,
+    partner,
+    world,
+    stack,
+  }) => {
+    const recipientId = await world.createRecipient();
+    await stack.stopWorker();
+    const body = { recipient_id: recipientId };
+    const refused = await api.call(partner, 'POST', '/v1/kyc/idverify/applicant', body);
+    expect([refused.statusCode, jsonOf(refused).code]).toEqual([503, 'temporarily_unavailable']);
+    const { latest } = await statusOf(api, partner, recipientId);
+    expect(latest).toMatchObject({ status: 'pending', applicant_id: null });
+    await stack.startWorker();
+    expect((await world.applicant(recipientId)).verification_id).toBe(latest.verification_id);
   });
 });
 

@@ -25,6 +25,7 @@ export const activityDeps = (
   idverifyWebhookSecret: TEST_SECRETS.idverify,
   payoutRail: createPayoutRail(api.deps.runtime),
   guardedHttp: createGuardedHttp({ rules: { allowLocal: true }, resolve: api.deps.resolveHost }),
+  idverify: api.deps.idverify,
   mailer: createMailer({ ...api.deps.config, runtime: api.deps.runtime }),
   dispatcher,
   // Without Temporal, every workflow counts as running.

@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyBaseLogger, FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
+import { verificationActivities } from '../../activities/verification.ts';
 import { buildApp } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
-import { createIdverify } from '../../api/http/idverify.ts';
 import { createChangeListener } from '../../db/change-listener.ts';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
@@ -16,6 +16,7 @@ import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.t
 import type { Scope } from '../../domain/scope.ts';
 import type { KeyRing } from '../../ops/keys.ts';
 import { issueApiKey } from '../../process/api-key.ts';
+import { createIdverify } from '../../process/idverify.ts';
 import { requireConformance } from './conformance.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 
@@ -106,6 +107,8 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
     sealer: createSealer([TEST_SECRETS.encryption]),
     certificateKeys: certificateKeys([TEST_SECRETS.signing]),
     idverify: createIdverify({ runtime, settings: undefined, now: () => new Date(), log: { warn: () => undefined } }),
+    // As the workflow does, without Temporal.
+    createApplicant: async (verification) => verificationActivities(deps).createApplicant(verification),
     dispatcher: {
       nudge: () => {
         nudgeCount += 1;

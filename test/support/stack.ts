@@ -12,6 +12,7 @@ import { buildApp } from '../../api/app.ts';
 import { createChangeListener } from '../../db/change-listener.ts';
 import { startLanes } from '../../db/commands/lost-run.ts';
 import type { Crash } from '../../domain/crash-point.ts';
+import { createApplicantByWorkflow } from '../../process/applicant.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
 import { createLogger } from '../../process/logger.ts';
 import { createLaneReports, createRuns } from '../../process/runs.ts';
@@ -58,14 +59,19 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   const { tracing, logTo, crash } = options;
   const logOf = (name: string) => (logTo ? createLogger({ level: 'info', name }, logTo) : silent);
   let dispatcher: Dispatcher | undefined;
-  const api = await createTestApi({
-    ...options.api,
-    deps: { dispatcher: { nudge: () => dispatcher?.nudge() }, requestTracing: tracing?.requests, crash },
-  });
   const client = new Client({
     connection: temporal.client.connection,
     namespace: temporal.namespace,
     interceptors: { workflow: tracing?.client ?? [] },
+  });
+  const api = await createTestApi({
+    ...options.api,
+    deps: {
+      dispatcher: { nudge: () => dispatcher?.nudge() },
+      createApplicant: createApplicantByWorkflow({ client, runbookUrl: undefined, log: logOf('api') }),
+      requestTracing: tracing?.requests,
+      crash,
+    },
   });
   dispatcher = startDispatcher({
     db: api.connection.db,

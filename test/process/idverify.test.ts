@@ -3,8 +3,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test as base, describe, expect } from 'vitest';
-import { createIdverify } from '../../api/http/idverify.ts';
 import type { ApplicantOrder, IdentityProvider } from '../../domain/idverify.ts';
+import { createIdverify } from '../../process/idverify.ts';
 import { FILE } from '../support/fixture.ts';
 
 const APP_TOKEN = 'app-token-0123456789abcdef0123456789';
@@ -131,6 +131,12 @@ const order = (overrides: Partial<ApplicantOrder> = {}): ApplicantOrder => ({
   ...overrides,
 });
 
+/** What a worker and the API ask for, one after the other. */
+async function askBoth(provider: IdentityProvider, given: ApplicantOrder = order()) {
+  const applicantId = await provider.createApplicant(given);
+  return { applicantId, ...(await provider.issueToken(given)) };
+}
+
 describe('the provider of a runtime', () => {
   test('is none in a remote runtime without credentials', ({ create }) => {
     expect(create('remote-sandbox', false)).toBeUndefined();
@@ -146,9 +152,9 @@ describe('the provider of a runtime', () => {
     const given = order();
     const [one, two] = [await simulated.createApplicant(given), await simulated.createApplicant(given)];
     expect(simulated.simulation).toBe(true);
-    expect(one.applicantId).toMatch(/^sim_[0-9a-f]{24}$/);
-    expect(two.applicantId).toBe(one.applicantId);
-    expect(two.sdkAccessToken).not.toBe(one.sdkAccessToken);
+    expect(one).toMatch(/^sim_[0-9a-f]{24}$/);
+    expect(two).toBe(one);
+    expect((await simulated.issueToken(given)).token).not.toBe((await simulated.issueToken(given)).token);
     expect(provider.requests).toEqual([]);
   });
 });
@@ -176,7 +182,7 @@ describe('a failure of the provider', () => {
     '%s: temporarily_unavailable, and the log has neither its text nor the person',
     async ([_case, reply], { provider, adapter }) => {
       provider.replies = typeof reply === 'function' ? reply : () => reply;
-      const attempt = adapter({ deadlineMs: 300 }).createApplicant(order());
+      const attempt = askBoth(adapter({ deadlineMs: 300 }));
       await expect(attempt).rejects.toMatchObject({ code: 'temporarily_unavailable' });
       expect(provider.warnings).toHaveLength(1);
       for (const secret of ['arcia', 'secret', '+1876', APP_TOKEN])
@@ -185,13 +191,13 @@ describe('a failure of the provider', () => {
   );
 
   test('a refused connection: temporarily_unavailable', async ({ adapter }) => {
-    await expect(adapter({ baseUrl: 'http://127.0.0.1:1' }).createApplicant(order())).rejects.toMatchObject({
+    await expect(askBoth(adapter({ baseUrl: 'http://127.0.0.1:1' }))).rejects.toMatchObject({
       code: 'temporarily_unavailable',
     });
   });
 
   test('a wrong secret key: temporarily_unavailable, after one request', async ({ provider, adapter }) => {
-    await expect(adapter({ secretKey: `${SECRET_KEY}x` }).createApplicant(order())).rejects.toMatchObject({
+    await expect(askBoth(adapter({ secretKey: `${SECRET_KEY}x` }))).rejects.toMatchObject({
       code: 'temporarily_unavailable',
     });
     expect(provider.requests).toHaveLength(1);
@@ -204,11 +210,10 @@ describe('an applicant', () => {
     adapter,
   }) => {
     const given = order();
-    const applicant = await adapter().createApplicant(given);
-    expect(applicant).toEqual({
+    expect(await askBoth(adapter(), given)).toEqual({
       applicantId: applicants.get(given.verificationId),
-      sdkAccessToken: 'sdk-secret-token',
-      sdkAccessTokenExpiresAt: new Date(NOW.getTime() + 600_000),
+      token: 'sdk-secret-token',
+      expiresAt: new Date(NOW.getTime() + 600_000),
     });
     expect(provider.requests.every(isSigned)).toBe(true);
     expect(provider.requests.map(({ method, path, body }) => [method, path, JSON.parse(body)])).toEqual([
@@ -227,8 +232,8 @@ describe('an applicant', () => {
 
   test('is found when an earlier attempt created it', async ({ provider, adapter }) => {
     const given = order({ verificationType: 'kyb', email: null, phone: null });
-    const first = await adapter().createApplicant(given);
-    const again = await adapter().createApplicant(given);
+    const first = await askBoth(adapter(), given);
+    const again = await askBoth(adapter(), given);
     expect(again.applicantId).toBe(first.applicantId);
     expect(provider.requests.map(({ method }) => method)).toEqual(['POST', 'POST', 'POST', 'GET', 'POST']);
     expect(JSON.parse(provider.requests[0]?.body ?? '')).toEqual({

@@ -1,15 +1,16 @@
 /**
  * The client of the identity-verification provider (contract §8, §9). A remote runtime sends real, signed HTTP
  * requests. The local sandbox has a simulation, which sends nothing. Each verification has one applicant: the
- * verification's id is the provider's external user id. Access tokens are passed on, and neither stored nor logged.
+ * verification's id is the provider's external user id. A worker creates applicants, and the API asks for access tokens,
+ * which it passes on and never logs.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { request } from 'undici';
 import { z } from 'zod';
-import { simulatedApplicantId } from '../../db/id.ts';
-import { DomainError } from '../../domain/error.ts';
-import type { Applicant, ApplicantOrder, IdentityProvider } from '../../domain/idverify.ts';
-import { isRemote, type RuntimeEnvironment } from '../../domain/runtime.ts';
+import { simulatedApplicantId } from '../db/id.ts';
+import { DomainError } from '../domain/error.ts';
+import type { ApplicantOrder, IdentityProvider, SdkToken } from '../domain/idverify.ts';
+import { isRemote, type RuntimeEnvironment } from '../domain/runtime.ts';
 
 export type IdverifySettings = { readonly baseUrl: string; readonly appToken: string; readonly secretKey: string };
 
@@ -17,13 +18,13 @@ export type IdverifyDeps = {
   readonly runtime: RuntimeEnvironment;
   readonly settings: IdverifySettings | undefined;
   readonly now: () => Date;
-  /** For all requests that create one applicant together. */
+  /** For all requests of one call together. */
   readonly deadlineMs?: number;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };
 
 const DEADLINE_MS = 8_000;
-const UNAVAILABLE =
+export const UNAVAILABLE =
   'The identity provider gave no valid answer. Repeat the request: it continues the same verification.';
 const ANSWER_BYTES_MAX = 64 * 1024;
 const TOKEN_LIFE_SECONDS = 600;
@@ -42,10 +43,10 @@ const tokenExpiry = (now: Date): Date => new Date(now.getTime() + TOKEN_LIFE_SEC
 
 const simulatedIdverify = (now: () => Date): IdentityProvider => ({
   simulation: true,
-  createApplicant: async ({ verificationId }) => ({
-    applicantId: simulatedApplicantId(verificationId),
-    sdkAccessToken: `sim-sdk-${randomBytes(32).toString('base64url')}`,
-    sdkAccessTokenExpiresAt: tokenExpiry(now()),
+  createApplicant: async ({ verificationId }) => simulatedApplicantId(verificationId),
+  issueToken: async () => ({
+    token: `sim-sdk-${randomBytes(32).toString('base64url')}`,
+    expiresAt: tokenExpiry(now()),
   }),
 });
 
@@ -59,12 +60,11 @@ type Send = (call: Call) => Promise<Answer>;
 const remoteIdverify = (
   settings: IdverifySettings,
   { now, log, deadlineMs = DEADLINE_MS }: IdverifyDeps,
-): IdentityProvider => ({
-  simulation: false,
-  createApplicant: async (order) => {
+): IdentityProvider => {
+  const inTime = async <Result>(ask: (send: Send) => Promise<Result>): Promise<Result> => {
     const signal = AbortSignal.timeout(deadlineMs);
     try {
-      return await createApplicant((call) => sendSigned(settings, now(), { ...call, signal }), order, now);
+      return await ask((call) => sendSigned(settings, now(), { ...call, signal }));
     } catch (error) {
       // The provider's text can quote the applicant, so only the kind of the error is logged.
       const reason =
@@ -72,22 +72,30 @@ const remoteIdverify = (
       log.warn({ reason }, 'the identity provider failed');
       throw new DomainError('temporarily_unavailable', {}, UNAVAILABLE);
     }
-  },
-});
+  };
+  return {
+    simulation: false,
+    createApplicant: (order) => inTime((send) => ensureApplicant(send, order)),
+    issueToken: (applicant) => inTime((send) => issueToken(send, applicant, now)),
+  };
+};
 
 /** The provider gave an answer that the service cannot use. The message names only the request and the status. */
 class UnexpectedAnswer extends Error {}
 
-async function createApplicant(send: Send, order: ApplicantOrder, now: () => Date): Promise<Applicant> {
-  const applicantId = await ensureApplicant(send, order);
+async function issueToken(
+  send: Send,
+  { verificationId, levelName }: Pick<ApplicantOrder, 'verificationId' | 'levelName'>,
+  now: () => Date,
+): Promise<SdkToken> {
   const requestedAt = now();
   const answer = await send({
     method: 'POST',
     path: '/resources/accessTokens/sdk',
-    body: { userId: order.verificationId, levelName: order.levelName, ttlInSecs: TOKEN_LIFE_SECONDS },
+    body: { userId: verificationId, levelName, ttlInSecs: TOKEN_LIFE_SECONDS },
   });
   const { token } = parsed('access token', TokenAnswer, answer);
-  return { applicantId, sdkAccessToken: token, sdkAccessTokenExpiresAt: tokenExpiry(requestedAt) };
+  return { token, expiresAt: tokenExpiry(requestedAt) };
 }
 
 /** Creates the applicant, or finds the one that an earlier attempt created. */

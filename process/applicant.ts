@@ -1,0 +1,50 @@
+/**
+ * Has the workflow of a verification create its applicant at the identity provider (contract §8). The workflow is started
+ * where it does not run. Its activity is repeated until the provider answers, also after this call has given up.
+ */
+import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
+import { DomainError } from '../domain/error.ts';
+import { verificationMessage } from '../domain/outbox.ts';
+import type { Verification } from '../domain/verification.ts';
+import { createApplicant } from '../workflows/contract.ts';
+import { UNAVAILABLE } from './idverify.ts';
+import { workflowStartOf } from './workflow-start.ts';
+
+/** Longer than one attempt of the activity at the provider. */
+const DEADLINE_MS = 10_000;
+
+export type CreateApplicant = (verification: Verification, requestId: string) => Promise<void>;
+
+export type ApplicantDeps = {
+  readonly client: Client;
+  readonly runbookUrl: string | undefined;
+  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+};
+
+/**
+ * @returns a function that resolves once the applicant is stored
+ * @throws DomainError `temporarily_unavailable` when that took too long, or Temporal is down; repeating continues
+ */
+export const createApplicantByWorkflow =
+  ({ client, runbookUrl, log }: ApplicantDeps): CreateApplicant =>
+  async (verification, requestId) => {
+    const { workflowType, options } = workflowStartOf(verificationMessage(verification, null, requestId), {
+      runbookUrl,
+    });
+    const startWorkflowOperation = new WithStartWorkflowOperation(workflowType, {
+      ...options,
+      workflowIdConflictPolicy: 'USE_EXISTING',
+    });
+    try {
+      await client.withDeadline(Date.now() + DEADLINE_MS, () =>
+        client.workflow.executeUpdateWithStart(createApplicant, {
+          // Requests that come at once, or again, wait for the same update.
+          updateId: `create-applicant:${verification.verificationId}`,
+          startWorkflowOperation,
+        }),
+      );
+    } catch (error) {
+      log.warn({ err: error, verification_id: verification.verificationId }, 'no applicant was created in time');
+      throw new DomainError('temporarily_unavailable', {}, UNAVAILABLE);
+    }
+  };
