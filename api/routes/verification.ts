@@ -13,6 +13,7 @@ import type { VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
 import { openApplicant, withToken } from '../http/applicant.ts';
 import { ACCEPTED_HEADERS, CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
+import { naming } from '../http/unknown-id.ts';
 import { principalOf } from '../route-config.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import {
@@ -72,7 +73,7 @@ export const verificationRoutes =
             documentCountry: body.document_country ?? null,
           },
           { keyed: keyedRequest(request, orgId), status: 201, show: verificationDetail },
-        );
+        ).catch(naming('recipient_id'));
         request.subjectId = answer.resourceId;
         return sendAnswer(reply, answer, `/v1/kyc/status/${body.recipient_id}`);
       },
@@ -189,7 +190,7 @@ export const verificationRoutes =
           givenContact: { email: body.email ?? null, phone: body.phone ?? null, country: body.country ?? null },
           keyed: keyedRequest(request, orgId),
         };
-        const answer = await openApplicant(deps, opening, withToken);
+        const answer = await openApplicant(deps, opening, withToken).catch(naming('recipient_id'));
         request.subjectId = answer.resourceId;
         return sendAnswer(reply, answer);
       },

@@ -66,6 +66,13 @@ export const EXTENDED_PROBLEMS: Partial<Record<ErrorCode, ExtendedProblem>> = {
     },
     { mismatch: ['amount'] },
   ),
+  not_found: problemOf(
+    { id: 'NotFoundProblem', code: 'not_found', description: 'Your organization has no such object.' },
+    {
+      field: outputText('The field of the body that has the id. Absent if the path has it.', 'recipient_id').optional(),
+    },
+    {},
+  ),
   state_conflict: problemOf(
     { id: 'StateConflictProblem', code: 'state_conflict', description: "The object's state does not allow this." },
     {

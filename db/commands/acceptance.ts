@@ -77,7 +77,7 @@ export async function acceptSettlement(
   const { corridor } = pricing;
   const facts = await getAcceptanceFacts(deps.db, request, { environment: environmentName(deps.runtime), corridor });
   if (facts.bound) return replay(deps.sealer, facts.bound, request.fingerprint);
-  if (!facts.recipient) return await refuse(deps, request, new DomainError('not_found'));
+  if (!facts.recipient) return await refuse(deps, request, new DomainError('not_found', { field: 'recipient_id' }));
   const { recipient, held } = openRecipient(deps.sealer, facts.recipient);
   const now = deps.now();
   const gates = forbiddenBy(facts.gateEvidence, { runtime: deps.runtime, corridor, now });

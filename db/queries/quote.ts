@@ -16,6 +16,6 @@ export async function getQuote(db: Queryable, orgId: string, quoteId: string): P
     .from(quotes)
     .where(and(eq(quotes.orgId, orgId), eq(quotes.quoteId, quoteId)))
     .limit(1);
-  if (!row) throw new DomainError('not_found');
+  if (!row) throw new DomainError('not_found', { field: 'quote_id' });
   return row;
 }

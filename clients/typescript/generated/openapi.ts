@@ -2697,6 +2697,49 @@ export interface components {
              */
             phone_number: string;
         };
+        /** @description Your organization has no such object. */
+        NotFoundProblem: {
+            /**
+             * @description `/problems/` and the code: a page for people.
+             * @example /problems/not_found
+             */
+            type: string;
+            /**
+             * @description The problem in a few words.
+             * @example Not found
+             */
+            title: string;
+            /**
+             * @description The HTTP status.
+             * @example 404
+             */
+            status: number;
+            /**
+             * @description The cause, and the next step.
+             * @example There is no such object in your organization.
+             */
+            detail: string;
+            /**
+             * @description The path of the request.
+             * @example /v2/settle/stl_unknown
+             */
+            instance: string;
+            /**
+             * @description The id of the request. Quote it when you report a problem.
+             * @example checkout-7f3a91
+             */
+            request_id: string;
+            /**
+             * @description The kind of problem.
+             * @constant
+             */
+            code: "not_found";
+            /**
+             * @description The field of the body that has the id. Absent if the path has it.
+             * @example recipient_id
+             */
+            field?: string;
+        };
         OTPChallengeResponse: {
             /**
              * @description Names the code; `verify-otp` takes it.
@@ -4700,7 +4743,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/problem+json": components["schemas"]["Problem"];
+                "application/problem+json": components["schemas"]["NotFoundProblem"];
             };
         };
         /** @description `organization_mismatch`: The body's org_id is not the key's organization. Leave it out or correct it. */

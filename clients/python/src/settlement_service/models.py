@@ -1390,6 +1390,26 @@ class MobileDetailsResponse(TypedDict):
     """The number of the wallet (E.164)."""
 
 
+class NotFoundProblem(TypedDict):
+    """Your organization has no such object."""
+    type: str
+    """`/problems/` and the code: a page for people."""
+    title: str
+    """The problem in a few words."""
+    status: int
+    """The HTTP status."""
+    detail: str
+    """The cause, and the next step."""
+    instance: str
+    """The path of the request."""
+    request_id: str
+    """The id of the request. Quote it when you report a problem."""
+    code: Literal["not_found"]
+    """The kind of problem."""
+    field: NotRequired[str]
+    """The field of the body that has the id. Absent if the path has it."""
+
+
 class OTPChallengeResponse(TypedDict):
     challenge_id: str
     """Names the code; `verify-otp` takes it."""
