@@ -9,6 +9,9 @@ export const PAGE = { limitMin: 1, limitMax: 100, limitDefault: 50, offsetMax: 1
 /** Matches are counted up to this number; beyond it a list shows no total. */
 export const COUNTED_MAX = 10_000;
 
+/** The most lines of a page as CSV. */
+export const EXPORT_LINES_MAX = 10_000;
+
 /** The place of an object in its list. */
 export type Cursor = { readonly at: Date; readonly id: string };
 

@@ -73,6 +73,15 @@ export async function readPage<Row>(
   });
 }
 
+/** As `readPage`, without a total. */
+export async function readRows<Row>(
+  list: List<Row>,
+  page: Page,
+  select: (clauses: PageClauses) => PromiseLike<Row[]>,
+): Promise<Omit<Paged<Row>, 'total'>> {
+  return cutPage(await select(clausesOf(list, list.idsFrom ?? list, page)), page, list.cursorOf);
+}
+
 /** What a page is made of. The counts are up to one more than `COUNTED_MAX`. */
 type Parts<Row> = {
   readonly rows: () => PromiseLike<readonly Row[]>;

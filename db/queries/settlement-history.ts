@@ -16,7 +16,7 @@ import { settlements } from '../schema/settlement.ts';
 import type { Sealer } from '../seal.ts';
 import { statement } from '../statement.ts';
 import { type LongLists, listKey } from './long-list.ts';
-import { composePage, type KnownLength, type List, type PageClauses, readPage } from './page.ts';
+import { composePage, type KnownLength, type List, type PageClauses, readPage, readRows } from './page.ts';
 import { type ExceptionRows, exceptionsOf, exceptionsSql } from './settlement-exception.ts';
 import { type SettlementSelection, sourceOf, stayingOf } from './settlement-selection.ts';
 
@@ -102,6 +102,33 @@ export async function listSettlementsWithHistory(
     });
   const filtered = { ...sourceOf(deps.db, orgId, selection), ...list };
   return await readPage(deps.db, filtered, page, (clauses) => selectWithHistory(deps, clauses));
+}
+
+/** The most rows that one statement of an export reads. */
+const EXPORT_STEP = PAGE.limitMax;
+
+/**
+ * Up to `limit` of the selected settlements, newest first, by as many statements as that takes. A settlement that is added
+ * meanwhile is not among them.
+ */
+export async function exportSettlements(
+  deps: ReadDeps,
+  orgId: string,
+  { selection, page }: { readonly selection: SettlementSelection; readonly page: Page },
+): Promise<Omit<Paged<SettlementWithHistory>, 'total'>> {
+  const list: List<SettlementWithHistory> = {
+    ...sourceOf(deps.db, orgId, selection),
+    cursorOf: ({ createdAt: at, settlementId: id }) => ({ at, id }),
+  };
+  const items: SettlementWithHistory[] = [];
+  let step: Page = page;
+  for (;;) {
+    const limit = Math.min(EXPORT_STEP, page.limit - items.length);
+    const read = await readRows(list, { ...step, limit }, (clauses) => selectWithHistory(deps, clauses));
+    items.push(...read.items);
+    if (read.next === null || items.length >= page.limit) return { items, next: read.next };
+    step = { limit, offset: 0, after: read.next };
+  }
 }
 
 function lengthOf({ db, longLists }: ListDeps, orgId: string, selection: SettlementSelection): KnownLength | undefined {

@@ -36,7 +36,7 @@ export interface paths {
         };
         /**
          * List the organization's settlements, newest first
-         * @description Every filter that is given must match. Scope: `read`, which every key covers.
+         * @description Every filter that is given must match. With `Accept: text/csv` the answer is a table: a line with the names of the columns, then one line for each settlement, up to 10000 without a `limit`. A text that a spreadsheet would take for a formula begins with a quote. Scope: `read`, which every key covers.
          */
         get: operations["listSettlements"];
     };
@@ -46,7 +46,7 @@ export interface paths {
         };
         /**
          * List the organization's settlements, newest first
-         * @description Every filter that is given must match. Scope: `read`, which every key covers.
+         * @description Every filter that is given must match. With `Accept: text/csv` the answer is a table: a line with the names of the columns, then one line for each settlement, up to 10000 without a `limit`. A text that a spreadsheet would take for a formula begins with a quote. Scope: `read`, which every key covers.
          */
         get: operations["listCaribbeanSettlements"];
     };
@@ -5098,10 +5098,15 @@ export interface operations {
                 headers: {
                     "X-Total-Count": components["headers"]["X-Total-Count"];
                     Link: components["headers"]["Link"];
+                    /** @description `Accept`: the answer depends on it. */
+                    Vary?: string;
+                    /** @description A name for the file, with CSV. */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SettlementResponse"][];
+                    "text/csv": string;
                 };
             };
             401: components["responses"]["KeyRefused"];
@@ -5145,10 +5150,15 @@ export interface operations {
                 headers: {
                     "X-Total-Count": components["headers"]["X-Total-Count"];
                     Link: components["headers"]["Link"];
+                    /** @description `Accept`: the answer depends on it. */
+                    Vary?: string;
+                    /** @description A name for the file, with CSV. */
+                    "Content-Disposition"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SettlementResponse"][];
+                    "text/csv": string;
                 };
             };
             401: components["responses"]["KeyRefused"];

@@ -83,7 +83,9 @@ class Settlements(Resource):
     ) -> Pages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
-        Every filter that is given must match. Scope: `read`, which every key covers.
+        Every filter that is given must match. With `Accept: text/csv` the answer is a table: a line with the
+        names of the columns, then one line for each settlement, up to 10000 without a `limit`. A text that a
+        spreadsheet would take for a formula begins with a quote. Scope: `read`, which every key covers.
         """
         call: Call[models.SettlementResponse] = Call(
             "GET",
@@ -175,7 +177,9 @@ class AsyncSettlements(AsyncResource):
     ) -> AsyncPages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
-        Every filter that is given must match. Scope: `read`, which every key covers.
+        Every filter that is given must match. With `Accept: text/csv` the answer is a table: a line with the
+        names of the columns, then one line for each settlement, up to 10000 without a `limit`. A text that a
+        spreadsheet would take for a formula begins with a quote. Scope: `read`, which every key covers.
         """
         call: Call[models.SettlementResponse] = Call(
             "GET",
@@ -214,7 +218,9 @@ class Caribbean(Resource):
     ) -> Pages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
-        Every filter that is given must match. Scope: `read`, which every key covers.
+        Every filter that is given must match. With `Accept: text/csv` the answer is a table: a line with the
+        names of the columns, then one line for each settlement, up to 10000 without a `limit`. A text that a
+        spreadsheet would take for a formula begins with a quote. Scope: `read`, which every key covers.
         """
         call: Call[models.SettlementResponse] = Call(
             "GET",
@@ -324,7 +330,9 @@ class AsyncCaribbean(AsyncResource):
     ) -> AsyncPages[models.SettlementResponse]:
         """List the organization's settlements, newest first.
 
-        Every filter that is given must match. Scope: `read`, which every key covers.
+        Every filter that is given must match. With `Accept: text/csv` the answer is a table: a line with the
+        names of the columns, then one line for each settlement, up to 10000 without a `limit`. A text that a
+        spreadsheet would take for a formula begins with a quote. Scope: `read`, which every key covers.
         """
         call: Call[models.SettlementResponse] = Call(
             "GET",
