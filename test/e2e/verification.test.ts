@@ -1,5 +1,6 @@
 /** Verifications and the settlements that wait for them, over the whole service. */
 import { describe, expect } from 'vitest';
+import { simulatedApplicantId } from '../../db/id.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { IdentityProvider } from '../../domain/idverify.ts';
 import {
@@ -23,7 +24,7 @@ const idverify: IdentityProvider = {
     const left = failing.get(email) ?? 0;
     failing.set(email, left - 1);
     if (left > 0) throw new DomainError('temporarily_unavailable');
-    return `app-of-${verificationId}`;
+    return simulatedApplicantId(verificationId);
   },
   issueToken: async () => expect.fail('a worker issues no token'),
 };
@@ -106,7 +107,7 @@ describe('an applicant', () => {
     const email = 'flaky@acme.example';
     failing.set(email, 2);
     const made = await world.applicant(await world.createRecipient({ email }));
-    expect(made.applicant_id).toBe(`app-of-${made.verification_id}`);
+    expect(made.applicant_id).toBe(simulatedApplicantId(made.verification_id));
     const started = (await eventsOf(stack, made.verification_id)).flatMap(
       ({ activityTaskStartedEventAttributes: attributes }) => (attributes ? [attributes.attempt] : []),
     );
