@@ -1,10 +1,11 @@
 /**
  * The guides for partners: the Markdown of docs/guides, as pages next to the API reference. HTML in Markdown is shown
- * as text. A link to another guide's file leads to its page.
+ * as text. A link to another guide's file leads to its page. A heading has an id, to which links lead.
  */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { html } from 'ghtml';
+import { sectionId } from '../../domain/failure-help.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { current, document, type Frame } from './layout.ts';
 
@@ -12,16 +13,18 @@ import { current, document, type Frame } from './layout.ts';
 export const GUIDES = [
   { name: 'quickstart', title: 'Quickstart' },
   { name: 'settlement', title: "A settlement's life" },
+  { name: 'corridors', title: 'Corridors' },
   { name: 'retries', title: 'Safe retries' },
   { name: 'webhooks', title: 'Webhooks' },
   { name: 'reconciliation', title: 'Reconciliation' },
   { name: 'consumers', title: 'Consumers' },
   { name: 'errors', title: 'Errors' },
+  { name: 'failures', title: 'Failures' },
 ] as const;
 export type GuideName = (typeof GUIDES)[number]['name'];
 
 export const GUIDES_DIRECTORY = path.join(repositoryRoot, 'docs', 'guides');
-const GUIDE_LINK = /^([a-z-]+)\.md$/;
+const GUIDE_LINK = /^([a-z-]+)\.md(#.*)?$/;
 
 export const guidePath = (name: GuideName): string => `/docs/${name}`;
 
@@ -60,11 +63,16 @@ async function renderGuide(frame: Frame, { name, title }: (typeof GUIDES)[number
 async function createRenderer(): Promise<{ render(markdown: string): string }> {
   const { Marked } = await import('marked');
   const renderer = new Marked({
-    renderer: { html: ({ text }) => html`${text}` },
+    renderer: {
+      html: ({ text }) => html`${text}`,
+      heading({ tokens, depth, text }) {
+        return `<h${depth} id="${sectionId(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
+      },
+    },
     walkTokens: (token) => {
       if (token.type !== 'link') return;
-      const [, name] = GUIDE_LINK.exec(token['href']) ?? [];
-      if (name !== undefined) token['href'] = `/docs/${name}`;
+      const [, name, section = ''] = GUIDE_LINK.exec(token['href']) ?? [];
+      if (name !== undefined) token['href'] = `/docs/${name}${section}`;
     },
   });
   return { render: (markdown) => renderer.parse(markdown, { async: false }) };

@@ -103,6 +103,11 @@ const Failure = z
   .object({
     code: outputText('The reason, as one word. Further words may be added.', 'card_declined'),
     message: outputText('The reason, for people.', 'The card was declined.'),
+    doc_url: outputText(
+      'Where the code is explained: what it means, whether the same order may be tried again, and what to tell the ' +
+        'payer. Relative to the address of the service.',
+      '/docs/failures#card_declined',
+    ),
   })
   .meta({ id: 'Failure', description: 'Why a settlement did not succeed.' });
 

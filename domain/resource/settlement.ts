@@ -1,5 +1,6 @@
 /** A settlement as the API and the events show it (contract §6). */
 
+import { failureAddress } from '../failure-help.ts';
 import { formatMoney, formatRate, isCurrency } from '../money.ts';
 import type { PayeeResource } from '../payee.ts';
 import type { ChangeEvent } from '../settlement/change.ts';
@@ -66,7 +67,7 @@ function withoutHistory(settlement: Settlement, exceptions: readonly SettlementE
     amount_received: source(settlement.amountReceivedMinor),
     amount_refund_due: source(refundDueMinor(settlement)),
     amount_refunded: source(settlement.amountRefundedMinor),
-    failure: settlement.failure,
+    failure: settlement.failure && { ...settlement.failure, doc_url: failureAddress(settlement.failure.code) },
     exceptions: exceptions.map(exceptionResource),
     payment_instructions: paymentInstructions(settlement),
     certificate_id: settlement.certificateId,

@@ -5,8 +5,10 @@ import stringify from 'json-stringify-pretty-compact';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { clientTypes } from './client.ts';
 import { configurationPage } from './configuration.ts';
+import { corridorPage } from './corridor.ts';
 import { withSection } from './document.ts';
 import { errorPage } from './error.ts';
+import { failurePage } from './failure.ts';
 import { biomeLayers, layerTable } from './layer.ts';
 import { describeApi } from './openapi.ts';
 import { pythonClient } from './python/client.ts';
@@ -26,6 +28,8 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
     'docs/architecture.md': withSection(await read('docs/architecture.md'), 'layers', layerTable()),
     'docs/configuration.md': configurationPage(),
     'docs/errors.md': errorPage(),
+    'docs/guides/corridors.md': corridorPage(),
+    'docs/guides/failures.md': failurePage(),
     'docs/state-machines.md': stateMachinePage(),
     'clients/typescript/generated/openapi.ts': await clientTypes(document),
     ...pythonClient(document),

@@ -277,7 +277,11 @@ describe('evidence of a wire or a debit', () => {
     const id = await steps.waiting(await byAch());
     await send(api, bankledgerBody(id, { type: 'ach', return_code: 'R01' }, 'returned'));
     expect(await fund(steps, id)).toMatchObject({ status: 'failed', failureCode: 'R01' });
-    expect((await steps.read(id)).failure).toEqual({ code: 'R01', message: 'The bank returned the payment.' });
+    expect((await steps.read(id)).failure).toEqual({
+      code: 'R01',
+      message: 'The bank returned the payment.',
+      doc_url: '/docs/failures#r01',
+    });
   });
 
   test.for([undefined, null, '', 'Insufficient funds of Zebedee', 'r01', 'R01;DROP'])(

@@ -57,7 +57,7 @@ describe('the changes of a settlement', () => {
       timeline: [...waiting.timeline, { status: 'failed', at: '2026-11-21T08:00:02.000Z', reason: 'debit_returned' }],
       amount_received: '250.00',
       exceptions: [{ type: 'returned', at: '2026-11-21T08:00:02.000Z', evidence_id: null, reason: 'R01' }],
-      failure: { code: 'debit_returned', message: 'The debit was returned.' },
+      failure: { code: 'debit_returned', message: 'The debit was returned.', doc_url: '/docs/failures#other-codes' },
     });
     expect(changesSince(waiting, failed)).toEqual([
       '2026-11-21T08:00:02.000Z  failed           debit_returned',

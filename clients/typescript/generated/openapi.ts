@@ -1818,6 +1818,8 @@ export interface components {
             rail: components["schemas"]["PayoutRail"];
             implementation_state: components["schemas"]["ImplementationState"];
             delivery_minutes: components["schemas"]["DeliveryMinutes"];
+            /** @description What the recipient must have for this rail. */
+            requirements: components["schemas"]["RailRequirement"][];
         };
         CorridorsResponse: {
             /**
@@ -2310,6 +2312,11 @@ export interface components {
              * @example The card was declined.
              */
             message: string;
+            /**
+             * @description Where the code is explained: what it means, whether the same order may be tried again, and what to tell the payer. Relative to the address of the service.
+             * @example /docs/failures#card_declined
+             */
+            doc_url: string;
         };
         FeeEstimateRequest: {
             corridor: components["schemas"]["CorridorId"];
@@ -3145,6 +3152,19 @@ export interface components {
              * @example 2026-11-21T08:00:00.000Z
              */
             expires_at: string;
+        };
+        /** @description What a recipient must have for a rail. */
+        RailRequirement: {
+            /**
+             * @description The field of the recipient, as in a request's body.
+             * @example bank_details.account_number
+             */
+            field: string;
+            /**
+             * @description What it must be.
+             * @example 4 to 34 capital letters and digits.
+             */
+            rule: string;
         };
         /** @description Whether the service can take requests, and why not. */
         Readiness: {

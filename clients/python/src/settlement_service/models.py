@@ -924,6 +924,8 @@ class CorridorRail(TypedDict):
     """How the recipient is paid."""
     implementation_state: ImplementationState
     delivery_minutes: DeliveryMinutes
+    requirements: list[RailRequirement]
+    """What the recipient must have for this rail."""
 
 
 class CorridorsResponse(TypedDict):
@@ -1160,6 +1162,10 @@ class Failure(TypedDict):
     """The reason, as one word. Further words may be added."""
     message: str
     """The reason, for people."""
+    doc_url: str
+    """Where the code is explained: what it means, whether the same order may be tried again, and what to tell the
+    payer. Relative to the address of the service.
+    """
 
 
 class FeeEstimateRequest(TypedDict):
@@ -1604,6 +1610,14 @@ class QuoteResponse(EstimateFigures):
     """A transfer with this id copies the inputs of the quote. Its rate and fees are those of acceptance."""
     expires_at: str
     """Until this time the figures may be shown."""
+
+
+class RailRequirement(TypedDict):
+    """What a recipient must have for a rail."""
+    field: str
+    """The field of the recipient, as in a request's body."""
+    rule: str
+    """What it must be."""
 
 
 class Readiness(TypedDict):
