@@ -45,6 +45,21 @@ export const DELIVERY_MINUTES: Record<Rail, { readonly min: number; readonly max
   cash_pickup: { min: 15, max: 240 },
 };
 
+/** What a recipient must have for a rail, by the field of a request, and why. */
+export const RAIL_REQUIREMENTS: Record<Rail, readonly { readonly field: string; readonly rule: string }[]> = {
+  bank_transfer: [
+    { field: 'bank_details.bank_name', rule: 'The name of the bank.' },
+    { field: 'bank_details.account_number', rule: '4 to 34 capital letters and digits.' },
+    { field: 'bank_details.currency', rule: 'The currency of the account.' },
+  ],
+  mobile_money: [
+    { field: 'mobile_details.provider', rule: 'The provider of the wallet.' },
+    { field: 'mobile_details.phone_number', rule: 'The number of the wallet (E.164).' },
+  ],
+  // A recipient always has bank or mobile details. The simulated rail uses neither for cash.
+  cash_pickup: [{ field: 'name', rule: 'As in the document that the recipient shows. Nothing else is used.' }],
+};
+
 /** Payouts are simulated end to end; there is no adapter to a real rail. */
 export const RAIL_IMPLEMENTATION_STATE: ImplementationState = 'partial';
 

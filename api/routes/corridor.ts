@@ -6,6 +6,7 @@ import {
   type Corridor,
   DELIVERY_MINUTES,
   RAIL_IMPLEMENTATION_STATE,
+  RAIL_REQUIREMENTS,
 } from '../../domain/corridor.ts';
 import { formatRate } from '../../domain/money.ts';
 import { methodsFor } from '../../domain/payment-method.ts';
@@ -54,6 +55,7 @@ function corridorEntry(corridor: Corridor, remote: boolean) {
       rail,
       implementation_state: RAIL_IMPLEMENTATION_STATE,
       delivery_minutes: DELIVERY_MINUTES[rail],
+      requirements: [{ field: 'country', rule: `Must be ${corridor.destinationCountry}.` }, ...RAIL_REQUIREMENTS[rail]],
     })),
     state: remote ? ('gated' as const) : ('local sandbox' as const),
     limits: methods.map((method) => ({ payment_method: method, ...limitsResource(method, corridor.sourceCurrency) })),

@@ -12,11 +12,19 @@ const DeliveryMinutes = z
   })
   .meta({ id: 'DeliveryMinutes', description: 'How long a payout takes.' });
 
+const RailRequirement = z
+  .object({
+    field: outputText("The field of the recipient, as in a request's body.", 'bank_details.account_number'),
+    rule: outputText('What it must be.', '4 to 34 capital letters and digits.'),
+  })
+  .meta({ id: 'RailRequirement', description: 'What a recipient must have for a rail.' });
+
 const CorridorRail = z
   .object({
     rail: rail(),
     implementation_state: implementationState(),
     delivery_minutes: DeliveryMinutes.meta({ description: 'How long a payout takes.' }),
+    requirements: z.array(RailRequirement).meta({ description: 'What the recipient must have for this rail.' }),
   })
   .meta({ id: 'CorridorRail', description: 'A way to pay out in a corridor.' });
 
