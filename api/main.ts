@@ -1,12 +1,11 @@
 /** The API's process: it loads the configuration, connects, starts the dispatcher, listens, and stops in order. */
-import { loadConfig } from '../config/load.ts';
 import { createChangeListener } from '../db/change-listener.ts';
 import { createLongLists } from '../db/queries/long-list.ts';
 import { createApplicantByWorkflow } from '../process/applicant.ts';
 import { createLogger } from '../process/logger.ts';
 import { serveMetrics } from '../process/metrics.ts';
 import { closeInOrder } from '../process/shutdown.ts';
-import { openProcess } from '../process/startup.ts';
+import { loadConfigOrExit, openProcess } from '../process/startup.ts';
 import { stateExposition } from '../process/state-metrics.ts';
 import { buildApp } from './app.ts';
 import { certificateKeys } from './http/certificate-key.ts';
@@ -15,11 +14,11 @@ import { createDrain } from './http/drain.ts';
 const LONG_LISTS_MAX = 10_000;
 const CLOSE_TIMEOUT_MS = 20_000;
 
-const config = loadConfig();
+const config = loadConfigOrExit('api');
 const log = createLogger({ level: config.logLevel, name: 'api' });
 const { deps, temporal, tracing, metrics, startDispatcher, close } = await openProcess(config, 'api', log);
 const dispatcher = startDispatcher();
-const changes = createChangeListener(config.databaseUrl, 'settlement_changed', (error) =>
+const changes = createChangeListener(config.databaseListenUrl, 'settlement_changed', (error) =>
   log.warn({ err: error }, 'the connection for notifications of changes broke'),
 );
 const app = await buildApp(

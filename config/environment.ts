@@ -127,6 +127,12 @@ export const Environment = z.object({
   MIGRATION_DATABASE_URL: url(/^postgres(ql)?$/)
     .optional()
     .describe('PostgreSQL, with the role that owns the tables. Only `npm run migrate` reads it.'),
+  DATABASE_LISTEN_URL: url(/^postgres(ql)?$/)
+    .optional()
+    .describe('A direct connection for notifications, where `DATABASE_URL` leads to a pooler of transactions.'),
+  DATABASE_POOL_MAX: wholeNumber(2, 1_000)
+    .default(20)
+    .describe('How many connections a process opens at most; a worker has 17 more, an API one.'),
   TEMPORAL_UI_URL: url(/^https?$/)
     .optional()
     .describe('Where operators reach Temporal UI. `ops show` and `npm run demo` link to it.'),

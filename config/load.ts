@@ -8,6 +8,7 @@ import type { AddressBlock } from '../domain/network-address.ts';
 import type { RuntimeEnvironment } from '../domain/runtime.ts';
 import { Environment, type NamedKey, type Pepper } from './environment.ts';
 import { ConfigError, combinedFaults, faultsOf, sharingFaults } from './fault.ts';
+import { readGiven } from './given.ts';
 import { SANDBOX_SECRETS, sandboxSecrets } from './sandbox-secret.ts';
 
 export type Config = Readonly<{
@@ -22,6 +23,9 @@ export type Config = Readonly<{
   /** The API's URL as partners see it, without a trailing slash. */
   publicBaseUrl: string;
   databaseUrl: string;
+  /** For the connections that listen. */
+  databaseListenUrl: string;
+  databasePoolMax: number;
   temporal: ClientConnectConfig;
   /** Where operators reach Temporal UI, without a trailing slash; undefined: nothing links to it. */
   temporalUiUrl: string | undefined;
@@ -71,7 +75,7 @@ export type Config = Readonly<{
  * @throws ConfigError with every fault
  */
 export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory = '.local'): Config {
-  const given = givenOf(env);
+  const { given, faults: givenFaults } = readGiven(env);
   const sandbox = given['RUNTIME_ENVIRONMENT'] === 'local-sandbox';
   const complete =
     sandbox && SANDBOX_SECRETS.some((name) => given[name] === undefined)
@@ -80,8 +84,8 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
   const parsed = Environment.safeParse(complete);
   const temporal = temporalConfig(given);
   const combined = combinedFaults(given, complete);
-  if (!parsed.success || 'fault' in temporal || combined.length > 0)
-    throw new ConfigError([...faultsOf(parsed), ...faultsOfTemporal(temporal), ...combined]);
+  if (!parsed.success || 'fault' in temporal || givenFaults.length + combined.length > 0)
+    throw new ConfigError([...givenFaults, ...faultsOf(parsed), ...faultsOfTemporal(temporal), ...combined]);
   const value = parsed.data;
   return Object.freeze({
     runtime: value.RUNTIME_ENVIRONMENT,
@@ -90,6 +94,8 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     metricsPort: value.METRICS_PORT,
     publicBaseUrl: (value.PUBLIC_BASE_URL ?? `http://${value.HOST}:${value.PORT}`).replace(/\/+$/, ''),
     databaseUrl: value.DATABASE_URL,
+    databaseListenUrl: value.DATABASE_LISTEN_URL ?? value.DATABASE_URL,
+    databasePoolMax: value.DATABASE_POOL_MAX,
     temporal: temporal.connect,
     temporalUiUrl: value.TEMPORAL_UI_URL?.replace(/\/+$/, ''),
     runbookUrl: value.RUNBOOK_URL,
@@ -129,15 +135,15 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
  * @throws ConfigError
  */
 export function loadTemporalConfig(env: NodeJS.ProcessEnv = process.env): Pick<Config, 'temporal' | 'payloadKeys'> {
-  const given = givenOf(env);
+  const { given, faults } = readGiven(env);
   const parsed = Environment.pick({
     TEMPORAL_TLS: true,
     TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: true,
     TEMPORAL_PAYLOAD_KEYS: true,
   }).safeParse(given);
   const temporal = temporalConfig(given);
-  if (!parsed.success || 'fault' in temporal)
-    throw new ConfigError([...faultsOf(parsed), ...faultsOfTemporal(temporal)]);
+  if (!parsed.success || 'fault' in temporal || faults.length > 0)
+    throw new ConfigError([...faults, ...faultsOf(parsed), ...faultsOfTemporal(temporal)]);
   return { temporal: temporal.connect, payloadKeys: parsed.data.TEMPORAL_PAYLOAD_KEYS };
 }
 
@@ -151,12 +157,13 @@ export function loadMigrationConfig(env: NodeJS.ProcessEnv = process.env): {
   readonly databaseUrl: string;
   readonly migrationUrl: string;
 } {
+  const { given, faults: givenFaults } = readGiven(env);
   const parsed = Environment.pick({
     RUNTIME_ENVIRONMENT: true,
     DATABASE_URL: true,
     MIGRATION_DATABASE_URL: true,
-  }).safeParse(givenOf(env));
-  if (!parsed.success) throw new ConfigError(faultsOf(parsed));
+  }).safeParse(given);
+  if (!parsed.success || givenFaults.length > 0) throw new ConfigError([...givenFaults, ...faultsOf(parsed)]);
   const { RUNTIME_ENVIRONMENT, DATABASE_URL, MIGRATION_DATABASE_URL } = parsed.data;
   const role = (databaseUrl: string): string => new URL(databaseUrl).username;
   const isOneRole = role(MIGRATION_DATABASE_URL ?? DATABASE_URL) === role(DATABASE_URL);
@@ -166,12 +173,6 @@ export function loadMigrationConfig(env: NodeJS.ProcessEnv = process.env): {
   if (RUNTIME_ENVIRONMENT !== 'local-sandbox' && faults.length > 0) throw new ConfigError(faults);
   return { databaseUrl: DATABASE_URL, migrationUrl: MIGRATION_DATABASE_URL ?? DATABASE_URL };
 }
-
-/** Empty values count as unset: an environment file may have blank lines for unused variables. */
-const givenOf = (env: NodeJS.ProcessEnv): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(env).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
-  );
 
 type TemporalConfig = { readonly connect: ClientConnectConfig } | { readonly fault: string };
 

@@ -16,6 +16,7 @@ import { apiKeyCommands } from './api-key.ts';
 import { auditCommands } from './audit.ts';
 import type { OpsDeps } from './command.ts';
 import { type ExitCode, group, type Output, type Provide, runProgram, standardOutput } from './command-line/program.ts';
+import { configCommands } from './config.ts';
 import { deliveryCommands } from './delivery.ts';
 import { withCommandErrors } from './failure.ts';
 import { gateCommands } from './gate.ts';
@@ -41,6 +42,7 @@ const program = (now: () => Date) =>
     operatorCommands,
     auditCommands,
     keysCommands,
+    configCommands,
     gateCommands(now),
   ]);
 

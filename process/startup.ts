@@ -1,6 +1,7 @@
 /** What the API's process and the worker's process open in the same way. */
 import type pino from 'pino';
-import type { Config } from '../config/load.ts';
+import { ConfigError } from '../config/fault.ts';
+import { type Config, loadConfig } from '../config/load.ts';
 import { connect, TENANTS } from '../db/client.ts';
 import { refuseOwner } from '../db/role.ts';
 import { createSealer } from '../db/seal.ts';
@@ -8,11 +9,24 @@ import { createCrash } from './crash.ts';
 import { startDispatcher } from './dispatcher.ts';
 import { createHostResolver } from './host-resolver.ts';
 import { createIdverify } from './idverify.ts';
+import { createLogger } from './logger.ts';
 import { processRegistry } from './metrics.ts';
 import { connectTemporal } from './temporal.ts';
 import { loadTracing } from './tracing.ts';
 
-const POOL_SIZE_MAX = 20;
+/** sysexits.h */
+const EXIT_CONFIGURATION = 78;
+
+/** The configuration of a process. A refused one is one line of the log, and ends the process with 78. */
+export function loadConfigOrExit(name: 'api' | 'worker'): Config {
+  try {
+    return loadConfig();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    createLogger({ level: 'fatal', name }).fatal({ faults: error.faults }, 'the configuration is refused');
+    return process.exit(EXIT_CONFIGURATION);
+  }
+}
 
 /**
  * Opens the connections of a process.
@@ -21,8 +35,8 @@ const POOL_SIZE_MAX = 20;
  * @returns `deps`: what the application of either process needs; the rest is for its `main.ts`
  * @throws DatabaseRoleError outside the local sandbox, when the database role owns the tables
  */
-export async function openProcess(config: Config, process: 'api' | 'worker', log: pino.Logger) {
-  const name = `settlement-${process}`;
+export async function openProcess(config: Config, component: 'api' | 'worker', log: pino.Logger) {
+  const name = `settlement-${component}`;
   const crash = createCrash(config.crashAt);
   const openPool = (poolName: string, poolSizeMax: number, limits: { readonly connectTimeoutMs?: number } = {}) =>
     connect(config.databaseUrl, {
@@ -31,9 +45,9 @@ export async function openProcess(config: Config, process: 'api' | 'worker', log
       name: poolName,
       onIdleError: (error) => log.warn({ err: error }, 'an idle database connection broke'),
       refusesOwner: config.runtime !== 'local-sandbox',
-      tenants: process === 'api' ? TENANTS : undefined,
+      tenants: component === 'api' ? TENANTS : undefined,
     });
-  const connection = openPool(name, POOL_SIZE_MAX);
+  const connection = openPool(name, config.databasePoolMax);
   await refuseOwner(connection.pool);
   const tracing = await loadTracing(config, { service: name, log });
   const temporal = connectTemporal(config, tracing);

@@ -249,6 +249,25 @@ describe('the configuration is refused', () => {
     },
   );
 
+  test.for([
+    ['TEMPORAL_ADRESS', 'TEMPORAL_ADDRESS'],
+    ['RATE_LIMITS_PER_MINUTE', 'RATE_LIMIT_PER_MINUTE'],
+    ['ENCRYPTION_KEY', 'ENCRYPTION_KEYS'],
+    ['SMTP_URL_FILES', 'SMTP_URL_FILE'],
+  ])('%s, which is %s misspelt', ([given, meant], { faultsOf }) => {
+    expect(faultsOf(remoteEnvironment('production', { [given ?? '']: 'x' }))).toEqual([
+      `${given} is unknown: ${meant} is meant`,
+    ]);
+  });
+
+  test('a file that cannot be read, and one beside the value itself', ({ faultsOf }) => {
+    const given = { SMTP_URL_FILE: '/nowhere/smtp', API_KEY_PEPPER_FILE: '/nowhere/pepper' };
+    expect(faultsOf(remoteEnvironment('production', given))).toEqual([
+      'API_KEY_PEPPER and API_KEY_PEPPER_FILE are both set',
+      'SMTP_URL_FILE must name a file that can be read',
+    ]);
+  });
+
   test('every invalid variable at once, without the values', ({ faultsOf }) => {
     const marker = 'do-not-print-me';
     const wrong = Object.fromEntries(
@@ -280,8 +299,23 @@ describe('the configuration is refused', () => {
     expect(String(new ConfigError(faults).stack)).not.toContain(marker);
   });
 
+  test('by ops config check, which exits with 78 and names the fault, or says that there is none', async () => {
+    const check = (env: NodeJS.ProcessEnv) =>
+      execa('node', ['--import', 'tsx', 'ops/main.ts', 'config', 'check'], {
+        cwd: path.join(import.meta.dirname, '..'),
+        env: { ...env },
+        reject: false,
+      });
+    const [right, wrong] = await Promise.all([
+      check(remoteEnvironment('production')),
+      check(remoteEnvironment('production', { PORT: 'x' })),
+    ]);
+    expect(right).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('no faults') });
+    expect(wrong).toMatchObject({ exitCode: 78, stderr: expect.stringContaining('PORT must be a port number') });
+  });
+
   test.each(['api/main.ts', 'worker/main.ts'])(
-    'an invalid configuration at the start of %s, which exits with 1 and prints no value',
+    'an invalid configuration at the start of %s, which exits with 78 after one line of the log, without a value',
     async (program) => {
       const secret = 'not-long-enough-marker';
       const { exitCode, all } = await execa('node', ['--import', 'tsx', program], {
@@ -294,9 +328,14 @@ describe('the configuration is refused', () => {
         reject: false,
         all: true,
       });
-      expect(exitCode).toBe(1);
-      expect(all).toContain('API_KEY_PEPPER must have at least 32 characters');
-      expect(all).toContain('CERTIFICATE_SIGNING_KEY is required');
+      expect(exitCode).toBe(78);
+      expect(JSON.parse(all)).toMatchObject({
+        msg: 'the configuration is refused',
+        faults: expect.arrayContaining([
+          'API_KEY_PEPPER must have at least 32 characters',
+          'CERTIFICATE_SIGNING_KEY is required',
+        ]),
+      });
       expect(all).not.toContain(secret);
       expect(all).not.toContain('marker-password');
     },
@@ -325,6 +364,27 @@ describe('a remote runtime', () => {
     expect(load(remoteEnvironment(runtime, { WEBHOOK_ALLOW_LOCAL_TARGETS: 'true' })).webhookAllowLocalTargets).toBe(
       false,
     );
+  });
+
+  test('reads each value from the file that <NAME>_FILE names, without the end of its line', ({ directory, load }) => {
+    const environment = remoteEnvironment('production');
+    const inFiles = Object.entries(environment).map(([name, value]) => {
+      writeFileSync(path.join(directory, name), `${value}\n`);
+      return [`${name}_FILE`, path.join(directory, name)];
+    });
+    expect(load(Object.fromEntries(inFiles))).toEqual(load(environment));
+  });
+
+  test('starts beside variables of other programs', ({ faultsOf }) => {
+    const others = {
+      PATH: '/bin',
+      HOSTNAME: 'db',
+      NODE_ENV: 'production',
+      TEMPORAL_CLI_VERSION: '1',
+      PGPORT: '1',
+      OTEL_SERVICE_NAME: 'x',
+    };
+    expect(faultsOf(remoteEnvironment('production', others))).toEqual([]);
   });
 
   test('encrypts payloads and versions workers only if configured', ({ load }) => {

@@ -5,7 +5,6 @@ import { createActivities } from '../activities/index.ts';
 import { createGuardedHttp } from '../activities/providers/guarded-http.ts';
 import { createMailer } from '../activities/providers/mailer.ts';
 import { createPayoutRail } from '../activities/providers/payout-rail.ts';
-import { loadConfig } from '../config/load.ts';
 import { createChangeListener } from '../db/change-listener.ts';
 import { startLanes } from '../db/commands/lost-run.ts';
 import { newId } from '../db/id.ts';
@@ -14,7 +13,7 @@ import { createLogger } from '../process/logger.ts';
 import { freeLoopbackPort, serveMetrics, temporalExposition, workerMetricsPort } from '../process/metrics.ts';
 import { createLaneReports, createRuns } from '../process/runs.ts';
 import { closeInOrder } from '../process/shutdown.ts';
-import { openProcess } from '../process/startup.ts';
+import { loadConfigOrExit, openProcess } from '../process/startup.ts';
 import { ensureSweepSchedule } from '../process/sweep-schedule.ts';
 import { ensureSearchAttributes } from '../process/temporal.ts';
 import { createWorker } from './worker.ts';
@@ -25,7 +24,7 @@ const LANE_POOL_SIZE_MAX = 3 * LANES;
 const RETRY_POOL = { sizeMax: 4, connectTimeoutMs: 30_000 } as const;
 const CLOSE_TIMEOUT_MS = 30_000;
 
-const config = loadConfig();
+const config = loadConfigOrExit('worker');
 const log = createLogger({ level: config.logLevel, name: 'worker' });
 const { host, metricsPort } = config;
 const sdkMetricsPort = metricsPort === undefined ? undefined : await freeLoopbackPort();
@@ -50,7 +49,7 @@ const guardedHttp = createGuardedHttp({
   rules: { allowLocal: config.webhookAllowLocalTargets },
   resolve: deps.resolveHost,
 });
-const deliveriesDue = createChangeListener(config.databaseUrl, 'deliveries_due', (error) =>
+const deliveriesDue = createChangeListener(config.databaseListenUrl, 'deliveries_due', (error) =>
   log.warn({ err: error }, 'the connection for notifications of deliveries broke'),
 );
 const lanes = openPool('settlement-lanes', LANE_POOL_SIZE_MAX);

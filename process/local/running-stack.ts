@@ -63,7 +63,8 @@ export function completeEnvironment(
   find: () => StackAddresses | undefined = nameRunningStack,
 ): NodeJS.ProcessEnv {
   const runtime = given['RUNTIME_ENVIRONMENT'] || LOCAL_SANDBOX;
-  const stack = given['DATABASE_URL'] || runtime !== LOCAL_SANDBOX ? undefined : find();
+  const isNamed = given['DATABASE_URL'] || given['DATABASE_URL_FILE'];
+  const stack = isNamed || runtime !== LOCAL_SANDBOX ? undefined : find();
   if (!stack) return given;
   const TEMPORAL_ADDRESS = given['TEMPORAL_ADDRESS'] || stack.temporalAddress;
   const uiUrl = given['TEMPORAL_UI_URL'] || stack.temporalUiUrl;

@@ -22,7 +22,7 @@ export function configurationPage(): string {
   return page(
     GENERATED,
     '# Configuration',
-    'All variables of the environment. `config/` reads them once, lists all faults at once, and prints no value. An empty value counts as none. A list is separated by commas; of keys, the first is the active one.',
+    'All variables of the environment. `config/` reads them once, lists all faults at once, and prints no value. An empty value counts as none. `<NAME>_FILE` names a file that holds the value. A list is separated by commas; of keys, the first is the active one.',
     table(['Variable', 'Default', 'Meaning'], rows),
     '## Read by packages',
     table(

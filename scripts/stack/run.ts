@@ -1,4 +1,5 @@
 /** Runs a stack from its start to its stop: what `npm start` and `npm run dev` have in common. */
+import { readGiven } from '../../config/given.ts';
 import { loadConfig } from '../../config/load.ts';
 import { localDirectory } from '../../process/local/place.ts';
 import { banner } from './banner.ts';
@@ -20,7 +21,7 @@ export async function runStack(
 ): Promise<void> {
   const startedAt = performance.now();
   await checkMachine(console.log);
-  const env = withDefaults(given);
+  const env = withDefaults(readGiven(given).given);
   // An invalid configuration is reported before anything starts. The embedded database has no address yet.
   const config = loadConfig({ ...env, DATABASE_URL: env['DATABASE_URL'] || 'postgresql://127.0.0.1' }, localDirectory);
   const supervisor = await createSupervisor({ embedsDatabase: !env['DATABASE_URL'] });

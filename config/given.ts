@@ -1,0 +1,71 @@
+/** What a process was started with: variables, files that hold their values, and names that are misspelt. */
+import { readFileSync } from 'node:fs';
+import { distance } from 'fastest-levenshtein';
+import { Environment } from './environment.ts';
+
+/** Read by the library for Temporal's own configuration. */
+const TEMPORAL_NAMES = [
+  'TEMPORAL_ADDRESS',
+  'TEMPORAL_NAMESPACE',
+  'TEMPORAL_API_KEY',
+  'TEMPORAL_TLS_CLIENT_CERT_PATH',
+  'TEMPORAL_TLS_CLIENT_CERT_DATA',
+  'TEMPORAL_TLS_CLIENT_KEY_PATH',
+  'TEMPORAL_TLS_CLIENT_KEY_DATA',
+  'TEMPORAL_TLS_SERVER_CA_CERT_PATH',
+  'TEMPORAL_TLS_SERVER_CA_CERT_DATA',
+  'TEMPORAL_TLS_SERVER_NAME',
+];
+const NAMES: readonly string[] = [...Object.keys(Environment.shape), ...TEMPORAL_NAMES];
+const FILE = '_FILE';
+const KNOWN = new Set(NAMES.flatMap((name) => [name, `${name}${FILE}`]));
+
+/** A name with so few other characters than a known one is that name, misspelt. Shorter ones resemble too much. */
+const MISSPELT = { distanceMax: 2, lengthMin: 8 } as const;
+
+/**
+ * The variables that are set. Empty values count as unset: an environment file may have blank lines for unused
+ * variables. `<NAME>_FILE` names a file that holds the value of `<NAME>`, as secrets are mounted; what was read appears
+ * under `<NAME>`.
+ */
+export function readGiven(env: NodeJS.ProcessEnv): {
+  readonly given: Record<string, string>;
+  readonly faults: readonly string[];
+} {
+  const set = new Map(
+    Object.entries(env).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
+  );
+  const faults = misspelt([...set.keys()]);
+  for (const name of NAMES) {
+    const file = set.get(name + FILE);
+    if (file === undefined) continue;
+    const value = set.has(name) ? undefined : contentOf(file);
+    if (set.has(name)) faults.push(`${name} and ${name}${FILE} are both set`);
+    else if (value === undefined) faults.push(`${name}${FILE} must name a file that can be read`);
+    else {
+      set.delete(name + FILE);
+      if (value !== '') set.set(name, value);
+    }
+  }
+  return { given: Object.fromEntries(set), faults };
+}
+
+/** Without the line's end, which editors and `echo` add. */
+function contentOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch {
+    return undefined;
+  }
+}
+
+/** A misspelt variable would be ignored without a word. */
+function misspelt(names: readonly string[]): string[] {
+  const unknown = names.filter((name) => name.length >= MISSPELT.lengthMin && !KNOWN.has(name));
+  return unknown.flatMap((name) => {
+    const meant = [...KNOWN].find(
+      (known) => known.length >= MISSPELT.lengthMin && distance(name, known) <= MISSPELT.distanceMax,
+    );
+    return meant === undefined ? [] : [`${name} is unknown: ${meant} is meant`];
+  });
+}
