@@ -47,6 +47,8 @@ const LOOK_MS = { first: 50, most: 500 } as const;
  * for a connection to the database.
  */
 const JUDGED_AT_ONCE = 2;
+/** What the lanes of a process need of the database: each exchanges and judges, and waits for no other work. */
+export const LANE_CONNECTIONS = LANES * (1 + JUDGED_AT_ONCE);
 /** After a failure of the database: the wait, and how many failures in a row end the activity. */
 const RECOVER_MS = 1_000;
 const FAILURES_MAX = 5;

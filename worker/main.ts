@@ -5,10 +5,10 @@ import { createActivities } from '../activities/index.ts';
 import { createGuardedHttp } from '../activities/providers/guarded-http.ts';
 import { createMailer } from '../activities/providers/mailer.ts';
 import { createPayoutRail } from '../activities/providers/payout-rail.ts';
+import { LANE_CONNECTIONS } from '../activities/webhook-lane.ts';
 import { createChangeListener } from '../db/change-listener.ts';
 import { startLanes } from '../db/commands/lost-run.ts';
 import { newId } from '../db/id.ts';
-import { LANES } from '../domain/webhook.ts';
 import { createLogger } from '../process/logger.ts';
 import { freeLoopbackPort, serveMetrics, temporalExposition, workerMetricsPort } from '../process/metrics.ts';
 import { createLaneReports, createRuns } from '../process/runs.ts';
@@ -18,8 +18,6 @@ import { ensureSweepSchedule } from '../process/sweep-schedule.ts';
 import { ensureSearchAttributes } from '../process/temporal.ts';
 import { createWorker } from './worker.ts';
 
-/** Of each lane: one exchanges, two record failures. They wait for no other work of the worker. */
-const LANE_POOL_SIZE_MAX = 3 * LANES;
 /** When hundreds of retries time out at once, their records wait: few run at a time beside lanes and settlements. */
 const RETRY_POOL = { sizeMax: 4, connectTimeoutMs: 30_000 } as const;
 const CLOSE_TIMEOUT_MS = 30_000;
@@ -52,7 +50,7 @@ const guardedHttp = createGuardedHttp({
 const deliveriesDue = createChangeListener(config.databaseListenUrl, 'deliveries_due', (error) =>
   log.warn({ err: error }, 'the connection for notifications of deliveries broke'),
 );
-const lanes = openPool('settlement-lanes', LANE_POOL_SIZE_MAX);
+const lanes = openPool('settlement-lanes', LANE_CONNECTIONS);
 const retries = openPool('settlement-retries', RETRY_POOL.sizeMax, RETRY_POOL);
 const stopping = new AbortController();
 const activities = createActivities({

@@ -73,7 +73,7 @@ const picture = TABLE.toReversed()
 
 test('imports of values, of types and in expressions are read', () => {
   expect(imports.length).toBeGreaterThan(1_000);
-  expect(imports).toContainEqual({ from: 'api/main.ts', to: 'config/load.ts', isType: false });
+  expect(imports).toContainEqual({ from: 'api/main.ts', to: 'api/app.ts', isType: false });
   expect(imports).toContainEqual({ from: 'activities/otp.ts', to: 'workflows/contract.ts', isType: true });
 });
 

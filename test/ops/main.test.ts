@@ -13,7 +13,17 @@ function listCommands(help: readonly string[]): string[] {
   return commands.flatMap((line) => /^ {2}(\S+)/.exec(line)?.[1] ?? []);
 }
 
-const READS = ['show', 'waiting', 'stuck', 'keys list', 'gate list', 'gate explain', 'operator list', 'audit verify'];
+const READS = [
+  'show',
+  'waiting',
+  'stuck',
+  'keys list',
+  'gate list',
+  'gate explain',
+  'operator list',
+  'config check',
+  'audit verify',
+];
 const isRead = (path: readonly string[]): boolean => READS.includes(path.join(' ')) || path[0] === 'list';
 
 async function listPaths(path: readonly string[] = []): Promise<string[][]> {
@@ -54,6 +64,7 @@ test('every command explains itself, and prints JSON on request', async () => {
     'keys list',
     'keys record',
     'keys reseal',
+    'config check',
     'gate list',
     'gate explain',
     'gate record',
