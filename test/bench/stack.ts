@@ -38,9 +38,10 @@ export type BenchStack = {
   readonly servers: Processes;
   /**
    * Starts a script as a process on this stack. It is ready once its log contains `readyText`. The API and the worker
-   * are the compiled ones that `npm start` runs: what `tsx` adds to the code costs at each call.
+   * are the compiled ones that `npm start` runs: what `tsx` adds to the code costs at each call. `own` are variables of
+   * the environment for this process.
    */
-  start(name: string, script: string, readyText: string): Promise<Started>;
+  start(name: string, script: string, readyText: string, own?: Readonly<Record<string, string>>): Promise<Started>;
 };
 
 export type Started = {
@@ -117,7 +118,7 @@ const pidsOf = (name: string): number[] => [readStack()?.processes[name]?.pid ??
 
 const starter =
   (env: NodeJS.ProcessEnv, cleanup: Cleanup, compiled: Readonly<Record<string, string>>): BenchStack['start'] =>
-  async (name, script, readyText) => {
+  async (name, script, readyText, own = {}) => {
     const logFile = freshLog(path.join(logDirectory, `bench-${name}.log`));
     const members: Member[] = [];
     const startedAtMs = Date.now();
@@ -126,10 +127,13 @@ const starter =
       lastLog = log;
       return log.includes(readyText);
     };
-    await startService({ name, run: compiled[script] ?? script, env, logFile, isReady }, async (member) => {
-      members.push(member);
-      cleanup.push(member.stop);
-    });
+    await startService(
+      { name, run: compiled[script] ?? script, env: { ...env, ...own }, logFile, isReady },
+      async (member) => {
+        members.push(member);
+        cleanup.push(member.stop);
+      },
+    );
     const stop = async (): Promise<void> => {
       await Promise.all(members.map((member) => member.stop()));
     };
