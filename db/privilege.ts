@@ -62,6 +62,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   // Triggers write it, as the owner of the tables.
   settlementMetadata: { ...PERMANENT, insert: false },
   settlementTransitions: PERMANENT,
+  serviceKeys: { insert: true, update: [], delete: true },
   settlements: {
     ...PERMANENT,
     update: {

@@ -5,12 +5,9 @@
 import type { Config } from '../config/load.ts';
 import { type Queryable, readSnapshot, type Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
-import { countKeysByPepper } from '../db/queries/api-key.ts';
 import { findLatestAuditEntry, insertAuditEntry } from '../db/queries/audit.ts';
-import { countCertificatesByHeader } from '../db/queries/certificate.ts';
-import { countConsumersByPepper } from '../db/queries/consumer.ts';
 import { allowLongStatements } from '../db/queries/operator/waiting.ts';
-import { countSealed, SEALED_COLUMNS } from '../db/queries/sealed.ts';
+import { type CountedList, KEY_USES } from '../db/queries/service-key.ts';
 import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps } from './command.ts';
 import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
 import { reseal } from './reseal.ts';
@@ -51,7 +48,6 @@ const LISTS = [
   ['TEMPORAL_PAYLOAD_KEYS', ({ payloadKeys }: KeyRing) => payloadKeys ?? []],
 ] as const;
 type ListName = (typeof LISTS)[number][0];
-type CountedName = Exclude<ListName, 'TEMPORAL_PAYLOAD_KEYS'>;
 
 async function record(deps: OpsDeps, act: KeysAct): Promise<ExitCode> {
   const changes = await commit(deps, 'keys.record', (tx) => recordChanges(deps, tx, act));
@@ -106,9 +102,9 @@ async function list(deps: OpsDeps): Promise<ExitCode> {
   const lists = await readSnapshot(deps.db, async (tx) => {
     await allowLongStatements(tx);
     const counts = {
-      ENCRYPTION_KEYS: await sealedByKey(tx),
-      API_KEY_PEPPER: await hashesByPepper(tx, deps.now()),
-      CERTIFICATE_SIGNING_KEY: await certificatesByKey(tx),
+      ENCRYPTION_KEYS: await KEY_USES.ENCRYPTION_KEYS(tx),
+      API_KEY_PEPPER: await KEY_USES.API_KEY_PEPPER(tx, deps.now()),
+      CERTIFICATE_SIGNING_KEY: await KEY_USES.CERTIFICATE_SIGNING_KEY(tx),
       TEMPORAL_PAYLOAD_KEYS: undefined,
     };
     const found = [];
@@ -157,7 +153,7 @@ function listUses(
 type UseTexts = { readonly things: string; readonly old: string; readonly missing: string };
 
 /** What needs a key, what an old key still does, and what happens without it. */
-const USE_TEXTS: Record<CountedName, UseTexts> = {
+const USE_TEXTS: Record<CountedList, UseTexts> = {
   ENCRYPTION_KEYS: {
     things: 'sealed texts',
     old: 'still opens them; run keys reseal',
@@ -181,29 +177,4 @@ function useText(name: ListName, { id, state, count }: KeyUse): string {
   const { things, old, missing } = USE_TEXTS[name];
   const states = { active: 'active', old: count === 0 ? 'no longer needed by them' : old, missing };
   return `${id}: ${count} ${things}, ${states[state]}`;
-}
-
-async function sealedByKey(tx: Tx): Promise<Map<string, number>> {
-  const counts = new Map<string, number>();
-  for (const column of SEALED_COLUMNS) {
-    for (const { keyId, count } of await countSealed(tx, column)) counts.set(keyId, (counts.get(keyId) ?? 0) + count);
-  }
-  return counts;
-}
-
-async function hashesByPepper(tx: Tx, at: Date): Promise<Map<string, number>> {
-  const counts = new Map<string, number>();
-  for (const { pepperId, count } of [...(await countKeysByPepper(tx, at)), ...(await countConsumersByPepper(tx))])
-    counts.set(pepperId, (counts.get(pepperId) ?? 0) + count);
-  return counts;
-}
-
-async function certificatesByKey(tx: Tx): Promise<Map<string, number>> {
-  return new Map((await countCertificatesByHeader(tx)).map(({ header, count }) => [keyIdOf(header), count]));
-}
-
-/** The `kid` of a JWS header. */
-function keyIdOf(header: string): string {
-  const parsed: unknown = JSON.parse(Buffer.from(header, 'base64url').toString());
-  return typeof parsed === 'object' && parsed !== null && 'kid' in parsed ? String(parsed.kid) : 'unknown';
 }

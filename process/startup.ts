@@ -9,6 +9,7 @@ import { createCrash } from './crash.ts';
 import { startDispatcher } from './dispatcher.ts';
 import { createHostResolver } from './host-resolver.ts';
 import { createIdverify } from './idverify.ts';
+import { checkKeys } from './key-check.ts';
 import { createLogger } from './logger.ts';
 import { processRegistry } from './metrics.ts';
 import { connectTemporal } from './temporal.ts';
@@ -23,9 +24,13 @@ export function loadConfigOrExit(name: 'api' | 'worker'): Config {
     return loadConfig();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    createLogger({ level: 'fatal', name }).fatal({ faults: error.faults }, 'the configuration is refused');
-    return process.exit(EXIT_CONFIGURATION);
+    return refuseConfiguration(createLogger({ level: 'fatal', name }), error.faults);
   }
+}
+
+function refuseConfiguration(log: pino.Logger, faults: readonly string[]): never {
+  log.fatal({ faults }, 'the configuration is refused');
+  return process.exit(EXIT_CONFIGURATION);
 }
 
 /**
@@ -49,6 +54,7 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
     });
   const connection = openPool(name, config.databasePoolMax);
   await refuseOwner(connection.pool);
+  await checkKeys({ config, db: connection.db, log, refuse: (faults) => refuseConfiguration(log, faults) });
   const tracing = await loadTracing(config, { service: name, log });
   const temporal = connectTemporal(config, tracing);
   const now = () => new Date();

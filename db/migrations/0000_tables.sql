@@ -66,6 +66,15 @@ CREATE TABLE key_reissues (
     FOREIGN KEY (key_id) REFERENCES api_keys (key_id)
 );
 
+-- Fingerprints that do not reveal the keys.
+CREATE TABLE service_keys (
+  list text NOT NULL,
+  key_id text NOT NULL,
+  fingerprint bytea NOT NULL,
+  first_used_at timestamptz(3) NOT NULL,
+  CONSTRAINT service_keys_list_key_id_pk PRIMARY KEY (list, key_id)
+);
+
 -- Only a peppered HMAC of an operator's token.
 CREATE TABLE operators (
   operator_id text PRIMARY KEY,

@@ -15,6 +15,7 @@ export * from './quote.ts';
 export * from './rate-limit.ts';
 export * from './recipient.ts';
 export * from './review.ts';
+export * from './service-key.ts';
 export * from './settlement.ts';
 export * from './sweep.ts';
 export * from './verification.ts';

@@ -1,0 +1,87 @@
+/**
+ * The service's keys, and what stored data needs of them. A process that lacks a key, or has another one under its name,
+ * could not read what others have written: it must not start.
+ */
+import { createHmac } from 'node:crypto';
+import { and, eq } from 'drizzle-orm';
+import type { Database, Tx } from '../client.ts';
+import { serviceKeys } from '../schema/service-key.ts';
+import { countKeysByPepper } from './api-key.ts';
+import { countCertificatesByHeader } from './certificate.ts';
+import { countConsumersByPepper } from './consumer.ts';
+import { allowLongStatements } from './operator/waiting.ts';
+import { countSealed, SEALED_COLUMNS } from './sealed.ts';
+
+/** How much needs each key of a list, by the key's id. They read whole tables. */
+export const KEY_USES = {
+  ENCRYPTION_KEYS: sealedByKey,
+  API_KEY_PEPPER: hashesByPepper,
+  CERTIFICATE_SIGNING_KEY: certificatesByKey,
+} as const satisfies Record<string, (tx: Tx, at: Date) => Promise<ReadonlyMap<string, number>>>;
+
+/** The lists of keys that stored data names. */
+export type CountedList = keyof typeof KEY_USES;
+
+/** Without these keys data would be lost. A pepper that is gone only refuses its API keys, as when it has leaked. */
+const LISTS = ['ENCRYPTION_KEYS', 'CERTIFICATE_SIGNING_KEY'] as const;
+
+/** The keys of a process, by list. */
+export type ServiceKeys = Readonly<
+  Record<(typeof LISTS)[number], readonly { readonly id: string; readonly key: Buffer }[]>
+>;
+
+/**
+ * Records the keys of a process, and compares them with those that processes had before.
+ *
+ * @returns a sentence for each key that differs from the one of its name, and for each that is lacking and needed
+ */
+export async function checkServiceKeys(db: Database, keys: ServiceKeys, now: Date): Promise<readonly string[]> {
+  const own = LISTS.flatMap((list) =>
+    keys[list].map(({ id, key }) => ({ list, keyId: id, fingerprint: fingerprintOf(key), firstUsedAt: now })),
+  );
+  await db.insert(serviceKeys).values(own).onConflictDoNothing();
+  const faults: string[] = [];
+  for (const { list, keyId, fingerprint } of await db.select().from(serviceKeys)) {
+    const counted = LISTS.find((name) => name === list);
+    const same = own.find((key) => key.list === list && key.keyId === keyId);
+    if (!counted || same?.fingerprint.equals(fingerprint)) continue;
+    if (same) faults.push(`${list} has another key under the id ${keyId} than processes before`);
+    else if (await isNeeded(db, counted, keyId, now))
+      faults.push(`${list} lacks the key ${keyId}, which stored data needs`);
+    else await db.delete(serviceKeys).where(and(eq(serviceKeys.list, list), eq(serviceKeys.keyId, keyId)));
+  }
+  return faults;
+}
+
+const fingerprintOf = (key: Buffer): Buffer => createHmac('sha256', key).update('fingerprint').digest();
+
+const isNeeded = (db: Database, list: CountedList, keyId: string, at: Date): Promise<boolean> =>
+  db.transaction(async (tx) => {
+    await allowLongStatements(tx);
+    return ((await KEY_USES[list](tx, at)).get(keyId) ?? 0) > 0;
+  });
+
+async function sealedByKey(tx: Tx): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (const column of SEALED_COLUMNS) {
+    for (const { keyId, count } of await countSealed(tx, column)) counts.set(keyId, (counts.get(keyId) ?? 0) + count);
+  }
+  return counts;
+}
+
+async function hashesByPepper(tx: Tx, at: Date): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (const { pepperId, count } of [...(await countKeysByPepper(tx, at)), ...(await countConsumersByPepper(tx))])
+    counts.set(pepperId, (counts.get(pepperId) ?? 0) + count);
+  return counts;
+}
+
+async function certificatesByKey(tx: Tx): Promise<Map<string, number>> {
+  return new Map((await countCertificatesByHeader(tx)).map(({ header, count }) => [keyIdOf(header), count]));
+}
+
+/** The `kid` of a JWS header. */
+function keyIdOf(header: string): string {
+  const parsed: unknown = JSON.parse(Buffer.from(header, 'base64url').toString());
+  return typeof parsed === 'object' && parsed !== null && 'kid' in parsed ? String(parsed.kid) : 'unknown';
+}

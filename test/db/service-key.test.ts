@@ -1,0 +1,62 @@
+/** A process whose keys are not those of the stored data does not start. */
+import { randomBytes } from 'node:crypto';
+import path from 'node:path';
+import { execa } from 'execa';
+import { expect } from 'vitest';
+import { checkServiceKeys } from '../../db/queries/service-key.ts';
+import { createSealer } from '../../db/seal.ts';
+import { withApi } from '../support/fixture.ts';
+import { createRecipient } from '../support/partner.ts';
+
+const test = withApi();
+
+const key = (id: string) => ({ id, key: randomBytes(32) });
+const now = new Date();
+
+test('a key under the name of another one is refused, and a new name is not', async ({ newApi }) => {
+  const { connection } = await newApi();
+  const [a, b, signing] = [key('a'), key('b'), key('s')];
+  const check = (encryption: (typeof a)[]) =>
+    checkServiceKeys(connection.db, { ENCRYPTION_KEYS: encryption, CERTIFICATE_SIGNING_KEY: [signing] }, now);
+  expect(await check([a])).toEqual([]);
+  expect(await check([b, a])).toEqual([]);
+  expect(await check([{ ...a, key: b.key }, b])).toEqual([
+    'ENCRYPTION_KEYS has another key under the id a than processes before',
+  ]);
+});
+
+test('a key that stored data needs must be there, and one that nothing needs is forgotten', async ({ newApi }) => {
+  const [old, active, signing] = [key('old'), key('active'), key('s')];
+  const { connection, ...api } = await newApi({ deps: { sealer: createSealer([old]) } });
+  const check = (encryption: (typeof old)[]) =>
+    checkServiceKeys(connection.db, { ENCRYPTION_KEYS: encryption, CERTIFICATE_SIGNING_KEY: [signing] }, now);
+  expect(await check([old])).toEqual([]);
+  expect(await check([active])).toEqual([]);
+  expect(await check([old])).toEqual([]);
+  await createRecipient({ connection, ...api }, await api.createCaller());
+  expect(await check([active])).toEqual(['ENCRYPTION_KEYS lacks the key old, which stored data needs']);
+  expect(await check([active, old])).toEqual([]);
+});
+
+test.for(['api', 'worker'])(
+  'the %s with another key exits with 78 after one line of the log',
+  async (name, { newApi }) => {
+    const { connection, databaseUrl } = await newApi();
+    const signing = key('s');
+    await checkServiceKeys(connection.db, { ENCRYPTION_KEYS: [key('a')], CERTIFICATE_SIGNING_KEY: [signing] }, now);
+    const { exitCode, stdout } = await execa('node', ['--import', 'tsx', `${name}/main.ts`], {
+      cwd: path.join(import.meta.dirname, '../..'),
+      env: {
+        RUNTIME_ENVIRONMENT: 'local-sandbox',
+        DATABASE_URL: databaseUrl,
+        ENCRYPTION_KEYS: `a:${randomBytes(32).toString('base64')}`,
+        CERTIFICATE_SIGNING_KEY: `s:${signing.key.toString('base64')}`,
+      },
+      reject: false,
+    });
+    expect(exitCode).toBe(78);
+    expect(JSON.parse(stdout)).toMatchObject({
+      faults: ['ENCRYPTION_KEYS has another key under the id a than processes before'],
+    });
+  },
+);
