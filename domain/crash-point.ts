@@ -26,6 +26,7 @@ export const TRANSACTIONS = [
   'operator.revoke',
   'organization.create',
   'organization.resume',
+  'organization.set_limits',
   'organization.suspend',
   'otp.request',
   'provider_event.receive',

@@ -68,6 +68,23 @@ export const quotaExceeded = (kind: QuotaKind): DomainError =>
     `Your organization holds as many objects of this kind as its quota allows. ${WAYS_OUT[kind]}`,
   );
 
+/** What an operator may give at most. All active keys and subscriptions of an organization are read at once. */
+export const LIMITS_MAX: Readonly<Record<LimitName, number>> = {
+  api_keys: ACTIVE_KEYS_MAX,
+  recipients: 100_000_000,
+  verifications: 100_000_000,
+  wallets: 1_000_000,
+  webhooks: SUBSCRIPTIONS_MAX,
+  requests_per_minute: 1_000_000,
+};
+
+/** Every limit of an organization. */
+export const limitsOf = (allowance: Allowance, perMinute: number): Readonly<Record<LimitName, number>> => ({
+  ...TIER_QUOTAS[allowance.tier],
+  ...allowance.limits,
+  requests_per_minute: requestsPerMinuteOf(allowance, perMinute),
+});
+
 /** @throws DomainError `quota_exceeded` when an organization with so many objects has no room for another one */
 export function requireRoom(allowance: Allowance, kind: QuotaKind, used: number): void {
   if (used >= quotaOf(allowance, kind)) throw quotaExceeded(kind);

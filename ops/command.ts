@@ -21,6 +21,8 @@ import { requireOperator } from './operator-token.ts';
 export type OpsDeps = Printer &
   Pick<CommandDeps, 'db' | 'runtime' | 'now' | 'dispatcher' | 'crash'> & {
     readonly keys: KeyRing;
+    /** What the limits of tiers are shares of. */
+    readonly rateLimitPerMinute: number;
     /** The token of the operator who runs the command; undefined when none is set. */
     readonly operatorToken?: string | undefined;
     /** The command only shows what it would do: what it writes to the database is rolled back. */

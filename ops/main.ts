@@ -21,6 +21,7 @@ import { deliveryCommands } from './delivery.ts';
 import { withCommandErrors } from './failure.ts';
 import { gateCommands } from './gate.ts';
 import { keysCommands } from './keys.ts';
+import { limitCommands } from './limit.ts';
 import { listCommands } from './list.ts';
 import { operatorCommands } from './operator.ts';
 import { organizationCommands } from './organization.ts';
@@ -38,6 +39,7 @@ const program = (now: () => Date) =>
     ...deliveryCommands,
     webhookCommands,
     organizationCommands,
+    limitCommands,
     apiKeyCommands,
     operatorCommands,
     auditCommands,
@@ -87,6 +89,7 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
         dispatcher: NO_DISPATCHER,
         crash: createCrash(config.crashAt),
         keys: config,
+        rateLimitPerMinute: config.rateLimitPerMinute,
         operatorToken: config.operatorToken,
         client,
         ...runReadsOf(client),

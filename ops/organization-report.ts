@@ -6,6 +6,7 @@ import { listWebhooksOf } from '../db/queries/operator/webhook.ts';
 import { apiKeyStatus } from '../domain/api-key.ts';
 import { maskEmail, maskName, maskUrl } from '../domain/mask.ts';
 import { advice, organizationAdvice } from '../domain/operator-advice.ts';
+import type { OwnLimits } from '../domain/quota.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
 import { auditRow, settlementRow } from './report-row.ts';
@@ -26,6 +27,8 @@ export async function reportOrganization({ db, now }: OpsDeps, orgId: string): P
       contact: maskEmail(organization.contactEmail),
       status: organization.suspendedAt === null ? 'active' : 'suspended',
       suspended_at: organization.suspendedAt,
+      tier: organization.tier,
+      own_limits: limitsText(organization.limits),
       environment: organization.environment,
       created_at: organization.createdAt,
     },
@@ -58,3 +61,9 @@ export async function reportOrganization({ db, now }: OpsDeps, orgId: string): P
     ],
   };
 }
+
+/** None: it has those of its tier. */
+const limitsText = (limits: OwnLimits): string | null =>
+  Object.entries(limits)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(', ') || null;

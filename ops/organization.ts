@@ -6,6 +6,7 @@ import { issueApiKey } from '../process/api-key.ts';
 import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps } from './command.ts';
 import { required, text } from './command-line/parameter.ts';
 import { EXIT, group } from './command-line/program.ts';
+import { tierCommand } from './limit.ts';
 import { lineOf } from './report.ts';
 
 const takes = { orgId: required('<org-id>', 'the organization', text), ...AUDIT_PARAMETERS };
@@ -58,4 +59,5 @@ export const organizationCommands: OpsCommand = group('org', 'Organizations of p
       return EXIT.done;
     },
   }),
+  tierCommand,
 ]);

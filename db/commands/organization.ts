@@ -2,11 +2,18 @@
 import { FIRST_KEY_NAME } from '../../domain/api-key.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organization.ts';
+import type { Allowance } from '../../domain/quota.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { Tx } from '../client.ts';
 import { type ApiKeyCredential, insertApiKey } from '../queries/api-key.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
-import { getOrganization, insertOrganization, lockOrganization, setSuspended } from '../queries/organization.ts';
+import {
+  getOrganization,
+  insertOrganization,
+  lockOrganization,
+  setAllowance,
+  setSuspended,
+} from '../queries/organization.ts';
 import { recordKeyEvent } from './api-key.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
@@ -82,4 +89,34 @@ async function lockOperated(tx: Tx, { runtime }: Pick<Deps, 'runtime'>, orgId: s
   const organization = await getOrganization(tx, orgId);
   if (organization.environment !== environmentName(runtime)) throw new DomainError('not_found');
   return organization;
+}
+
+type NewAllowance = {
+  readonly allowance: Allowance;
+  readonly action: 'organization_tier' | 'organization_limit';
+  /** For the audit entry, before the operator's reason. */
+  readonly what: string;
+};
+
+/**
+ * Gives an organization other limits (contract §2). They hold from its next request on. What it holds beyond them stays.
+ *
+ * @param change returns what it gets instead of what it has
+ * @returns what it had
+ * @throws DomainError `not_found`, and whatever `change` throws
+ */
+export async function changeAllowance(
+  deps: Deps,
+  orgId: string,
+  { note, ...act }: Act,
+  change: (current: Allowance) => NewAllowance,
+): Promise<Organization> {
+  const at = deps.now();
+  return await commit(deps, 'organization.set_limits', async (tx) => {
+    const organization = await lockOperated(tx, deps, orgId);
+    const { allowance, action, what } = change(organization);
+    await setAllowance(tx, orgId, allowance);
+    await insertAuditEntry(tx, orgId, { objectId: orgId, action, ...act, note: `${what}: ${note}`, at });
+    return organization;
+  });
 }

@@ -4,6 +4,7 @@
 import { eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organization.ts';
+import type { Allowance } from '../../domain/quota.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { organizations } from '../schema/organization.ts';
 
@@ -21,6 +22,11 @@ export async function getOrganization(db: Queryable, orgId: string): Promise<Org
 /** Whether an operator has suspended the organization with this id. */
 export const isSuspendedSql = (orgId: string): string =>
   `(SELECT suspended_at IS NOT NULL FROM organizations WHERE organizations.org_id = ${orgId})`;
+
+/** Gives a locked organization other limits. */
+export async function setAllowance(tx: Tx, orgId: string, { tier, limits }: Allowance): Promise<void> {
+  await tx.update(organizations).set({ tier, limits }).where(eq(organizations.orgId, orgId));
+}
 
 /** Suspends a locked organization since this time, or resumes it by null. */
 export async function setSuspended(tx: Tx, orgId: string, suspendedAt: Date | null): Promise<void> {

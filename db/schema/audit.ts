@@ -25,6 +25,8 @@ export const AUDIT_ACTIONS = [
   'key_revoke',
   'organization_suspend',
   'organization_resume',
+  'organization_tier',
+  'organization_limit',
   'webhook_disable',
   'webhook_enable',
 ] as const;

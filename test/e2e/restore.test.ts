@@ -146,6 +146,7 @@ function operatorOf(stack: TestStack) {
   const deps = {
     runtime: 'local-sandbox',
     keys: TEST_KEYS,
+    rateLimitPerMinute: 1_200,
     now: () => new Date(),
     client,
     print,

@@ -56,6 +56,8 @@ test('every command explains itself, and prints JSON on request', async () => {
     'org reissue-key',
     'org suspend',
     'org resume',
+    'org tier',
+    'limit set',
     'key revoke',
     'operator list',
     'operator add',

@@ -28,6 +28,7 @@ export function createOps(db: Database, deps: Partial<OpsDeps> = {}) {
         runtime: 'local-sandbox',
         db,
         keys: TEST_KEYS,
+        rateLimitPerMinute: 1_200,
         client: () => {
           throw new Error('the command needs Temporal');
         },

@@ -121,6 +121,9 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
     await world.operate('torture', ['org', 'suspend', orgId]);
     return ['org', 'resume', orgId];
   }),
+  'organization.set_limits': byOperator(async ({ deps }) => [
+    ...['org', 'tier', (await createTenant(deps.http)).orgId, 'large'],
+  ]),
   'organization.suspend': byOperator(async ({ deps }) => ['org', 'suspend', (await createTenant(deps.http)).orgId]),
   'otp.request': onApi(mailCode),
   'provider_event.receive': onApi(payByWire),
