@@ -133,6 +133,12 @@ export const Environment = z.object({
   DATABASE_POOL_MAX: wholeNumber(2, 1_000)
     .default(20)
     .describe('How many connections a process opens at most; a worker has 17 more, an API one.'),
+  TLS_EXEMPT_HOSTS: z
+    .string()
+    .optional()
+    .describe(
+      'A list of hosts of PostgreSQL and Temporal that are reached without TLS, such as containers on one private network. Outside the local sandbox every other host but this machine needs `sslmode=verify-full` in its address, and `TEMPORAL_TLS`.',
+    ),
   TEMPORAL_UI_URL: url(/^https?$/)
     .optional()
     .describe('Where operators reach Temporal UI. `ops show` and `npm run demo` link to it.'),

@@ -10,6 +10,7 @@ import { Environment, type NamedKey, type Pepper } from './environment.ts';
 import { ConfigError, combinedFaults, faultsOf, sharingFaults } from './fault.ts';
 import { readGiven } from './given.ts';
 import { SANDBOX_SECRETS, sandboxSecrets } from './sandbox-secret.ts';
+import { databaseTlsFaults, temporalTlsFaults } from './transport.ts';
 
 export type Config = Readonly<{
   runtime: RuntimeEnvironment;
@@ -83,7 +84,11 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
       : given;
   const parsed = Environment.safeParse(complete);
   const temporal = temporalConfig(given);
-  const combined = combinedFaults(given, complete);
+  const combined = [
+    ...combinedFaults(given, complete),
+    ...databaseTlsFaults(given),
+    ...temporalTlsFaults(given, 'fault' in temporal ? undefined : temporal.connect),
+  ];
   if (!parsed.success || 'fault' in temporal || givenFaults.length + combined.length > 0)
     throw new ConfigError([...givenFaults, ...faultsOf(parsed), ...faultsOfTemporal(temporal), ...combined]);
   const value = parsed.data;
@@ -163,7 +168,9 @@ export function loadMigrationConfig(env: NodeJS.ProcessEnv = process.env): {
     DATABASE_URL: true,
     MIGRATION_DATABASE_URL: true,
   }).safeParse(given);
-  if (!parsed.success || givenFaults.length > 0) throw new ConfigError([...givenFaults, ...faultsOf(parsed)]);
+  const tls = databaseTlsFaults(given);
+  if (!parsed.success || givenFaults.length + tls.length > 0)
+    throw new ConfigError([...givenFaults, ...faultsOf(parsed), ...tls]);
   const { RUNTIME_ENVIRONMENT, DATABASE_URL, MIGRATION_DATABASE_URL } = parsed.data;
   const role = (databaseUrl: string): string => new URL(databaseUrl).username;
   const isOneRole = role(MIGRATION_DATABASE_URL ?? DATABASE_URL) === role(DATABASE_URL);

@@ -27,7 +27,7 @@ const key = (id: string) => `${id}:${randomBytes(32).toString('base64')}`;
 /** The environment that a remote runtime needs. */
 const remoteEnvironment = (runtime: string, changes: Record<string, string | undefined> = {}): NodeJS.ProcessEnv => ({
   RUNTIME_ENVIRONMENT: runtime,
-  DATABASE_URL: 'postgres://settlement@db.example/settlement',
+  DATABASE_URL: 'postgres://settlement@db.example/settlement?sslmode=verify-full',
   API_KEY_PEPPER: `${text()},${text()}`,
   ENCRYPTION_KEYS: `${key('b')},${key('a')}`,
   CERTIFICATE_SIGNING_KEY: key('a'),
@@ -166,6 +166,35 @@ describe('the configuration is refused', () => {
     expect(faultsOf(remoteEnvironment(runtime, given))).toEqual(['IDVERIFY_BASE_URL must be an https URL']);
   });
 
+  test.for<[string, Record<string, string>]>([
+    ['no sslmode', { DATABASE_URL: 'postgres://settlement@db.example/settlement' }],
+    ['TLS that verifies nothing', { DATABASE_URL: 'postgres://s@db.example/s?sslmode=require' }],
+    [
+      'TLS that is switched off again',
+      { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslmode=disable' },
+    ],
+    ['a private network', { DATABASE_URL: 'postgres://s@10.0.0.7/s' }],
+    ['another host than it seems', { DATABASE_URL: 'postgres://s@127.0.0.1/s?host=db.example' }],
+    ['the host of PGHOST', { DATABASE_URL: 'postgres:///s', PGHOST: 'db.example' }],
+    ['another exempt host', { DATABASE_URL: 'postgres://s@db.example/s', TLS_EXEMPT_HOSTS: 'postgres,temporal' }],
+  ])('a database that is reached without verified TLS: %s', ([, given], { faultsOf }) => {
+    for (const runtime of ['remote-sandbox', 'production'])
+      expect(faultsOf(remoteEnvironment(runtime, given))).toEqual([
+        'DATABASE_URL must have sslmode=verify-full, or its host must be named in TLS_EXEMPT_HOSTS',
+      ]);
+  });
+
+  test.for<[string, Record<string, string>]>([
+    ['by its name', { TEMPORAL_ADDRESS: 'temporal.example:7233' }],
+    ['on a private network', { TEMPORAL_ADDRESS: '10.0.0.7:7233' }],
+    ['with TLS switched off', { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_TLS: 'false' }],
+  ])('a Temporal that is reached without TLS: %s', ([, given], { faultsOf }) => {
+    for (const runtime of ['remote-sandbox', 'production'])
+      expect(faultsOf(remoteEnvironment(runtime, given))).toEqual([
+        'TEMPORAL_TLS must be true, or the host of TEMPORAL_ADDRESS must be named in TLS_EXEMPT_HOSTS',
+      ]);
+  });
+
   test.for(['remote-sandbox', 'production'])('%s without TRUSTED_PROXIES', (runtime, { faultsOf }) => {
     expect(faultsOf(remoteEnvironment(runtime, { TRUSTED_PROXIES: undefined }))).toEqual([
       'TRUSTED_PROXIES is required: the addresses of the proxies before the API, or none',
@@ -221,7 +250,7 @@ describe('the configuration is refused', () => {
           CARDPROC_WEBHOOK_SECRET: `${text()},${shared}`,
           BANKLEDGER_WEBHOOK_SECRET: shared,
           IDVERIFY_WEBHOOK_SECRET: shared,
-          DATABASE_URL: `postgres://settlement:${password}@db.example/settlement`,
+          DATABASE_URL: `postgres://settlement:${password}@db.example/settlement?sslmode=verify-full`,
           API_KEY_PEPPER: password,
           ENCRYPTION_KEYS: `b:${seed}`,
           CERTIFICATE_SIGNING_KEY: `${key('c')},a:${seed}`,
@@ -343,6 +372,24 @@ describe('the configuration is refused', () => {
 });
 
 describe('a remote runtime', () => {
+  test.for<Record<string, string>>([
+    { DATABASE_URL: 'postgres://s@127.0.0.1/s', TEMPORAL_ADDRESS: '127.0.0.1:7233' },
+    { DATABASE_URL: 'postgres://s@[::1]:5432/s', TEMPORAL_ADDRESS: '[::1]:7233' },
+    { DATABASE_URL: 'postgres://s@localhost/s', TEMPORAL_ADDRESS: 'localhost:7233' },
+    { DATABASE_URL: 'postgres:///s?host=/var/run/postgresql' },
+    { DATABASE_URL: 'postgres://s@%2Fvar%2Frun%2Fpostgresql/s' },
+    { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslrootcert=ca.pem' },
+    { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_TLS: 'true' },
+    { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_API_KEY: 'a key implies TLS' },
+    {
+      DATABASE_URL: 'postgres://s@postgres/s',
+      TEMPORAL_ADDRESS: 'temporal:7233',
+      TLS_EXEMPT_HOSTS: 'postgres, temporal',
+    },
+  ])('needs no more TLS with %j', (given, { faultsOf }) => {
+    expect(faultsOf(remoteEnvironment('production', given))).toEqual([]);
+  });
+
   test.for(['remote-sandbox', 'production'] as const)(
     '%s starts with its secrets; the first of each list is the active one',
     (runtime, { directory, load }) => {
@@ -458,8 +505,8 @@ describe('the local sandbox', () => {
 });
 
 describe('the configuration of the migrations', () => {
-  const owner = 'postgres://settlement@db.example/settlement';
-  const service = 'postgres://settlement_service@db.example/settlement';
+  const owner = 'postgres://settlement@db.example/settlement?sslmode=verify-full';
+  const service = 'postgres://settlement_service@db.example/settlement?sslmode=verify-full';
 
   test.for(['remote-sandbox', 'production'])('need two roles in %s, and no secret of the service', (runtime) => {
     const load = (urls: NodeJS.ProcessEnv) => loadMigrationConfig({ RUNTIME_ENVIRONMENT: runtime, ...urls });
@@ -473,6 +520,19 @@ describe('the configuration of the migrations', () => {
     expect(() => load({ DATABASE_URL: withPassword(service), MIGRATION_DATABASE_URL: withPassword(owner) })).toThrow(
       'DATABASE_URL must not have a value of MIGRATION_DATABASE_URL',
     );
+  });
+
+  test('need TLS for both addresses, as the service does', () => {
+    const plain = (url: string) => url.replace('?sslmode=verify-full', '');
+    const load = (env: NodeJS.ProcessEnv) =>
+      loadMigrationConfig({
+        RUNTIME_ENVIRONMENT: 'production',
+        DATABASE_URL: service,
+        MIGRATION_DATABASE_URL: plain(owner),
+        ...env,
+      });
+    expect(() => load({})).toThrow('MIGRATION_DATABASE_URL must have sslmode=verify-full');
+    expect(load({ TLS_EXEMPT_HOSTS: 'db.example' }).migrationUrl).toBe(plain(owner));
   });
 
   test('may have one role in the local sandbox', () => {

@@ -1,0 +1,44 @@
+/**
+ * Whether PostgreSQL and Temporal are reached by TLS. Outside the local sandbox a connection that leaves the machine is
+ * encrypted and the server proves its name, unless its host is named in TLS_EXEMPT_HOSTS.
+ */
+import type { ClientConnectConfig } from '@temporalio/envconfig';
+import { isRemote, RUNTIME_ENVIRONMENTS } from '../domain/runtime.ts';
+import { isLoopbackHost } from '../domain/webhook-target.ts';
+
+type Given = Readonly<Record<string, string | undefined>>;
+
+const DATABASE_ADDRESSES = ['DATABASE_URL', 'DATABASE_LISTEN_URL', 'MIGRATION_DATABASE_URL'];
+const TEMPORAL_ADDRESS = 'localhost:7233';
+
+/** One line for each address of a database. */
+export const databaseTlsFaults = (given: Given): string[] =>
+  DATABASE_ADDRESSES.flatMap((name) => {
+    const address = given[name];
+    if (address === undefined || !URL.canParse(address)) return [];
+    const { hostname, searchParams } = new URL(address);
+    // As the driver reads it: the last of several, and its own default without one.
+    const host = searchParams.getAll('host').at(-1) || decodeURIComponent(hostname) || given['PGHOST'] || 'localhost';
+    return needsTls(given, host) && searchParams.getAll('sslmode').at(-1) !== 'verify-full'
+      ? [`${name} must have sslmode=verify-full, or its host must be named in TLS_EXEMPT_HOSTS`]
+      : [];
+  });
+
+/** @param connect undefined when it could not be read, which is a fault of its own */
+export function temporalTlsFaults(given: Given, connect: ClientConnectConfig | undefined): string[] {
+  const { address = TEMPORAL_ADDRESS, tls } = connect?.connectionOptions ?? {};
+  const host = address.replace(/:\d+$/, '');
+  return connect && !tls && needsTls(given, host)
+    ? ['TEMPORAL_TLS must be true, or the host of TEMPORAL_ADDRESS must be named in TLS_EXEMPT_HOSTS']
+    : [];
+}
+
+function needsTls(given: Given, host: string): boolean {
+  const runtime = RUNTIME_ENVIRONMENTS.find((known) => known === given['RUNTIME_ENVIRONMENT']);
+  const exempt = (given['TLS_EXEMPT_HOSTS'] ?? '').split(',').map((name) => name.trim());
+  return runtime !== undefined && isRemote(runtime) && !isOnThisMachine(host) && !exempt.includes(host);
+}
+
+/** A path is that of a Unix socket. */
+const isOnThisMachine = (host: string): boolean =>
+  host.startsWith('/') || isLoopbackHost(host.replace(/^\[(.*)\]$/, '$1'));
