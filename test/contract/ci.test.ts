@@ -1,5 +1,5 @@
 /** What users of a forge and of dev containers get: it is valid, and does what `.ci/run` and the README do. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -12,14 +12,33 @@ import { readSource } from '../support/source.ts';
 
 const WORKFLOW = '.github/workflows/ci.yml';
 
+const Steps = z.array(
+  z.object({
+    uses: z.string().optional(),
+    run: z.string().optional(),
+    with: z.record(z.string(), z.unknown()).optional(),
+  }),
+);
+
 const Workflow = z.object({
   permissions: z.unknown(),
-  jobs: z.object({
-    test: z.object({
-      strategy: z.object({ matrix: z.object({ node: z.array(z.string()) }) }),
-      steps: z.array(z.object({ uses: z.string().optional(), run: z.string().optional() })),
-    }),
+  jobs: z.strictObject({
+    test: z.object({ strategy: z.object({ matrix: z.object({ node: z.array(z.string()) }) }), steps: Steps }),
+    secrets: z.object({ steps: Steps }),
   }),
+});
+
+const Dependabot = z.strictObject({
+  version: z.literal(2),
+  updates: z.array(
+    z.strictObject({
+      'package-ecosystem': z.string(),
+      directory: z.string().optional(),
+      directories: z.array(z.string()).optional(),
+      schedule: z.strictObject({ interval: z.literal('weekly') }),
+      groups: z.record(z.string(), z.strictObject({ patterns: z.array(z.string()) })),
+    }),
+  ),
 });
 
 /** The properties that we use, as the specification of dev containers describes them; a misspelt one is a fault. */
@@ -71,11 +90,36 @@ test('the workflow is valid for the parser of its forge', () => {
 test('the workflow runs .ci/run, may only read, and names each action by its commit', () => {
   const { permissions, jobs } = workflow();
   expect(permissions).toEqual({ contents: 'read' });
-  const { steps } = jobs.test;
-  expect(steps.flatMap(({ run }) => run ?? [])).toEqual(['.ci/run']);
-  const actions = steps.flatMap(({ uses }) => uses ?? []);
+  expect(jobs.test.steps.flatMap(({ run }) => run ?? [])).toEqual(['.ci/run']);
+  const actions = Object.values(jobs).flatMap(({ steps }) => steps.flatMap(({ uses }) => uses ?? []));
   expect(actions.length).toBeGreaterThan(0);
   expect(actions.filter((action) => !/@[0-9a-f]{40}$/.test(action))).toEqual([]);
+});
+
+test('the workflow searches every commit for secrets, by one version of one program', () => {
+  const { steps } = workflow().jobs.secrets;
+  expect(steps.flatMap(({ uses, with: given }) => (uses?.startsWith('actions/checkout@') ? given : []))).toEqual([
+    expect.objectContaining({ 'fetch-depth': 0 }),
+  ]);
+  expect(steps.flatMap(({ run }) => run ?? [])).toEqual([
+    expect.stringMatching(/gitleaks\/v8@v\d+\.\d+\.\d+ git .*--redact/),
+  ]);
+});
+
+test('every file that names versions is kept up to date', () => {
+  const { updates } = Dependabot.parse(parse(readSource('.github/dependabot.yml')));
+  const watched = updates.flatMap(({ directory, directories = [] }) => [
+    ...(directory ? [directory] : []),
+    ...directories,
+  ]);
+  for (const folder of watched) expect(existsSync(path.join(repositoryRoot, folder)), folder).toBe(true);
+  expect(updates.map((update) => update['package-ecosystem'])).toEqual([
+    'npm',
+    'pip',
+    'docker',
+    'docker-compose',
+    'github-actions',
+  ]);
 });
 
 test('the workflow tests with the oldest supported Node and with that of the image', () => {

@@ -15,12 +15,20 @@ const Service = z.looseObject({
   profiles: z.array(z.string()).default([]),
   /** Null passes the variable on from the environment where it is set. */
   environment: z.record(z.string(), z.string().nullable()).default({}),
+  mem_limit: z.string().optional(),
+  pids_limit: z.int().optional(),
+  networks: z.array(z.string()).default([]),
   command: z.array(z.string()).default([]),
   depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
   configs: z.array(z.object({ source: z.string(), target: z.string().optional() })).default([]),
 });
 const Config = z.union([z.strictObject({ content: z.string() }), z.strictObject({ file: z.string() })]);
-const Compose = z.looseObject({ services: z.record(z.string(), Service), configs: z.record(z.string(), Config) });
+const Network = z.strictObject({ internal: z.literal(true) }).nullable();
+const Compose = z.looseObject({
+  services: z.record(z.string(), Service),
+  networks: z.record(z.string(), Network),
+  configs: z.record(z.string(), Config),
+});
 const COMPOSE = Compose.parse(parse(SOURCE, { merge: true }));
 const SERVICES = Object.entries(COMPOSE.services);
 const OWN = SERVICES.filter(([, { build }]) => build !== undefined);
@@ -77,6 +85,36 @@ test('ports are published to this machine only, and not those of database, Tempo
     'prometheus',
     'grafana',
   ]);
+});
+
+test('every service has limits of memory and processes, and networks that exist', () => {
+  for (const [name, { mem_limit: memory, pids_limit: processes, networks }] of SERVICES) {
+    expect([name, memory, processes]).toEqual([name, expect.stringMatching(/^\d+[mg]$/), expect.any(Number)]);
+    expect(networks.length, name).toBeGreaterThan(0);
+    for (const network of networks) expect(COMPOSE.networks, `${name} is on ${network}`).toHaveProperty([network]);
+  }
+});
+
+test('who publishes no port and calls nobody outside is on internal networks alone', () => {
+  const isInternal = (network: string): boolean => COMPOSE.networks[network] !== null;
+  const open = SERVICES.filter(([, { networks }]) => !networks.every(isInternal)).map(([name]) => name);
+  const publishing = SERVICES.filter(([, { ports }]) => ports.length > 0).map(([name]) => name);
+  // The workers call subscribers and providers.
+  expect(new Set(open)).toEqual(new Set([...publishing, 'worker', 'sandbox-worker']));
+});
+
+test('the database is reached by who uses it, and the local sandbox shares no network with the remote services', () => {
+  const on = (name: string): readonly string[] => COMPOSE.services[name]?.networks ?? [];
+  const meet = (one: string, other: string): boolean => on(one).some((network) => on(other).includes(network));
+  const users = SERVICES.map(([name]) => name).filter((name) => name !== 'postgres' && meet(name, 'postgres'));
+  const own = OWN.map(([name]) => name);
+  expect(new Set(users)).toEqual(new Set([...own, 'temporal', 'temporal-schema']));
+  const [sandbox, remote] = [true, false].map((is) => own.filter((name) => name.startsWith('sandbox-') === is));
+  for (const one of sandbox ?? [])
+    for (const other of remote ?? []) expect(meet(one, other), `${one} ${other}`).toBe(false);
+  for (const [name, { depends_on }] of SERVICES)
+    for (const [needed, { condition }] of Object.entries(depends_on))
+      if (condition !== 'service_completed_successfully') expect(meet(name, needed), `${name} ${needed}`).toBe(true);
 });
 
 test('Prometheus and Grafana start only by their profile, read files that exist, and Grafana lets nobody change it', () => {
