@@ -45,7 +45,7 @@ export const caribbeanRoutes =
         const accepted = await acceptSettlement(
           deps,
           { ...settlementCommand(request, keyed, body), origin: 'caribbean', priced },
-          { status: 201, present: settlementResource },
+          { status: 201, showsPayee: false, present: settlementResource },
         );
         return sendAnswer(reply, accepted, `/v1/caribbean/settlements/${accepted.resourceId}`);
       },

@@ -39,7 +39,7 @@ export const settlementRoutes =
         const accepted = await acceptSettlement(
           deps,
           { ...settlementCommand(request, keyed, body), origin: 'v2', priced },
-          { status: 202, present: settlementResource },
+          { status: 202, showsPayee: false, present: settlementResource },
         );
         return sendAnswer(reply, accepted, `/v2/settle/${accepted.resourceId}`);
       },

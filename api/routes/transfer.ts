@@ -58,7 +58,7 @@ export const transferRoutes =
           (await acceptSettlement(
             deps,
             { ...command, origin: 'consumer', priced: price(await inputsOf(deps, orgId, body)) },
-            { status: 201, present: acceptedTransfer },
+            { status: 201, showsPayee: true, present: acceptedTransfer },
           ));
         return sendAnswer(reply, answer, `/consumer/transfers/${transferIdIn(answer.body)}`);
       },

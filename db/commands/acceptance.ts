@@ -50,6 +50,8 @@ export type SettlementRequest = KeyedRequest & {
 /** How the accepting route answers. The answer is made once; every replay is the same bytes. */
 export type AcceptanceAnswer = {
   readonly status: number;
+  /** It names the payee, so it is stored sealed. */
+  readonly showsPayee: boolean;
   present(settlement: Settlement, payee: PayeeResource): Readonly<Record<string, unknown>>;
 };
 
@@ -87,7 +89,12 @@ export async function acceptSettlement(
   const settlement = newSettlement(deps, request, { pricing, payee, dataKey: held.dataKey, now });
   const first = answerTo(settlement, answer.status, answer.present(settlement, payeeResource(payee)));
   const acceptance = {
-    key: boundKeyOf(request, first, now, { recipientId: recipient.recipientId, dataKey: held.dataKey }),
+    key: boundKeyOf(
+      request,
+      first,
+      now,
+      answer.showsPayee ? { recipientId: recipient.recipientId, dataKey: held.dataKey } : undefined,
+    ),
     settlement,
     paymentTokenSealed: sealedToken(deps, settlement.settlementId, payer.token),
     event: settlementEvent(settlement, acceptedEvent(settlement), request.requestId),

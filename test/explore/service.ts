@@ -157,6 +157,10 @@ async function accept(api: TestApi, { orgId, recipientId, start }: Acceptance): 
     cardToken: method === 'card' ? 'tok_visa' : null,
     banklinkToken: null,
   };
-  const { resourceId } = await acceptSettlement(api.deps, request, { status: 202, present: () => ({}) });
+  const { resourceId } = await acceptSettlement(api.deps, request, {
+    status: 202,
+    showsPayee: false,
+    present: () => ({}),
+  });
   return resourceId;
 }
