@@ -7,12 +7,14 @@ import { createSerializerCompiler, validatorCompiler } from 'fastify-zod-openapi
 import type { ApiDeps } from './deps.ts';
 import { createClientAddress } from './http/client-address.ts';
 import { createClientErrorHandler } from './http/client-error.ts';
+import { limitConnections } from './http/connection-limit.ts';
 import { createWaitingRead } from './http/prefer-wait.ts';
 import { parseQuery, routedAddress } from './http/query-string.ts';
 import { openapi } from './openapi/document.ts';
 import { authentication } from './plugins/authentication.ts';
 import { consumerOrigin } from './plugins/consumer-origin.ts';
 import { answerHeaders, http, requestIdOf } from './plugins/http.ts';
+import { addressPlaces, organizationPlaces } from './plugins/in-flight.ts';
 import { loadShedding } from './plugins/load-shedding.ts';
 import { registerMethodFallbacks } from './plugins/method-fallback.ts';
 import { metrics } from './plugins/metrics.ts';
@@ -76,6 +78,7 @@ export const LIMITS = {
   /** Bytes of answers that wait to be read, in all. */
   waitingBytesMax: 64 * 1024 * 1024,
   connectionsMax: 4_000,
+  connectionsMaxOfAddress: 1_000,
 } as const;
 
 /**
@@ -92,7 +95,9 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(tracing, { deps });
   await app.register(openapi, { deps });
   await app.register(loadShedding);
+  await app.register(addressPlaces);
   await app.register(authentication, { deps });
+  await app.register(organizationPlaces);
   await app.register(rateLimit, { deps });
   await app.register(turn);
   await app.register(consumerOrigin, { deps });
@@ -167,6 +172,7 @@ function createServer(deps: ApiDeps, logger: FastifyBaseLogger): FastifyInstance
     },
   });
   app.server.maxConnections = LIMITS.connectionsMax;
+  limitConnections(app.server, { maxOfAddress: LIMITS.connectionsMaxOfAddress, trusted: deps.config.trustedProxies });
   // Node would answer 417 itself to an `Expect` other than `100-continue`, without a log line and without counting it.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   app.setValidatorCompiler(validatorCompiler);

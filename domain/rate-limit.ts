@@ -8,6 +8,7 @@ export const BUDGET_NAMES = [
   'default',
   'address',
   'sign-up',
+  'sign-ups-of-network',
   'one-time-code',
   'wrong-codes',
   'page',
@@ -39,6 +40,8 @@ export function budgetsOf(perMinute: number): Readonly<Record<BudgetName, Budget
     default: { name: 'default', quota: perMinute, windowSeconds: MINUTE_SECONDS },
     address: { name: 'address', quota: ORGANIZATIONS_OF_ADDRESS * perMinute, windowSeconds: MINUTE_SECONDS },
     'sign-up': { name: 'sign-up', quota: perMinute, windowSeconds: MINUTE_SECONDS },
+    // Of an IPv4 /24 or an IPv6 /48: other addresses of one network are cheap.
+    'sign-ups-of-network': { name: 'sign-ups-of-network', quota: share(3), windowSeconds: 24 * HOUR_SECONDS },
     'one-time-code': { name: 'one-time-code', quota: share(2), windowSeconds: HOUR_SECONDS },
     // Of all callers together. Beyond it nothing is refused: new challenges have one try.
     'wrong-codes': { name: 'wrong-codes', quota: share(12), windowSeconds: 10 * MINUTE_SECONDS },

@@ -57,11 +57,14 @@ export function createClientAddress(trusted: readonly AddressBlock[]) {
   };
 }
 
+/** What limits count an address by. */
+export const limitKeyOf = (address: NetworkAddress): string => truncatedAddress(address, LIMITED);
+
 type Peer = { readonly address: NetworkAddress | undefined; readonly isTrusted: boolean; readonly own: ClientAddress };
 
 const namesOf = (client: NetworkAddress | undefined): ClientAddress => ({
   exact: client ? truncatedAddress(client, WHOLE) : null,
-  limitKey: client ? truncatedAddress(client, LIMITED) : UNKNOWN,
+  limitKey: client ? limitKeyOf(client) : UNKNOWN,
   logged: client ? truncatedAddress(client, LOGGED) : UNKNOWN,
   doubt: undefined,
 });

@@ -10,11 +10,12 @@ import { createWakeUp } from '../../db/wake-up.ts';
 import { isTerminal, type Settlement } from '../../domain/settlement/state.ts';
 import { namesTag, taggedJson } from './conditional.ts';
 import { sendRead } from './pending-read.ts';
+import { createPlaces } from './places.ts';
 
 const WAIT_SECONDS_MAX = 30;
 const POLL_INTERVAL_MS = 2_000;
-/** Waiting reads in one process, in all and of one organization. A read beyond them is answered at once. */
-export const WAITERS = { max: 256, perOrganization: 16 } as const;
+/** Waiting reads in one process: in all, of an organization, of an address. One more is answered at once. */
+export const WAITERS = { max: 256, perOrganization: 16, perAddress: 64 } as const;
 
 /** The wait that a Prefer header requests, at most the maximum; undefined without a valid wait. */
 function preferredWaitMs(prefer: string | string[] | undefined): number | undefined {
@@ -88,10 +89,10 @@ function createChangeWaiter(app: Pick<FastifyInstance, 'addHook'>, changes: Pick
     for (const wake of waiting) wake();
   });
   return async <T extends Readable>(
-    { raw }: FastifyRequest,
+    { raw, clientAddress: { limitKey } }: FastifyRequest,
     { orgId, settlementId, read, waitMs, isSeen }: Wait<T>,
   ): Promise<Waited<T>> => {
-    if (!room.enter(orgId)) return { latest: await read(), isApplied: false };
+    if (!room.enter(orgId, limitKey)) return { latest: await read(), isApplied: false };
     const { wake, wait } = createWakeUp();
     const unsubscribe = changes.subscribe(settlementId, wake);
     waiting.add(wake);
@@ -112,26 +113,28 @@ function createChangeWaiter(app: Pick<FastifyInstance, 'addHook'>, changes: Pick
       unsubscribe();
       waiting.delete(wake);
       raw.off('close', wake);
-      room.leave(orgId);
+      room.leave(orgId, limitKey);
     }
   };
 }
 
 function createRoom() {
-  const perOrganization = new Map<string, number>();
+  const organizations = createPlaces(WAITERS.perOrganization);
+  const addresses = createPlaces(WAITERS.perAddress);
   let all = 0;
   return {
-    enter(orgId: string): boolean {
-      const own = perOrganization.get(orgId) ?? 0;
-      if (all >= WAITERS.max || own >= WAITERS.perOrganization) return false;
-      perOrganization.set(orgId, own + 1);
+    enter(orgId: string, address: string): boolean {
+      if (all >= WAITERS.max || !organizations.enter(orgId)) return false;
+      if (!addresses.enter(address)) {
+        organizations.leave(orgId);
+        return false;
+      }
       all += 1;
       return true;
     },
-    leave(orgId: string): void {
-      const own = (perOrganization.get(orgId) ?? 1) - 1;
-      if (own === 0) perOrganization.delete(orgId);
-      else perOrganization.set(orgId, own);
+    leave(orgId: string, address: string): void {
+      organizations.leave(orgId);
+      addresses.leave(address);
       all -= 1;
     },
   };

@@ -7,7 +7,7 @@ import type { Counted } from '../../domain/rate-limit.ts';
 import type { Queryable } from '../client.ts';
 import { statement } from '../statement.ts';
 
-/** Counts kept longer than a minute belong to one-time codes. Their callers begin with this. */
+/** Of callers whose counts are kept for longer than a minute, up to a day. */
 export const LONG_COUNT_PREFIX = 'otp:';
 
 /** Who is counted for a request with a key: its organization, and the address that it came from. */

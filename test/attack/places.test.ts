@@ -1,0 +1,133 @@
+/** What one organization or one address may have under way: requests, connections, and sign-ups of a day (contract §2). */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { describe, expect } from 'vitest';
+import { limitConnections } from '../../api/http/connection-limit.ts';
+import { IN_FLIGHT } from '../../api/plugins/in-flight.ts';
+import { parseBlock } from '../../domain/network-address.ts';
+import { budgetsOf } from '../../domain/rate-limit.ts';
+import { withApi } from '../support/fixture.ts';
+import { jsonOf } from '../support/partner.ts';
+
+const test = withApi();
+
+type Answer = { readonly statusCode: number; readonly body: string };
+const isRefused = ({ statusCode, body }: Answer): boolean => statusCode === 429 && body.includes('under way');
+
+describe('requests under way', () => {
+  test('429 at once beyond those of an organization, which are given back when they end', async ({ api }) => {
+    const [greedy, modest] = [await api.createCaller(), await api.createCaller()];
+    const read = (caller = greedy) => api.call(caller, 'GET', '/v1/recipients');
+    const answers = await Promise.all(Array.from({ length: IN_FLIGHT.ofOrganization + 30 }, () => read()));
+    const refused = answers.filter(isRefused);
+    expect(refused.length).toBeGreaterThanOrEqual(1);
+    expect(refused.length).toBeLessThanOrEqual(30);
+    expect(refused[0]?.headers['retry-after']).toBe('1');
+    for (let n = 0; n < 3; n += 1) expect((await read()).statusCode).toBe(200);
+    expect((await read(modest)).statusCode).toBe(200);
+    const again = await Promise.all(Array.from({ length: IN_FLIGHT.ofOrganization }, () => read()));
+    expect(again.filter(isRefused)).toEqual([]);
+  });
+
+  test('429 at once beyond those of an address, and not for another address', async ({ api }) => {
+    // Without `await`, such a request begins only when its answer is awaited.
+    const read = async (remoteAddress: string) =>
+      await api.app.inject({
+        ...{ method: 'GET', url: '/v1/recipients', remoteAddress },
+        headers: { 'x-api-key': greedy.apiKey },
+      });
+    const greedy = await api.createCaller();
+    const blocker = await api.owner.pool.connect();
+    await blocker.query('BEGIN');
+    // Its lookup waits, so that all of its requests are under way.
+    await blocker.query('LOCK TABLE rate_limits IN EXCLUSIVE MODE');
+    const burst = Array.from({ length: IN_FLIGHT.ofAddress }, () => read('192.0.2.1'));
+    const beyond = await read('192.0.2.1');
+    const other = read('192.0.2.2');
+    await blocker.query('ROLLBACK');
+    blocker.release();
+    expect(isRefused(beyond)).toBe(true);
+    expect(jsonOf(beyond)).toMatchObject({ code: 'rate_limited' });
+    await Promise.all(burst);
+    expect((await other).body).not.toContain('under way');
+    expect((await read('192.0.2.1')).statusCode).toBe(200);
+  });
+});
+
+describe('connections', () => {
+  async function listen(trusted: string[]) {
+    const server = createServer(() => undefined);
+    limitConnections(server, {
+      maxOfAddress: 2,
+      trusted: trusted.map((block) => parseBlock(block) ?? expect.unreachable()),
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const open = async (): Promise<Socket> => {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      await once(socket, 'connect');
+      return socket;
+    };
+    return { server, open };
+  }
+
+  test('beyond those of an address are closed, until another one ends', async () => {
+    const { server, open } = await listen([]);
+    const [first, second, third] = [await open(), await open(), await open()];
+    third.resume();
+    await once(third, 'close');
+    expect([first.destroyed, second.destroyed]).toEqual([false, false]);
+    first.destroy();
+    await expect
+      .poll(async () => {
+        const next = await open();
+        next.resume();
+        const isClosed = await Promise.race([
+          once(next, 'close').then(() => true),
+          new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 100)),
+        ]);
+        next.destroy();
+        return isClosed;
+      })
+      .toBe(false);
+    second.destroy();
+    server.close();
+  });
+
+  test('of a trusted proxy have no limit of an address', async () => {
+    const { server, open } = await listen(['127.0.0.1']);
+    const sockets = [await open(), await open(), await open(), await open()];
+    for (const socket of sockets) socket.resume();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false, false, false, false]);
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+});
+
+test.for([
+  ['an IPv4 /24', (n: number) => `198.51.100.${n}`, '198.51.101.1'],
+  ['an IPv6 /48', (n: number) => `2001:db8:7:${n}::1`, '2001:db8:8::1'],
+] as const)(
+  '429 for one sign-up more than %s has in a day, from whatever address of it',
+  async ([, addressOf, other], { newApi }) => {
+    const PER_MINUTE = 30;
+    const api = await newApi({ config: { rateLimitPerMinute: PER_MINUTE } });
+    const { quota } = budgetsOf(PER_MINUTE)['sign-ups-of-network'];
+    const signUp = (remoteAddress: string) =>
+      api.app.inject({
+        method: 'POST',
+        url: '/v1/orgs',
+        remoteAddress,
+        payload: { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' },
+      });
+    for (let n = 1; n <= quota; n += 1) expect((await signUp(addressOf(n))).statusCode).toBe(201);
+    const refused = await signUp(addressOf(quota + 1));
+    expect(jsonOf(refused)).toMatchObject({ status: 429, code: 'rate_limited' });
+    expect(refused.headers['ratelimit-policy']).toBe(`"sign-ups-of-network";q=${quota};w=86400`);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    expect((await signUp(other)).statusCode).toBe(201);
+  },
+);
