@@ -1,13 +1,15 @@
 /** Deliveries over real PostgreSQL, Temporal and HTTP, verified by the public libraries that subscribers use. */
+import type { WorkflowHandle } from '@temporalio/client';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
-import { beforeEach, describe, expect } from 'vitest';
+import { beforeEach, describe, expect, vi } from 'vitest';
 import { createGuardedHttp, type GuardedHttp } from '../../activities/providers/guarded-http.ts';
 import { REDELIVERIES_MAX } from '../../domain/webhook.ts';
 import { webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
 import { withStack } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
-import { stretched } from '../support/patience.ts';
+import { stretched, WAIT } from '../support/patience.ts';
+import type { TestStack } from '../support/stack.ts';
 import {
   ping,
   type Received,
@@ -40,6 +42,13 @@ const post: Post = (...request) => {
   });
   return network.around(() => http.post(...request), request[0]);
 };
+
+/** The workflow with the retries of a subscription. It starts a moment after the failure, by a row of the outbox. */
+async function runOf({ temporal }: Pick<TestStack, 'temporal'>, webhookId: string): Promise<WorkflowHandle> {
+  const run = temporal.workflow.getHandle(webhookSubscriptionWorkflowId(webhookId));
+  await vi.waitUntil(() => run.describe().catch(() => undefined), WAIT);
+  return run;
+}
 
 type DeliveryKey = { readonly webhook_id: string; readonly delivery_id: string };
 
@@ -107,9 +116,7 @@ describe('a failing endpoint', () => {
       Date.parse(delivery.next_attempt_at) - Date.parse(delivery.attempts[0].at) - delivery.attempts[0].duration_ms;
     expect(stepMs).toBeGreaterThanOrEqual(4_500);
     expect(stepMs).toBeLessThanOrEqual(5_500);
-    const history = await stack.temporal.workflow
-      .getHandle(webhookSubscriptionWorkflowId(webhook.webhook_id))
-      .fetchHistory();
+    const history = await (await runOf(stack, webhook.webhook_id)).fetchHistory();
     const seen =
       JSON.stringify(delivery) +
       Buffer.from(
@@ -340,7 +347,7 @@ describe('a subscription that changes', () => {
     await world.untilDelivery(sent, ({ attempts }) => attempts[0]?.outcome === 'failed');
     await world.change(webhook.webhook_id, { status: 'disabled' });
     expect(await world.readDelivery(sent)).toMatchObject({ status: 'skipped', next_attempt_at: null });
-    await stack.temporal.workflow.getHandle(webhookSubscriptionWorkflowId(webhook.webhook_id)).result();
+    await (await runOf(stack, webhook.webhook_id)).result();
     receiver.answer = (response) => response.end();
     await world.change(webhook.webhook_id, { status: 'enabled' });
     await world.redeliver(sent);
@@ -361,7 +368,7 @@ describe('a subscription that changes', () => {
     const sent = await world.ping(webhook.webhook_id);
     await world.untilDelivery(sent, ({ attempts }) => attempts[0]?.outcome === 'failed');
     await world.call('DELETE', `/v1/webhooks/${webhook.webhook_id}`);
-    await stack.temporal.workflow.getHandle(webhookSubscriptionWorkflowId(webhook.webhook_id)).result();
+    await (await runOf(stack, webhook.webhook_id)).result();
     const { rows } = await stack.api.connection.pool.query(
       'SELECT status FROM webhook_deliveries WHERE delivery_id = $1',
       [sent.delivery_id],

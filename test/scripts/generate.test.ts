@@ -11,6 +11,8 @@ const NAMES = [
   'docs/architecture.md',
   'docs/configuration.md',
   'docs/errors.md',
+  'docs/guides/corridors.md',
+  'docs/guides/failures.md',
   'docs/state-machines.md',
   'clients/typescript/generated/openapi.ts',
   'clients/python/src/settlement_service/models.py',

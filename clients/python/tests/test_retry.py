@@ -29,15 +29,15 @@ def test_a_keyed_creation_is_repeated_with_the_same_key_and_the_same_bytes(run: 
 def test_a_command_without_a_key_is_not_repeated_when_it_may_have_been_carried_out(run: Run, fault: Exception) -> None:
     script = Script([fault])
     with pytest.raises(ConnectionFailedError) as caught:
-        run(script, lambda client: client.webhooks.rotate_secret("w"))
+        run(script, lambda client: client.webhooks.send_test_event("w"))
     assert caught.value.maybe_done
     assert caught.value.intent is None
 
 
 @pytest.mark.parametrize("nothing_done", [REFUSED, problem(429, "rate_limited", {"Retry-After": "1"})])
 def test_a_command_without_a_key_is_repeated_when_nothing_was_carried_out(run: Run, nothing_done: object) -> None:
-    script = Script([nothing_done, answer(200, {"webhook_id": "w"})])
-    assert run(script, lambda client: client.webhooks.rotate_secret("w")) == {"webhook_id": "w"}
+    script = Script([nothing_done, answer(202, {"webhook_id": "w"})])
+    assert run(script, lambda client: client.webhooks.send_test_event("w")) == {"webhook_id": "w"}
 
 
 @pytest.mark.parametrize(
