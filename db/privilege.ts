@@ -56,6 +56,8 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   quotaUses: { ...PERMANENT, update: ['used'] },
   quotes: PERMANENT,
   rateLimits: PASSING,
+  // Triggers write it, as the owner of the tables.
+  recipientMetadata: { ...PERMANENT, insert: false },
   recipients: { ...PERMANENT, update: { allBut: ['recipientId', 'orgId', 'createdAt'] } },
   reviewRequests: { ...PERMANENT, update: { allBut: ['settlementId'] } },
   settlementExceptions: PERMANENT,

@@ -16,6 +16,7 @@ import {
   flag,
   id,
   metadata,
+  metadataFilter,
   nullAsAbsent,
   objectId,
   openEnum,
@@ -261,4 +262,5 @@ export const RecipientQuery = PageQuery.safeExtend({
     description: 'Only recipients with this verification.',
   }),
   country: country('').optional().meta({ description: 'Only recipients who are paid in this country.' }),
+  metadata: metadataFilter('Only recipients with exactly these entries: `metadata[contract]=C-7`.'),
 });

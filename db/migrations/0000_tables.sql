@@ -164,6 +164,22 @@ CREATE TABLE recipients (
     FOREIGN KEY (org_id) REFERENCES organizations (org_id)
 );
 
+-- One row for each key of a recipient's metadata, so that a list that is filtered by it reads an index.
+CREATE TABLE recipient_metadata (
+  org_id text NOT NULL,
+  key text NOT NULL,
+  value text NOT NULL,
+  country text NOT NULL,
+  is_active boolean NOT NULL,
+  verification_status text NOT NULL,
+  created_at timestamptz(3) NOT NULL,
+  recipient_id text NOT NULL,
+  CONSTRAINT recipient_metadata_pk PRIMARY KEY (
+    org_id, key, value, country, is_active, verification_status, created_at, recipient_id),
+  CONSTRAINT recipient_metadata_recipient_id_recipients_recipient_id_fk
+    FOREIGN KEY (recipient_id) REFERENCES recipients (recipient_id)
+);
+
 CREATE TABLE verifications (
   verification_id text PRIMARY KEY,
   org_id text NOT NULL,

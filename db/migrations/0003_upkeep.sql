@@ -48,6 +48,32 @@ CREATE TRIGGER settlements_metadata_move AFTER UPDATE OF status ON settlements
   FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status AND OLD.metadata <> '{}')
   EXECUTE FUNCTION move_settlement_metadata();
 
+-- Keeps recipient_metadata equal to the recipients, whose metadata may change. It runs as the owner too.
+CREATE FUNCTION replace_recipient_metadata() RETURNS trigger LANGUAGE plpgsql
+  SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    DELETE FROM recipient_metadata m USING jsonb_each_text(OLD.metadata) AS entry
+    WHERE (m.org_id, m.key, m.value, m.country, m.is_active, m.verification_status, m.created_at, m.recipient_id) =
+      (OLD.org_id, entry.key, entry.value, OLD.country, OLD.is_active, OLD.verification_status, OLD.created_at,
+       OLD.recipient_id);
+  END IF;
+  INSERT INTO recipient_metadata
+    (org_id, key, value, country, is_active, verification_status, created_at, recipient_id)
+  SELECT NEW.org_id, entry.key, entry.value, NEW.country, NEW.is_active, NEW.verification_status, NEW.created_at,
+    NEW.recipient_id
+  FROM jsonb_each_text(NEW.metadata) AS entry;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER recipients_metadata_insert AFTER INSERT ON recipients
+  FOR EACH ROW WHEN (NEW.metadata <> '{}') EXECUTE FUNCTION replace_recipient_metadata();
+CREATE TRIGGER recipients_metadata_update AFTER UPDATE OF metadata, country, is_active, verification_status ON recipients
+  FOR EACH ROW WHEN (
+    (OLD.metadata, OLD.country, OLD.is_active, OLD.verification_status)
+      IS DISTINCT FROM (NEW.metadata, NEW.country, NEW.is_active, NEW.verification_status))
+  EXECUTE FUNCTION replace_recipient_metadata();
+
 -- Every sweep has its row from the start, so that one that never runs is noticed.
 INSERT INTO sweeps (kind) VALUES ('settlement'), ('verification'), ('webhook_subscription'), ('webhook_lane');
 

@@ -2,7 +2,8 @@
  * Recipients. Personal data is stored as one text, sealed by the recipient's own key (`data-key.ts`). A `Recipient` has
  * only the last four characters of an account number.
  */
-import { and, eq } from 'drizzle-orm';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -19,10 +20,10 @@ import {
 import type { Database, Queryable, Tx } from '../client.ts';
 import { type DataKey, newDataKey, openDataKey, type ReadDeps } from '../data-key.ts';
 import { newId } from '../id.ts';
-import { recipients } from '../schema/recipient.ts';
+import { recipientMetadata, recipients } from '../schema/recipient.ts';
 import type { Sealer } from '../seal.ts';
 import { statement } from '../statement.ts';
-import { type List, readPage } from './page.ts';
+import { type List, type Range, readPage, type Source } from './page.ts';
 
 export type RecipientRow = typeof recipients.$inferSelect;
 
@@ -129,6 +130,7 @@ export type RecipientSelection = {
   readonly isActive?: boolean | undefined;
   readonly verificationStatus?: RecipientVerificationStatus | undefined;
   readonly country?: string | undefined;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
 };
 
 /** A page of the organization's recipients, newest first, inactive ones included unless they are filtered out. */
@@ -138,10 +140,8 @@ export async function listRecipients(
   { selection, page }: { readonly selection: RecipientSelection; readonly page: Page },
 ): Promise<Paged<Recipient>> {
   const list: List<RecipientRow> = {
-    ...selectedBy(orgId, selection),
-    table: recipients,
-    createdAt: recipients.createdAt,
-    id: recipients.recipientId,
+    ...RECIPIENTS,
+    ...sourceOf(db, orgId, selection),
     cursorOf: ({ createdAt: at, recipientId: id }) => ({ at, id }),
   };
   const paged = await readPage(db, list, page, ({ where, orderBy, limit, offset }) =>
@@ -156,18 +156,86 @@ export async function listRecipients(
   return { ...paged, items: paged.items.map((row) => toRecipient(sealer, row)) };
 }
 
-/** The indexes are (organization, [country,] is_active, verification_status, creation). */
-function selectedBy(orgId: string, { isActive, verificationStatus, country }: RecipientSelection) {
+const RECIPIENTS = { table: recipients, createdAt: recipients.createdAt, id: recipients.recipientId } as const;
+
+/**
+ * The indexes are (organization, [country,] is_active, verification_status, creation), and for metadata (organization,
+ * key, value, country, is_active, verification_status, creation).
+ */
+function sourceOf(
+  db: Queryable,
+  orgId: string,
+  selection: RecipientSelection,
+): Pick<List<RecipientRow>, 'where' | 'ranges' | 'idsFrom'> {
+  const { isActive, verificationStatus, country, metadata = {} } = selection;
+  const [label, ...others] = Object.entries(metadata);
+  if (label) return { where: undefined, idsFrom: labeled(db, orgId, { selection, label, others }) };
   const ofOrganization = eq(recipients.orgId, orgId);
   if (isActive === undefined && verificationStatus === undefined && country === undefined)
     return { where: ofOrganization };
   return {
     where: and(ofOrganization, country === undefined ? undefined : eq(recipients.country, country)),
-    ranges: [
-      { column: recipients.isActive, values: isActive === undefined ? undefined : [isActive] },
-      { column: recipients.verificationStatus, values: verificationStatus && [verificationStatus] },
-    ],
+    ranges: rangesOf(recipients, selection),
   };
+}
+
+const rangesOf = (
+  table: typeof recipients | typeof recipientMetadata,
+  { isActive, verificationStatus }: RecipientSelection,
+): Range[] => [
+  { column: table.isActive, values: isActive === undefined ? undefined : [isActive] },
+  { column: table.verificationStatus, values: verificationStatus && [verificationStatus] },
+];
+
+/** An entry of the metadata. */
+type Label = readonly [key: string, value: string];
+
+/** The recipients with one label; the others are looked up for each of them. */
+function labeled(
+  db: Queryable,
+  orgId: string,
+  { selection, label, others }: { selection: RecipientSelection; label: Label; others: readonly Label[] },
+): Source {
+  const [key, value] = label;
+  const { country } = selection;
+  return {
+    table: recipientMetadata,
+    createdAt: recipientMetadata.createdAt,
+    id: recipientMetadata.recipientId,
+    where: and(
+      eq(recipientMetadata.orgId, orgId),
+      eq(recipientMetadata.key, key),
+      eq(recipientMetadata.value, value),
+    ),
+    ranges: [
+      { column: recipientMetadata.country, values: country === undefined ? undefined : [country] },
+      ...rangesOf(recipientMetadata, selection),
+    ],
+    within: and(...others.map((wanted) => hasLabel(db, wanted))),
+  };
+}
+
+/** As for settlements (`settlement-selection.ts`): a value, so that PostgreSQL looks up one entry of the index. */
+function hasLabel(db: Queryable, [key, value]: Label): SQL {
+  const row = recipientMetadata;
+  const wanted = alias(recipientMetadata, 'wanted');
+  const found = db
+    .select({ isFound: sql`true` })
+    .from(wanted)
+    .where(
+      and(
+        eq(wanted.orgId, row.orgId),
+        eq(wanted.key, key),
+        eq(wanted.value, value),
+        eq(wanted.country, row.country),
+        eq(wanted.isActive, row.isActive),
+        eq(wanted.verificationStatus, row.verificationStatus),
+        eq(wanted.createdAt, row.createdAt),
+        eq(wanted.recipientId, row.recipientId),
+      ),
+    )
+    .limit(1);
+  return sql`(${found})`;
 }
 
 /**

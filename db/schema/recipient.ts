@@ -1,4 +1,4 @@
-import { boolean, index, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
+import { boolean, index, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import type { RecipientVerificationStatus } from '../../domain/recipient.ts';
 import { eventCounter, moment } from './column.ts';
 import { organizations } from './organization.ts';
@@ -44,5 +44,40 @@ export const recipients = pgTable(
       table.createdAt,
       table.recipientId,
     ),
+  ],
+);
+
+/**
+ * One row for each entry of a recipient's metadata, for lists that are filtered by one: its key is that index. A trigger
+ * keeps it equal to the recipients.
+ */
+export const recipientMetadata = pgTable(
+  'recipient_metadata',
+  {
+    orgId: text('org_id').notNull(),
+    key: text('key').notNull(),
+    value: text('value').notNull(),
+    country: text('country').notNull(),
+    isActive: boolean('is_active').notNull(),
+    verificationStatus: text('verification_status').$type<RecipientVerificationStatus>().notNull(),
+    createdAt: moment('created_at').notNull(),
+    recipientId: text('recipient_id')
+      .notNull()
+      .references(() => recipients.recipientId),
+  },
+  (table) => [
+    primaryKey({
+      name: 'recipient_metadata_pk',
+      columns: [
+        table.orgId,
+        table.key,
+        table.value,
+        table.country,
+        table.isActive,
+        table.verificationStatus,
+        table.createdAt,
+        table.recipientId,
+      ],
+    }),
   ],
 );

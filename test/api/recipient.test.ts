@@ -145,6 +145,38 @@ const nextOf = (page: { readonly headers: Readonly<Record<string, unknown>> }): 
   /<([^>]+)>; rel="next"/.exec(String(page.headers['link']))?.[1];
 
 describe('GET /v1/recipients', () => {
+  test('200 with what the metadata and the other filters select, also after each change of the recipient', async ({
+    api,
+  }) => {
+    const caller = await api.createCaller('full');
+    const make = async (metadata: Record<string, string>, country = 'JM') =>
+      (await created(api, caller, { metadata, country })).recipient_id;
+    const [a, b, abroad] = [
+      await make({ team: 'a', contract: 'C-7' }),
+      await make({ team: 'a' }),
+      await make({ team: 'a', contract: 'C-7' }, 'US'),
+    ];
+    await created(api, await api.createCaller('recipients'), { metadata: { team: 'a' } });
+    const list = async (query: string) =>
+      jsonOf(await api.call(caller, 'GET', `/v1/recipients?${query}`)).map(({ recipient_id: id }: Json) => id);
+    expect(await list('metadata[team]=a')).toEqual([abroad, b, a]);
+    expect(await list('metadata[team]=a&metadata[contract]=C-7')).toEqual([abroad, a]);
+    expect(await list('metadata[team]=a&country=JM&limit=1')).toEqual([b]);
+    expect(await list('metadata[team]=b')).toEqual([]);
+    await change(api, caller, b, { metadata: { team: 'b' } });
+    await deactivate(api, caller, a);
+    expect(await list('metadata[team]=b')).toEqual([b]);
+    expect(await list('metadata[team]=a')).toEqual([abroad, a]);
+    expect(await list('metadata[team]=a&is_active=true&verification_status=unverified')).toEqual([abroad]);
+    const { rows } = await api.connection.pool.query<{ stale: number }>(
+      `SELECT count(*)::int AS stale FROM recipient_metadata m
+       FULL JOIN (SELECT org_id, recipient_id, entry.* FROM recipients CROSS JOIN jsonb_each_text(metadata) AS entry) r
+         USING (org_id, recipient_id, key, value)
+       WHERE m.is_active IS NULL OR r.key IS NULL`,
+    );
+    expect(rows).toEqual([{ stale: 0 }]);
+  });
+
   test('422 for a cursor with an offset', async ({ api, partner }) => {
     const answer = await api.call(partner, 'GET', '/v1/recipients?after=1-a&offset=1');
     expect([answer.statusCode, faultsOf(answer)]).toEqual([422, [['query.after', 'value_error']]]);

@@ -199,6 +199,7 @@ describe('permission is denied to the service', () => {
     `INSERT INTO settlement_transition_rules VALUES ('settled', 'funded')`,
     'DELETE FROM drizzle.__drizzle_migrations',
     `INSERT INTO settlement_metadata SELECT * FROM settlement_metadata`,
+    'DELETE FROM recipient_metadata',
     `SELECT setval('evidence_position_seq', 1)`,
     'DROP SCHEMA public CASCADE',
     'ALTER ROLE CURRENT_USER SUPERUSER',

@@ -6006,6 +6006,10 @@ export interface operations {
                 verification_status?: components["schemas"]["RecipientVerificationStatus"];
                 /** @description Only recipients who are paid in this country. */
                 country?: string;
+                /** @description Only recipients with exactly these entries: `metadata[contract]=C-7`. */
+                metadata?: {
+                    [key: string]: string;
+                };
             };
         };
         requestBody?: never;

@@ -1084,6 +1084,7 @@ class Recipients(Resource):
         is_active: bool | None = None,
         verification_status: models.RecipientVerificationStatus | None = None,
         country: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> Pages[models.RecipientResponse]:
         """List the recipients.
 
@@ -1098,6 +1099,7 @@ class Recipients(Resource):
                 "is_active": is_active,
                 "verification_status": verification_status,
                 "country": country,
+                "metadata": metadata,
             },
             repeatable=True,
         )
@@ -1179,6 +1181,7 @@ class AsyncRecipients(AsyncResource):
         is_active: bool | None = None,
         verification_status: models.RecipientVerificationStatus | None = None,
         country: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> AsyncPages[models.RecipientResponse]:
         """List the recipients.
 
@@ -1193,6 +1196,7 @@ class AsyncRecipients(AsyncResource):
                 "is_active": is_active,
                 "verification_status": verification_status,
                 "country": country,
+                "metadata": metadata,
             },
             repeatable=True,
         )
