@@ -105,7 +105,7 @@ function describe(issue: z.core.$ZodIssue): { msg: string; type: string } {
       return sizeFault(issue.origin, 'at most', Number(issue.maximum));
     case 'invalid_format':
       return issue.format === 'regex'
-        ? { msg: `String should match pattern '${stripDelimiters(issue.pattern)}'`, type: 'string_pattern_mismatch' }
+        ? { msg: `String should be ${issue.message}`, type: 'string_pattern_mismatch' }
         : valueError(`value is not a valid ${issue.format}`);
     case 'invalid_value':
       return { msg: `Input should be ${oneOf(issue.values.map(String))}`, type: 'enum' };
@@ -135,8 +135,6 @@ function sizeFault(origin: string, bound: 'at least' | 'at most', limit: number)
     type: low ? 'greater_than_equal' : 'less_than_equal',
   };
 }
-
-const stripDelimiters = (pattern: string | undefined): string => (pattern ?? '').replace(/^\/|\/[a-z]*$/g, '');
 
 const oneOf = (values: readonly string[]): string => {
   const quoted = values.map((value) => `'${value}'`);

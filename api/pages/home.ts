@@ -28,7 +28,7 @@ the money, pays it out and issues an evidence certificate.</p>
 <p>No corridor is live. Settlements are simulations and exist only in the local sandbox. Elsewhere every value operation
 answers 503 before anything is collected. No estimate is an executable quote, and no certificate is anchored.</p>
 <h2>First request</h2>
-<p>It needs no key. It creates an organization and shows its first key, only once. Send that key as
+<p>It needs no key. It creates an organization and shows its first key; no other answer does. Send that key as
 <code>X-API-Key</code> from your server.</p>
 <pre><code>${firstRequest(publicBaseUrl)}</code></pre>
 <h2>Where things are</h2>

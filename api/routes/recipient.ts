@@ -58,7 +58,13 @@ export const recipientRoutes =
         },
       },
       async (request, reply) => {
-        const { is_active: isActive, verification_status: verificationStatus, country, metadata, ...page } = request.query;
+        const {
+          is_active: isActive,
+          verification_status: verificationStatus,
+          country,
+          metadata,
+          ...page
+        } = request.query;
         const selection = { isActive, verificationStatus, country, metadata };
         const paged = await listRecipients(deps, principalOf(request).orgId, { selection, page });
         return answerPage(request, reply, { page, paged, show: recipientResource });

@@ -21,7 +21,7 @@ import {
 const Scope = closedEnum(
   'ApiKeyScope',
   SCOPES,
-  'What a key may do. `read`: every read, and estimates. `recipients`, `compliance` and `settle`: their writes, and ' +
+  'What a key may do. `read`: every read but the list of keys, and estimates. `recipients`, `compliance` and `settle`: their writes, and ' +
     '`read`. `full`: everything.',
 );
 export const scope = (description = 'What the key may do.') => Scope.meta({ description, example: 'settle' });
@@ -103,7 +103,8 @@ const apiKey = {
 const rawKey = () =>
   z.string().meta({
     description:
-      'The raw key. It is shown only once, and for 24 hours again to the same request with its `Idempotency-Key`; keep it on a server.',
+      'The raw key. Only the answer that made it shows it, and its replay by the same `Idempotency-Key` for 24 hours. Keep it on ' +
+      'a server.',
     example: '<API_KEY>',
   });
 

@@ -15,7 +15,7 @@ import {
 const PUBLIC_TOKEN_LENGTH_MAX = 79;
 const USER_REFERENCE_LENGTH_MAX = 128;
 const publicToken = () =>
-  pattern(PUBLIC_TOKEN_PATTERN, 1, PUBLIC_TOKEN_LENGTH_MAX).meta({
+  pattern(PUBLIC_TOKEN_PATTERN, [1, PUBLIC_TOKEN_LENGTH_MAX], 'a token such as public-sandbox-checking').meta({
     description: 'What a linking widget returned: the `sandbox_public_token`, or a name of a test account.',
     example: 'public-sandbox-checking',
   });

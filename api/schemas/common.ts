@@ -67,9 +67,13 @@ export const visibleText = (min: number, max: number) =>
     })
     .meta({ pattern: VISIBLE_TEXT_PATTERN });
 
-/** As `text`, for a value that a regular expression describes completely. */
-export const pattern = (expression: RegExp, min: number, max: number) =>
-  z.string().min(min, { abort }).max(max, { abort }).regex(expression, { abort });
+/**
+ * As `text`, for a value that a regular expression describes completely.
+ *
+ * @param form completes the sentence "the value should be …", which people read instead of the expression
+ */
+export const pattern = (expression: RegExp, [min, max]: readonly [min: number, max: number], form: string) =>
+  z.string().min(min, { abort }).max(max, { abort }).regex(expression, { abort, error: form });
 
 export const EXAMPLE_ID = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41';
 export const EXAMPLE_SETTLEMENT_ID = 'stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h';
@@ -115,16 +119,18 @@ export const shownSettlementId = (description = 'The settlement.') =>
 /** Every currency of the service has two minor digits. No amount has more than five digits before them or is 0. */
 export const AMOUNT_PATTERN = '^[1-9][0-9]{0,4}([.][0-9]{1,2})?$';
 
+const MONEY_FORM = 'a decimal string such as 1200.00';
+
 /** A decimal string in major units. The allowed amounts depend on the currency and are checked together with it. */
 export const money = (description: string) =>
-  pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).meta({
+  pattern(MONEY_PATTERN, [1, MONEY_TEXT_LENGTH_MAX], MONEY_FORM).meta({
     description,
     pattern: AMOUNT_PATTERN,
     example: '250.00',
   });
 
 export const moneyOrNull = (description: string) =>
-  pattern(MONEY_PATTERN, 1, MONEY_TEXT_LENGTH_MAX).nullable().meta({ description, example: null });
+  pattern(MONEY_PATTERN, [1, MONEY_TEXT_LENGTH_MAX], MONEY_FORM).nullable().meta({ description, example: null });
 
 const Corridor = openEnum(
   'CorridorId',
@@ -190,7 +196,9 @@ const metadataRule = () =>
   bounded(
     METADATA_KEYS_MAX,
     { type: 'value_error', message: `Value error, must have at most ${METADATA_KEYS_MAX} keys` },
-    z.record(pattern(/^[A-Za-z0-9_.-]+$/, 1, 40), text(0, 500)).meta({ maxProperties: METADATA_KEYS_MAX }),
+    z
+      .record(pattern(/^[A-Za-z0-9_.-]+$/, [1, 40], 'letters, digits, dots, hyphens and underscores'), text(0, 500))
+      .meta({ maxProperties: METADATA_KEYS_MAX }),
   ).meta({ description: METADATA_DESCRIPTION, example: { invoice: 'INV-1042' } });
 const Metadata = metadataRule().meta({ id: 'Metadata' });
 const StoredMetadata = z

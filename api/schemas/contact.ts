@@ -16,7 +16,7 @@ export const COUNTRY_CODES = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZ']
 export const country = (description: string) =>
   z
     .string()
-    .regex(/^[A-Z]{2}$/, { abort })
+    .regex(/^[A-Z]{2}$/, { abort, error: 'a country code such as JM' })
     .refine((value) => countries.isValid(value), { error: 'must be an ISO 3166-1 alpha-2 country code' })
     .meta({ description, pattern: `^(${COUNTRY_CODES})$`, example: 'JM' });
 
@@ -36,6 +36,6 @@ const PHONE_LENGTH_MIN = 8;
 const PHONE_LENGTH_MAX = 16;
 /** Checks the country code and the length. Assigned number ranges change too often to be checked. */
 export const phone = (description: string) =>
-  pattern(/^\+[1-9][0-9]{6,14}$/, PHONE_LENGTH_MIN, PHONE_LENGTH_MAX)
+  pattern(/^\+[1-9][0-9]{6,14}$/, [PHONE_LENGTH_MIN, PHONE_LENGTH_MAX], 'a phone number such as +18765550123')
     .refine((value) => isPossiblePhoneNumber(value), { error: 'must be an E.164 phone number' })
     .meta({ description, example: '+18765550123' });

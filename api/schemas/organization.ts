@@ -36,7 +36,7 @@ export const OrganizationCreatedResponse = z
     ...organization,
     key_id: objectId('The id of the first key.'),
     api_key: z.string().meta({
-      description: 'The raw key, scope `full`. It is shown only once; keep it on a server.',
+      description: 'The raw key, scope `full`. No other answer shows it: keep it on a server.',
       example: '<API_KEY>',
     }),
   })

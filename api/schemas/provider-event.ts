@@ -16,7 +16,7 @@ export const eventId = () =>
 export const eventType = () =>
   text(1, EVENT_TYPE_LENGTH_MAX).meta({ description: 'What happened. Unknown types are stored and not applied.' });
 const minorUnits = () => z.int().min(0);
-const currencyCode = () => z.string().regex(/^[A-Za-z]{3}$/);
+const currencyCode = () => z.string().regex(/^[A-Za-z]{3}$/, { error: 'a currency code such as USD' });
 /** Any text: an event may name a settlement that does not exist. */
 const namedSettlement = () => nullAsAbsent(z.looseObject({ settlement_id: nullAsAbsent(z.string()) }));
 

@@ -55,7 +55,7 @@ const name = () =>
 
 /** ISO 9362: party, country, location, and optionally branch. */
 const bic = () =>
-  pattern(BIC, 8, 11)
+  pattern(BIC, [8, 11], 'a SWIFT code such as JNCBJMKX')
     .refine((value) => countries.isValid(value.slice(...BIC_COUNTRY)), {
       error: 'must name an ISO 3166-1 country in its fifth and sixth characters',
     })
@@ -69,14 +69,14 @@ const bankName = visibleText(1, 100).meta({
   description: 'The name of the bank.',
   example: 'National Commercial Bank',
 });
-const accountNumber = pattern(/^[A-Z0-9]+$/, 4, 34).meta({
+const accountNumber = pattern(/^[A-Z0-9]+$/, [4, 34], 'capital letters and digits').meta({
   description: 'Encrypted at rest. Answers show only the last four characters.',
   example: '404123456',
 });
 const ACCOUNT_TYPE = { description: 'The kind of account.', example: 'savings' } as const;
 const branchCode = text(2, 11);
 const BRANCH_CODE = { description: 'The branch of the bank.', example: '00404' };
-const routingNumber = pattern(/^[A-Za-z0-9-]+$/, 2, 34);
+const routingNumber = pattern(/^[A-Za-z0-9-]+$/, [2, 34], 'letters, digits and hyphens');
 const ROUTING_NUMBER = {
   description: "An ABA routing number if the recipient's country is US.",
   example: '021000021',

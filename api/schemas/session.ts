@@ -17,7 +17,9 @@ export const SessionHeader = z.object({
 export const RequestOTPBody = z
   .strictObject({
     email: nullAsAbsent(email('')).meta({ description: 'Where the code is sent.', example: 'marcia@campbell.example' }),
-    phone: nullAsAbsent(phone('')).meta({ description: 'Where the code is sent (E.164).' }),
+    phone: nullAsAbsent(phone('')).meta({
+      description: 'E.164. In the local sandbox only: nothing sends text messages.',
+    }),
   })
   .superRefine((body, context) => {
     if ((body.email === undefined) === (body.phone === undefined))
@@ -49,7 +51,7 @@ const CODE = new RegExp(`^[0-9]{${OTP_LIMITS.codeDigits}}$`);
 export const VerifyOTPBody = z
   .strictObject({
     challenge_id: id('From `request-otp`.'),
-    code: pattern(CODE, OTP_LIMITS.codeDigits, OTP_LIMITS.codeDigits).meta({
+    code: pattern(CODE, [OTP_LIMITS.codeDigits, OTP_LIMITS.codeDigits], `${OTP_LIMITS.codeDigits} digits`).meta({
       description: 'The code that was sent.',
       example: '042917',
     }),
@@ -58,7 +60,7 @@ export const VerifyOTPBody = z
 
 export const SessionResponse = z
   .object({
-    access_token: outputText('Opaque. It is shown only once.', '<access_token>'),
+    access_token: outputText('Opaque. No other answer shows it.', '<access_token>'),
     token_type: constant('Bearer', 'How the token is sent: `Authorization: Bearer <access_token>`.'),
     expires_at: timestamp('When the session ends.'),
     consumer_id: objectId('The id of the consumer.'),

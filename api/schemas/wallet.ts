@@ -20,7 +20,7 @@ const ADDRESS_LENGTH = 42;
 const EXAMPLE = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 
 const address = () =>
-  pattern(ADDRESS_PATTERN, ADDRESS_LENGTH, ADDRESS_LENGTH)
+  pattern(ADDRESS_PATTERN, [ADDRESS_LENGTH, ADDRESS_LENGTH], '0x and 40 hexadecimal digits')
     .refine((value) => !isZeroAddress(value), { error: 'must not be the zero address', abort: true })
     .refine(hasValidChecksum, { error: 'must have a valid EIP-55 checksum, or letters of one case only' })
     .meta({ description: 'An Ethereum address; in mixed case its EIP-55 checksum is checked.', example: EXAMPLE });

@@ -114,7 +114,9 @@ const webhook = {
 
 const secret = () =>
   z.string().meta({
-    description: 'Signs the deliveries. It is shown only once; keep it on a server.',
+    description:
+      'Signs the deliveries. Only the answer that made it shows it, and its replay by the same `Idempotency-Key` for 24 hours. ' +
+      'Keep it on a server.',
     example: 'whsec_<base64 of 32 bytes>',
   });
 

@@ -202,11 +202,7 @@ function labeled(
     table: recipientMetadata,
     createdAt: recipientMetadata.createdAt,
     id: recipientMetadata.recipientId,
-    where: and(
-      eq(recipientMetadata.orgId, orgId),
-      eq(recipientMetadata.key, key),
-      eq(recipientMetadata.value, value),
-    ),
+    where: and(eq(recipientMetadata.orgId, orgId), eq(recipientMetadata.key, key), eq(recipientMetadata.value, value)),
     ranges: [
       { column: recipientMetadata.country, values: country === undefined ? undefined : [country] },
       ...rangesOf(recipientMetadata, selection),

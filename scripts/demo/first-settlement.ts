@@ -34,7 +34,7 @@ const runAddress = (temporalUi: string, settlementId: string): string =>
 /** A new organization with its first key. */
 export async function introduce({ say, connection }: Narrator): Promise<Partner> {
   say(
-    'An organization signs up. Its first key is shown once.',
+    'An organization signs up. Only this answer shows its first key.',
     'Only a hash of the key is stored, so nobody can show it again: a lost key is replaced.',
   );
   return await signUp(connection);

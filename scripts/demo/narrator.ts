@@ -71,4 +71,4 @@ const pretty = (json: unknown): string => JSON.stringify(json, null, 2).replace(
 
 /** Terminals are often recorded, so only the beginning of a key is printed. */
 const withoutSecrets = (json: { readonly api_key?: string }): object =>
-  json.api_key === undefined ? json : { ...json, api_key: `${json.api_key.slice(0, 12)}… (shown once)` };
+  json.api_key === undefined ? json : { ...json, api_key: `${json.api_key.slice(0, 12)}… (shown by this answer only)` };

@@ -33,7 +33,8 @@ export function banner(shown: Banner): string {
     ],
     ['Logs', shorten(shown.logDirectory)],
     ['Try', firstRequest(shown.apiUrl)],
-    ['Or', 'npm run demo'],
+    // Elsewhere every step of it would be 503.
+    ...(shown.runtime === 'local-sandbox' ? [['Or', 'npm run demo'] satisfies [string, string]] : []),
     ['Stop', 'Ctrl-C'],
   ];
   return [

@@ -925,7 +925,7 @@ export interface components {
         };
         ApiKeyCreatedResponse: components["schemas"]["ApiKeyResponse"] & {
             /**
-             * @description The raw key. It is shown only once, and for 24 hours again to the same request with its `Idempotency-Key`; keep it on a server.
+             * @description The raw key. Only the answer that made it shows it, and its replay by the same `Idempotency-Key` for 24 hours. Keep it on a server.
              * @example <API_KEY>
              */
             api_key: string;
@@ -1123,7 +1123,7 @@ export interface components {
             rotated_from: string;
         };
         /**
-         * @description What a key may do. `read`: every read, and estimates. `recipients`, `compliance` and `settle`: their writes, and `read`. `full`: everything.
+         * @description What a key may do. `read`: every read but the list of keys, and estimates. `recipients`, `compliance` and `settle`: their writes, and `read`. `full`: everything.
          * @enum {string}
          */
         ApiKeyScope: "read" | "recipients" | "compliance" | "settle" | "full";
@@ -2797,7 +2797,7 @@ export interface components {
              */
             key_id: string;
             /**
-             * @description The raw key, scope `full`. It is shown only once; keep it on a server.
+             * @description The raw key, scope `full`. No other answer shows it: keep it on a server.
              * @example <API_KEY>
              */
             api_key: string;
@@ -3353,7 +3353,7 @@ export interface components {
              * @example marcia@campbell.example
              */
             email?: string | null;
-            /** @description Where the code is sent (E.164). */
+            /** @description E.164. In the local sandbox only: nothing sends text messages. */
             phone?: string | null;
         };
         /** @description Say as an operator how the payout ended. */
@@ -3506,7 +3506,7 @@ export interface components {
         };
         SessionResponse: {
             /**
-             * @description Opaque. It is shown only once.
+             * @description Opaque. No other answer shows it.
              * @example <access_token>
              */
             access_token: string;
@@ -4432,7 +4432,7 @@ export interface components {
         };
         WebhookCreatedResponse: components["schemas"]["WebhookResponse"] & {
             /**
-             * @description Signs the deliveries. It is shown only once; keep it on a server.
+             * @description Signs the deliveries. Only the answer that made it shows it, and its replay by the same `Idempotency-Key` for 24 hours. Keep it on a server.
              * @example whsec_<base64 of 32 bytes>
              */
             secret: string;
@@ -4980,7 +4980,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key": string;
             };
         };
@@ -5190,7 +5190,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
         };
@@ -5877,7 +5877,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -5914,7 +5914,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6034,7 +6034,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
         };
@@ -6148,7 +6148,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
         };
@@ -6265,7 +6265,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
         };
@@ -6328,7 +6328,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
         };
@@ -6498,7 +6498,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
         };
@@ -6610,7 +6610,7 @@ export interface operations {
         parameters: {
             query?: never;
             header: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key": string;
             };
         };
@@ -6797,7 +6797,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
         };
@@ -6908,7 +6908,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7007,7 +7007,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -7042,7 +7042,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description One high-entropy key per command. Its first use binds it for ever: repeat it with the same bytes only. */
+                /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
             };
             path: {

@@ -11,8 +11,8 @@ from typing_extensions import NotRequired, TypedDict
 #: A moment with its time zone, or RFC 3339 text.
 Timestamp = Union[datetime, str]
 ApiKeyScope = Literal["read", "recipients", "compliance", "settle", "full"]
-"""What a key may do. `read`: every read, and estimates. `recipients`, `compliance` and `settle`: their writes, and
-`read`. `full`: everything.
+"""What a key may do. `read`: every read but the list of keys, and estimates. `recipients`, `compliance` and
+`settle`: their writes, and `read`. `full`: everything.
 """
 ApiKeyStatus = Literal["active", "rotated", "revoked", "expired"]
 """Only an `active` key is valid. May grow."""
@@ -398,8 +398,8 @@ class ApiKeyResponse(TypedDict):
 
 class ApiKeyCreatedResponse(ApiKeyResponse):
     api_key: str
-    """The raw key. It is shown only once, and for 24 hours again to the same request with its `Idempotency-Key`;
-    keep it on a server.
+    """The raw key. Only the answer that made it shows it, and its replay by the same `Idempotency-Key` for 24 hours.
+    Keep it on a server.
     """
 
 
@@ -1464,7 +1464,7 @@ class OrganizationCreatedResponse(OrganizationResponse):
     key_id: str
     """The id of the first key."""
     api_key: str
-    """The raw key, scope `full`. It is shown only once; keep it on a server."""
+    """The raw key, scope `full`. No other answer shows it: keep it on a server."""
 
 
 class OrganizationLimits(TypedDict):
@@ -1709,7 +1709,7 @@ class RequestOTPBody(TypedDict):
     email: NotRequired[str | None]
     """Where the code is sent."""
     phone: NotRequired[str | None]
-    """Where the code is sent (E.164)."""
+    """E.164. In the local sandbox only: nothing sends text messages."""
 
 
 class ResolveReviewStep(StepMoment):
@@ -1796,7 +1796,7 @@ class SendEventStep(StepMoment):
 
 class SessionResponse(TypedDict):
     access_token: str
-    """Opaque. It is shown only once."""
+    """Opaque. No other answer shows it."""
     token_type: Literal["Bearer"]
     """How the token is sent: `Authorization: Bearer <access_token>`."""
     expires_at: str
@@ -2209,7 +2209,9 @@ class WebhookResponse(TypedDict):
 
 class WebhookCreatedResponse(WebhookResponse):
     secret: str
-    """Signs the deliveries. It is shown only once; keep it on a server."""
+    """Signs the deliveries. Only the answer that made it shows it, and its replay by the same `Idempotency-Key` for
+    24 hours. Keep it on a server.
+    """
 
 
 class WebhookDeliveryResponse(TypedDict):

@@ -1,0 +1,125 @@
+/** docs/guides: what the guides name and count is what the code has. */
+import { describe, expect, test } from 'vitest';
+import { STATUS_OF } from '../../api/http/error-handler.ts';
+import { GUIDES } from '../../api/pages/guide.ts';
+import { ERROR_CODES } from '../../domain/error.ts';
+import { EVENT_TYPES } from '../../domain/event.ts';
+import { FAILURE_HELP, failureAddress, PROVIDER_FAILURE_HELP, sectionId } from '../../domain/failure-help.ts';
+import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
+import { FAILURES } from '../../domain/settlement/failure.ts';
+import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
+import {
+  ATTEMPTS_MAX,
+  DELIVERY_STATUSES,
+  DISABLED_REASONS,
+  REDELIVERIES_MAX,
+  SUBSCRIPTIONS_MAX,
+} from '../../domain/webhook.ts';
+import { readSource } from '../support/source.ts';
+import { OPERATIONS } from './operations.ts';
+
+const guide = (name: string): string => readSource(`docs/guides/${name}.md`);
+const codes = (text: string): string[] => [...text.matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code);
+const rows = (text: string): string[][] =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .map((line) => line.split('|').slice(1, -1));
+
+test.each(GUIDES)('every address that $name names is an operation or a page', ({ name }) => {
+  const paths = new Set(OPERATIONS.map(({ path }) => path.replaceAll(/\{[a-z_]+\}/g, '{}')));
+  const named = codes(guide(name))
+    .map((code) => /^(?:GET|POST|PUT|PATCH|DELETE) (\/[^ ?]+)/.exec(code)?.[1] ?? '')
+    .filter((address) => address.startsWith('/v') || address.startsWith('/consumer'));
+  expect(named.filter((address) => !paths.has(address.replaceAll(/\{[a-z_]+\}|<[a-z_]+>/g, '{}')))).toEqual([]);
+});
+
+test('errors: every code of a refusal with its status, and no other', () => {
+  const listed = rows(guide('errors')).flatMap(([status = '', names = '']) =>
+    codes(names).map((name) => `${status.trim()} ${name}`),
+  );
+  expect(new Set(listed)).toEqual(new Set(ERROR_CODES.map((code) => `${STATUS_OF[code]} ${code}`)));
+});
+
+test('retries: the operations that need a key are those of the interface, and each other one that takes a key is named', () => {
+  const [section = ''] = guide('retries').split('## Where keys count\n').slice(1);
+  const required = OPERATIONS.filter(({ idempotencyKey }) => idempotencyKey === 'required').map(
+    ({ method, path }) => `${method} ${path}`,
+  );
+  expect(new Set(codes(section.split(' need a key')[0] ?? ''))).toEqual(new Set(required));
+  const words: Record<string, string> = {
+    '/v1/caribbean/settle': 'POST /v1/caribbean/settle',
+    '/v1/recipients': 'recipient',
+    '/consumer/recipients': "a consumer's too",
+    '/v1/orgs/{org_id}/keys': 'an API key',
+    '/v1/orgs/keys/{key_id}/rotate': 'rotation of an API key',
+    '/v1/kyc/verify': 'a verification',
+    '/v1/kyc/idverify/applicant': 'an applicant',
+    '/v1/wallets': 'a wallet',
+    '/v1/webhooks': 'a webhook',
+    '/v1/webhooks/{webhook_id}/rotate-secret': "of a webhook's secret",
+    '/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver': 'a redelivery',
+    '/v1/webhooks/{webhook_id}/replay': 'a replay',
+  };
+  const optional = OPERATIONS.filter(({ idempotencyKey }) => idempotencyKey === 'optional').map(({ path }) => path);
+  expect(new Set(optional)).toEqual(new Set(Object.keys(words)));
+  const text = section.replaceAll('\n', ' ');
+  expect(Object.values(words).filter((word) => !text.includes(word))).toEqual([]);
+});
+
+describe('webhooks', () => {
+  const text = guide('webhooks');
+
+  test('lists the event types', () => {
+    const listed = rows(text).flatMap(([prefix = '', types = '']) => {
+      const [start = ''] = codes(prefix);
+      return start.endsWith('.') ? codes(types.split(',')[0] ?? '').map((type) => `${start}${type}`) : [];
+    });
+    expect(new Set(listed)).toEqual(new Set(EVENT_TYPES));
+  });
+
+  test('lists the statuses of a delivery and why a subscription is disabled', () => {
+    const listed = rows(text).map(([status = '']) => codes(status)[0]);
+    expect(DELIVERY_STATUSES.filter((status) => !listed.includes(status))).toEqual([]);
+    expect(DISABLED_REASONS.filter((reason) => !codes(text).includes(reason))).toEqual([]);
+  });
+
+  test('has the limits', () => {
+    for (const sentence of [
+      `at most ${SUBSCRIPTIONS_MAX} subscriptions`,
+      `${ATTEMPTS_MAX} attempts`,
+      `start again ${REDELIVERIES_MAX} times in 24 hours`,
+    ])
+      expect(text.replaceAll('\n', ' ')).toContain(sentence);
+  });
+
+  test('keeps a late fact: the rule about the highest sequence is for the state alone', () => {
+    const rule = text.replaceAll(/\s+/g, ' ');
+    for (const fact of ['settlement.exception', 'settlement.funds_received', 'settlement.refunded'])
+      expect(/A fact\*\* is ([^:]*):/.exec(rule)?.[1]).toContain(`\`${fact}\``);
+    expect(rule).not.toContain('ignore the `data` of events');
+  });
+});
+
+test("a settlement's life: every status, with what is to be done", () => {
+  const listed = rows(guide('settlement')).flatMap(([status = '']) => codes(status));
+  expect(listed).toEqual(expect.arrayContaining([...SETTLEMENT_STATUSES]));
+});
+
+test('quickstart: every card of the sandbox', () => {
+  const cards = new Set(SCENARIOS.flatMap(({ given: { card_token: token } }) => token ?? []));
+  const listed = codes(rows(guide('quickstart')).join(' '));
+  expect([...cards].filter((token) => !listed.includes(token))).toEqual([]);
+});
+
+describe('failures', () => {
+  test('explains every code with which this service ends a settlement', () => {
+    expect(new Set(Object.keys(FAILURE_HELP))).toEqual(new Set(Object.values(FAILURES).map(({ code }) => code)));
+  });
+
+  test('has a section under the address of each failure, also of an unknown code', () => {
+    const sections = [...guide('failures').matchAll(/^### (.+)$/gm)].map(([, heading = '']) => sectionId(heading));
+    for (const code of [...Object.keys(FAILURE_HELP), ...Object.keys(PROVIDER_FAILURE_HELP), 'do_not_honor', 'R29'])
+      expect(sections).toContain(failureAddress(code).split('#')[1]);
+  });
+});
