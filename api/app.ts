@@ -53,6 +53,7 @@ import { settlementRoutes } from './routes/settlement.ts';
 import { settlementListRoutes } from './routes/settlement-list.ts';
 import { testHelperRoutes } from './routes/test-helper.ts';
 import { transferRoutes } from './routes/transfer.ts';
+import { usageRoutes } from './routes/usage.ts';
 import { verificationRoutes } from './routes/verification.ts';
 import { walletRoutes } from './routes/wallet.ts';
 import { webhookRoutes } from './routes/webhook.ts';
@@ -137,6 +138,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(webhookDeliveryRoutes(deps));
   await app.register(webhookReplayRoutes(deps));
   await app.register(eventRoutes(deps));
+  await app.register(usageRoutes(deps));
   await app.register(healthRoutes(deps));
   await app.register(pageRoutes(deps));
   await app.register(openapiRoutes());

@@ -60,8 +60,13 @@ const SERVICES: readonly Capability[] = [
   }),
   entry('usage-reporting', 'Usage reporting', {
     category: 'reports',
-    description: "Reports of a partner's use of the API. Excluded from the reviewed partner contract.",
+    description:
+      "A partner's use of the API by days, counted from the records. Excluded from the reviewed partner contract.",
     state: 'gated',
+    surface: 'GET /v1/usage',
+    evidence: [
+      'test/api/usage.test.ts › 200 with every day of the period, and each record on the day on which it began',
+    ],
     nextGate: 'operator_approval',
   }),
   entry('recipient-records', 'Recipient records', {

@@ -21,6 +21,7 @@ CREATE INDEX recipients_org_country
   ON recipients (org_id, country, is_active, verification_status, created_at, recipient_id);
 CREATE UNIQUE INDEX verifications_open ON verifications (recipient_id, verification_type)
   WHERE status IN ('pending', 'in_review');
+CREATE INDEX verifications_org ON verifications (org_id, created_at);
 CREATE INDEX verifications_recipient ON verifications (recipient_id, created_at, verification_id);
 CREATE INDEX verifications_request ON verifications (request_id);
 

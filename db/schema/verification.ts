@@ -46,6 +46,7 @@ export const verifications = pgTable(
     uniqueIndex('verifications_open')
       .on(table.recipientId, table.verificationType)
       .where(sql`status IN ('pending', 'in_review')`),
+    index('verifications_org').on(table.orgId, table.createdAt),
     index('verifications_recipient').on(table.recipientId, table.createdAt, table.verificationId),
     index('verifications_request').on(table.requestId),
   ],

@@ -651,6 +651,16 @@ export interface paths {
          */
         get: operations["getEvent"];
     };
+    "/v1/usage": {
+        parameters: {
+            query?: never;
+        };
+        /**
+         * Read what the organization used
+         * @description Counted from the records, by days in UTC, at most 92 of them. A settlement, a verification and a delivery belong to the day on which they began. Excluded from the reviewed partner contract. Scope: `read`, which every key covers.
+         */
+        get: operations["getUsage"];
+    };
     "/health/live": {
         parameters: {
             query?: never;
@@ -2000,6 +2010,29 @@ export interface components {
              */
             description?: string | null;
         };
+        /** @description Objects created that day. */
+        CreationUsage: {
+            /**
+             * @description How many: `recipients`.
+             * @example 3
+             */
+            recipients: number;
+            /**
+             * @description How many: `wallets`.
+             * @example 3
+             */
+            wallets: number;
+            /**
+             * @description How many: `api_keys`.
+             * @example 3
+             */
+            api_keys: number;
+            /**
+             * @description How many: `webhooks`.
+             * @example 3
+             */
+            webhooks: number;
+        };
         /**
          * @description A currency (ISO 4217). May grow.
          * @enum {string}
@@ -2080,6 +2113,34 @@ export interface components {
          * @enum {string}
          */
         DeliveryStatus: "pending" | "succeeded" | "exhausted" | "skipped" | "canceled";
+        /** @description Deliveries of events of that day, by status now. */
+        DeliveryUsage: {
+            /**
+             * @description How many: `pending`.
+             * @example 3
+             */
+            pending: number;
+            /**
+             * @description How many: `succeeded`.
+             * @example 3
+             */
+            succeeded: number;
+            /**
+             * @description How many: `exhausted`.
+             * @example 3
+             */
+            exhausted: number;
+            /**
+             * @description How many: `skipped`.
+             * @example 3
+             */
+            skipped: number;
+            /**
+             * @description How many: `canceled`.
+             * @example 3
+             */
+            canceled: number;
+        };
         /**
          * @description The document that proves an identity.
          * @enum {string}
@@ -3953,6 +4014,64 @@ export interface components {
          * @enum {string}
          */
         SettlementStatus: "accepted" | "compliance_hold" | "awaiting_funds" | "funded" | "paying_out" | "needs_review" | "settled" | "rejected" | "expired" | "failed" | "canceled";
+        /** @description Settlements that were accepted that day, by status now. */
+        SettlementUsage: {
+            /**
+             * @description How many: `accepted`.
+             * @example 3
+             */
+            accepted: number;
+            /**
+             * @description How many: `compliance_hold`.
+             * @example 3
+             */
+            compliance_hold: number;
+            /**
+             * @description How many: `awaiting_funds`.
+             * @example 3
+             */
+            awaiting_funds: number;
+            /**
+             * @description How many: `funded`.
+             * @example 3
+             */
+            funded: number;
+            /**
+             * @description How many: `paying_out`.
+             * @example 3
+             */
+            paying_out: number;
+            /**
+             * @description How many: `needs_review`.
+             * @example 3
+             */
+            needs_review: number;
+            /**
+             * @description How many: `settled`.
+             * @example 3
+             */
+            settled: number;
+            /**
+             * @description How many: `rejected`.
+             * @example 3
+             */
+            rejected: number;
+            /**
+             * @description How many: `expired`.
+             * @example 3
+             */
+            expired: number;
+            /**
+             * @description How many: `failed`.
+             * @example 3
+             */
+            failed: number;
+            /**
+             * @description How many: `canceled`.
+             * @example 3
+             */
+            canceled: number;
+        };
         /** @description A flattened JWS (RFC 7515) with an unencoded payload (RFC 7797). */
         SignedCertificate: {
             /**
@@ -4161,6 +4280,34 @@ export interface components {
             /** @description `disabled` skips pending deliveries. `enabled` forgets earlier failures. */
             status?: components["schemas"]["WebhookStatus"];
         };
+        /** @description What was used on one day. */
+        UsageDay: {
+            /**
+             * @description The day (UTC).
+             * @example 2026-11-21
+             */
+            date: string;
+            settlements: components["schemas"]["SettlementUsage"];
+            /** @description Of those of them that settled. */
+            volume: components["schemas"]["UsageVolume"][];
+            verifications: components["schemas"]["VerificationUsage"];
+            deliveries: components["schemas"]["DeliveryUsage"];
+            created: components["schemas"]["CreationUsage"];
+        };
+        UsageResponse: {
+            /** @description Every day of the period, oldest first. */
+            days: components["schemas"]["UsageDay"][];
+        };
+        /** @description What settled settlements collected in a currency. */
+        UsageVolume: {
+            /** @description The source currency. */
+            currency: components["schemas"]["Currency"];
+            /**
+             * @description What was collected.
+             * @example 250.00
+             */
+            amount: string;
+        };
         /** ValidationError */
         ValidationError: {
             /** Location */
@@ -4320,6 +4467,34 @@ export interface components {
          * @enum {string}
          */
         VerificationType: "kyc" | "kyb";
+        /** @description Verifications opened that day, by status now. */
+        VerificationUsage: {
+            /**
+             * @description How many: `pending`.
+             * @example 3
+             */
+            pending: number;
+            /**
+             * @description How many: `in_review`.
+             * @example 3
+             */
+            in_review: number;
+            /**
+             * @description How many: `verified`.
+             * @example 3
+             */
+            verified: number;
+            /**
+             * @description How many: `rejected`.
+             * @example 3
+             */
+            rejected: number;
+            /**
+             * @description How many: `expired`.
+             * @example 3
+             */
+            expired: number;
+        };
         /** @description A recipient was verified. */
         VerificationVerifiedEvent: components["schemas"]["EventEnvelope"] & {
             /**
@@ -7160,6 +7335,31 @@ export interface operations {
             };
             401: components["responses"]["KeyRefused"];
             404: components["responses"]["NotFound"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["ReadFault"];
+        };
+    };
+    getUsage: {
+        parameters: {
+            query: {
+                /** @description The first day (UTC). */
+                from: string;
+                /** @description The last day (UTC), included. */
+                to: string;
+            };
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageResponse"];
+                };
+            };
+            401: components["responses"]["KeyRefused"];
             422: components["responses"]["Invalid"];
             default: components["responses"]["ReadFault"];
         };

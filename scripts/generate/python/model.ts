@@ -11,7 +11,19 @@ type Side = 'request' | 'answer';
 type Definitions = { readonly classes: Map<string, string>; readonly aliases: Map<string, string> };
 
 const INDENT = '    ';
-const KEYWORDS = new Set(['from', 'class', 'import', 'global', 'in', 'is', 'as', 'async', 'await', 'pass', 'return']);
+export const KEYWORDS = new Set([
+  'from',
+  'class',
+  'import',
+  'global',
+  'in',
+  'is',
+  'as',
+  'async',
+  'await',
+  'pass',
+  'return',
+]);
 
 /** @throws Error when two objects would get one name, or a field has a name that Python does not allow */
 export function pythonModels(document: OpenApi): string {

@@ -30,6 +30,7 @@ const PARTNER: Readonly<Record<string, Place>> = {
   createOrganization: ['Organizations', 'create'],
   getOrganization: ['Organizations', 'get'],
   getCaller: ['Organizations', 'me'],
+  getUsage: ['Organizations', 'usage'],
   createApiKey: ['ApiKeys', 'create'],
   listApiKeys: ['ApiKeys', 'list'],
   rotateApiKey: ['ApiKeys', 'rotate'],

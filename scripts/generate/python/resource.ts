@@ -1,4 +1,5 @@
 /** `resources.py`: each operation as a typed method, once for the blocking and once for the asynchronous client. */
+
 import {
   jsonSchemaOf,
   type OpenApi,
@@ -9,6 +10,7 @@ import {
   referencedName,
   type Schema,
 } from './document.ts';
+import { KEYWORDS } from './model.ts';
 import { placeOf, REPEATABLE } from './operation.ts';
 import { docstring, HEADER, LINE_LENGTH_MAX, pythonLiteral, pythonString } from './text.ts';
 
@@ -107,7 +109,8 @@ function resultOf(answer: Response | undefined, isList: boolean, operationId: st
 /** `limit` is the size of a page here: iterating a list reads all of its pages. */
 function queryOf({ name, schema }: Parameter): Method['query'][number] {
   const type = queryType(schema);
-  return { name: name === 'limit' ? 'page_size' : name, sent: name, type };
+  // A keyword of Python is no name of a parameter.
+  return { name: name === 'limit' ? 'page_size' : KEYWORDS.has(name) ? `${name}_` : name, sent: name, type };
 }
 
 function queryType(schema: Schema): string {

@@ -1023,6 +1023,18 @@ class CreateWebhookRequest(TypedDict):
     """For your own lists: what receives the events."""
 
 
+class CreationUsage(TypedDict):
+    """Objects created that day."""
+    recipients: int
+    """How many: `recipients`."""
+    wallets: int
+    """How many: `wallets`."""
+    api_keys: int
+    """How many: `api_keys`."""
+    webhooks: int
+    """How many: `webhooks`."""
+
+
 class DecideVerificationStep(StepMoment):
     """Decide the recipient's verification."""
     do: Literal["decide_verification"]
@@ -1061,6 +1073,20 @@ class DeliveryMinutes(TypedDict):
     """The shortest time, in minutes."""
     max: int
     """The longest time, in minutes."""
+
+
+class DeliveryUsage(TypedDict):
+    """Deliveries of events of that day, by status now."""
+    pending: int
+    """How many: `pending`."""
+    succeeded: int
+    """How many: `succeeded`."""
+    exhausted: int
+    """How many: `exhausted`."""
+    skipped: int
+    """How many: `skipped`."""
+    canceled: int
+    """How many: `canceled`."""
 
 
 class EstimateFigures(TypedDict):
@@ -1968,6 +1994,32 @@ class SettlementSettledEvent(SettlementEvent):
     """What happened."""
 
 
+class SettlementUsage(TypedDict):
+    """Settlements that were accepted that day, by status now."""
+    accepted: int
+    """How many: `accepted`."""
+    compliance_hold: int
+    """How many: `compliance_hold`."""
+    awaiting_funds: int
+    """How many: `awaiting_funds`."""
+    funded: int
+    """How many: `funded`."""
+    paying_out: int
+    """How many: `paying_out`."""
+    needs_review: int
+    """How many: `needs_review`."""
+    settled: int
+    """How many: `settled`."""
+    rejected: int
+    """How many: `rejected`."""
+    expired: int
+    """How many: `expired`."""
+    failed: int
+    """How many: `failed`."""
+    canceled: int
+    """How many: `canceled`."""
+
+
 class SignedCertificate(TypedDict):
     """A flattened JWS (RFC 7515) with an unencoded payload (RFC 7797)."""
     payload: str
@@ -2082,6 +2134,31 @@ class UpdateWebhookRequest(TypedDict):
     """`disabled` skips pending deliveries. `enabled` forgets earlier failures."""
 
 
+class UsageDay(TypedDict):
+    """What was used on one day."""
+    date: str
+    """The day (UTC)."""
+    settlements: SettlementUsage
+    volume: list[UsageVolume]
+    """Of those of them that settled."""
+    verifications: VerificationUsage
+    deliveries: DeliveryUsage
+    created: CreationUsage
+
+
+class UsageResponse(TypedDict):
+    days: list[UsageDay]
+    """Every day of the period, oldest first."""
+
+
+class UsageVolume(TypedDict):
+    """What settled settlements collected in a currency."""
+    currency: Currency
+    """The source currency."""
+    amount: str
+    """What was collected."""
+
+
 class ValidationError(TypedDict):
     loc: list[str | int]
     msg: str
@@ -2129,6 +2206,20 @@ class VerificationStatusResponse(TypedDict):
     """The newest verification; null if there is none."""
     verifications: list[VerificationResponse]
     """The latest 100, newest first."""
+
+
+class VerificationUsage(TypedDict):
+    """Verifications opened that day, by status now."""
+    pending: int
+    """How many: `pending`."""
+    in_review: int
+    """How many: `in_review`."""
+    verified: int
+    """How many: `verified`."""
+    rejected: int
+    """How many: `rejected`."""
+    expired: int
+    """How many: `expired`."""
 
 
 class VerificationVerifiedEvent(EventEnvelope):

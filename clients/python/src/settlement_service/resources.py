@@ -879,6 +879,24 @@ class Organizations(Resource):
         )
         return self._run(call)
 
+    def usage(self, *, from_: str | None = None, to: str | None = None) -> models.UsageResponse:
+        """Read what the organization used.
+
+        Counted from the records, by days in UTC, at most 92 of them. A settlement, a verification and a delivery
+        belong to the day on which they began. Excluded from the reviewed partner contract. Scope: `read`, which
+        every key covers.
+        """
+        call: Call[models.UsageResponse] = Call(
+            "GET",
+            path_of("/v1/usage"),
+            query={
+                "from": from_,
+                "to": to,
+            },
+            repeatable=True,
+        )
+        return self._run(call)
+
 
 class AsyncOrganizations(AsyncResource):
     async def create(self, **fields: Unpack[models.CreateOrganizationRequest]) -> models.OrganizationCreatedResponse:
@@ -910,6 +928,24 @@ class AsyncOrganizations(AsyncResource):
         call: Call[models.CallerResponse] = Call(
             "GET",
             path_of("/v1/me"),
+            repeatable=True,
+        )
+        return await self._run(call)
+
+    async def usage(self, *, from_: str | None = None, to: str | None = None) -> models.UsageResponse:
+        """Read what the organization used.
+
+        Counted from the records, by days in UTC, at most 92 of them. A settlement, a verification and a delivery
+        belong to the day on which they began. Excluded from the reviewed partner contract. Scope: `read`, which
+        every key covers.
+        """
+        call: Call[models.UsageResponse] = Call(
+            "GET",
+            path_of("/v1/usage"),
+            query={
+                "from": from_,
+                "to": to,
+            },
             repeatable=True,
         )
         return await self._run(call)

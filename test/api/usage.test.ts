@@ -1,0 +1,68 @@
+/** What an organization used (contract §14). */
+import { describe, expect } from 'vitest';
+import { newId } from '../../db/id.ts';
+import { withApi } from '../support/fixture.ts';
+import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { faultsOf } from '../support/refusal.ts';
+import { enterStates } from '../support/settlement.ts';
+import { complete, openVerification } from '../support/verification.ts';
+
+const test = withApi();
+
+describe('GET /v1/usage', () => {
+  test.for([
+    [
+      '',
+      [
+        ['query.from', 'missing'],
+        ['query.to', 'missing'],
+      ],
+    ],
+    ['?from=2026-11-21&to=2026-11-20', [['query.to', 'value_error']]],
+    ['?from=2026-01-01&to=2026-04-03', [['query.to', 'value_error']]],
+    ['?from=2026-02-30&to=2026-03-01', [['query.from', 'value_error']]],
+    ['?from=21.11.2026&to=2026-11-21', [['query.from', 'string_pattern_mismatch']]],
+  ] as const)('422 for %s', async ([query, faults], { api, partner }) => {
+    const answer = await api.call(partner, 'GET', `/v1/usage${query}`);
+    expect([answer.statusCode, faultsOf(answer)]).toEqual([422, faults]);
+  });
+
+  test('200 with every day of the period, and each record on the day on which it began', async ({ api, clock }) => {
+    clock.stop(new Date('2026-11-21T23:59:59.000Z'));
+    const caller = await api.createCaller();
+    const recipientId = await createRecipient(api, caller);
+    const settle = async () => {
+      const answer = await api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), {
+        'idempotency-key': newId(),
+      });
+      return jsonOf(answer).settlement_id;
+    };
+    await api.call(caller, 'POST', '/v1/webhooks', { url: 'https://hooks.partner.example/', event_types: ['*'] });
+    const settled = await settle();
+    await settle();
+    clock.stop(new Date('2026-11-22T00:00:00.000Z'));
+    await enterStates(api, caller, settled, ['awaiting_funds', 'funded', 'paying_out', 'settled']);
+    const { verification_id: id } = await openVerification(api, caller, recipientId);
+    await complete(api, caller, id, { status: 'verified' });
+    const other = await api.createCaller('read');
+    const read = async (as: typeof caller) =>
+      jsonOf(await api.call(as, 'GET', '/v1/usage?from=2026-11-20&to=2026-11-22'));
+    const { days } = await read(caller);
+    expect(days.map(({ date }: { date: string }) => date)).toEqual(['2026-11-20', '2026-11-21', '2026-11-22']);
+    expect(days[0]).toMatchObject({ settlements: { accepted: 0, settled: 0 }, volume: [], created: { recipients: 0 } });
+    expect(days[1]).toMatchObject({
+      settlements: { accepted: 1, settled: 1, failed: 0 },
+      volume: [{ currency: 'USD', amount: '250.00' }],
+      created: { recipients: 1, webhooks: 1, api_keys: 1, wallets: 0 },
+    });
+    // A delivery begins by the database's clock.
+    const today = new Date().toISOString().slice(0, 10);
+    const [now] = jsonOf(await api.call(caller, 'GET', `/v1/usage?from=${today}&to=${today}`)).days;
+    expect(now.deliveries.pending).toBeGreaterThanOrEqual(2);
+    expect(days[2]).toMatchObject({ settlements: { accepted: 0 }, verifications: { verified: 1, pending: 0 } });
+    expect((await read(other)).days[1]).toMatchObject({
+      settlements: { accepted: 0, settled: 0 },
+      created: { recipients: 0 },
+    });
+  });
+});
