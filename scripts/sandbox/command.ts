@@ -6,7 +6,7 @@ import type { CommandTree, Printer } from '../../ops/command-line/program.ts';
 export type SandboxDeps = Printer & { readonly env: NodeJS.ProcessEnv };
 export type SandboxCommand = CommandTree<SandboxDeps>;
 
-const httpUrl: Reader<string> = {
+export const httpUrl: Reader<string> = {
   read: (given) =>
     URL.canParse(given) && /^https?:$/.test(new URL(given).protocol)
       ? { value: given.replace(/\/+$/, '') }

@@ -52,14 +52,14 @@ export const listen: SandboxCommand = command({
   },
 });
 
-async function open(server: Server, port: number): Promise<void> {
+export async function open(server: Server, port: number): Promise<void> {
   server.listen(port, '127.0.0.1');
   try {
     await once(server, 'listening');
   } catch (error) {
     throw new CommandError(
       EXIT.refused,
-      `Port ${port} cannot be used: ${error instanceof Error ? error.message : String(error)}.`,
+      `Port ${port} cannot be used: ${error instanceof Error ? error.message : String(error)}. Give another one with --port <port>.`,
     );
   }
 }

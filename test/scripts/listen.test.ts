@@ -1,8 +1,10 @@
 /** `npm run sandbox -- listen` names the reason why a delivery does not verify (contract §11). */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import { signWebhook } from '../../activities/webhook-signature.ts';
-import { createListener } from '../../scripts/sandbox/listen.ts';
+import { createListener, open } from '../../scripts/sandbox/listen.ts';
 
 const KEY = Buffer.alloc(32, 7);
 const SECRET = `whsec_${KEY.toString('base64')}`;
@@ -74,4 +76,13 @@ describe('a delivery that does not verify is answered 400 with the reason', () =
 test.each([-299, 0, 299])('a delivery signed %i seconds from now verifies and is printed', async (seconds) => {
   expect(await deliver({ at: new Date(NOW.getTime() + seconds * 1_000) })).toMatch(/^204 .*verified/);
   expect(printed.at(-1)).toContain('"type": "webhook.ping"');
+});
+
+test('a port that is taken is refused, and the way to give another one is named', async () => {
+  const taken = createServer();
+  await once(taken.listen(0, '127.0.0.1'), 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const refused = open(createServer(), port);
+  await expect(refused).rejects.toThrow(new RegExp(`^Port ${port} cannot be used: .*EADDRINUSE.* --port <port>`));
+  taken.close();
 });

@@ -139,11 +139,16 @@ describe('the commands on a running stack', () => {
     expect(stdout).toMatch(/\nEnded as expired: .+ \(funding_timeout\)$/);
   });
 
-  test('scenarios lists every entry with its states, as text and as JSON', async () => {
+  test('scenarios lists every entry with its states, as text and as JSON, and asks the API of --url', async ({
+    stack,
+    partner,
+  }) => {
     const list = (...args: string[]) =>
       execa('node', ['--import', 'tsx', 'scripts/sandbox.ts', 'scenarios', ...args], { cwd: repositoryRoot });
     const { stdout } = await list();
     for (const { name } of SCENARIOS) expect(stdout).toContain(`\n${name} `.trimStart());
     expect(JSON.parse((await list('--json')).stdout)).toHaveLength(SCENARIOS.length);
+    const asked = await sandbox(stack.baseUrl, partner.apiKey, 'scenarios');
+    expect(asked.stdout).toBe(stdout);
   });
 });
