@@ -23,6 +23,7 @@ import { createWakeUp, type WakeUp } from '../db/wake-up.ts';
 import { IN_FLIGHT, LANE_IN_FLIGHT_MAX, LANES, type LaneReport, nextInFlight } from '../domain/webhook.ts';
 import { laneWorkflowId } from '../domain/workflow-id.ts';
 import type { ActivityDeps } from './deps.ts';
+import { createDestinations, type Destinations } from './destination.ts';
 import { whileHeartbeating } from './long-activity.ts';
 import { type KeptConnections, keepConnections } from './providers/guarded-http.ts';
 import { sendDelivery } from './webhook-attempt.ts';
@@ -67,6 +68,8 @@ type Subscriber = {
   readonly queue: ClaimedDelivery[];
   /** Results that may change the subscription; they are recorded one group after the other. */
   readonly judged: AttemptResult[];
+  /** Sends what is queued, once its host has a place. */
+  readonly whenFree: () => void;
   isRecording: boolean;
   /** Of the last of these results. */
   requestId: string;
@@ -77,6 +80,7 @@ type Subscriber = {
 
 type Lane = {
   readonly deps: ActivityDeps;
+  readonly destinations: Destinations;
   readonly claimant: number;
   readonly keys: LaneKeys;
   readonly connections: KeptConnections;
@@ -97,7 +101,8 @@ type Lane = {
   failure: { readonly error: unknown } | undefined;
 };
 
-export function webhookLaneActivities(deps: ActivityDeps) {
+/** @param destinations shared by the lanes of the process */
+export function webhookLaneActivities(deps: ActivityDeps, destinations: Destinations = createDestinations()) {
   return {
     /**
      * Sends what is due to the subscriptions of a lane.
@@ -106,15 +111,16 @@ export function webhookLaneActivities(deps: ActivityDeps) {
      */
     serveLane: async ({ lane }: { readonly lane: number }): Promise<{ readonly isServed: boolean }> => {
       if (lane >= LANES) return { isServed: false };
-      await whileHeartbeating(deps, (stop) => serve(deps, lane, stop));
+      await whileHeartbeating(deps, (stop) => serve({ deps, destinations }, lane, stop));
       return { isServed: true };
     },
   };
 }
 
-async function serve(deps: ActivityDeps, number: number, stop: AbortSignal): Promise<void> {
+async function serve(shared: Pick<Lane, 'deps' | 'destinations'>, number: number, stop: AbortSignal): Promise<void> {
+  const { deps } = shared;
   const lane: Lane = {
-    deps,
+    ...shared,
     claimant: await openClaimant(deps.db),
     keys: laneKeysOf(number),
     connections: keepConnections(),
@@ -203,7 +209,7 @@ function freePlaces({ subscribers, inFlight }: Lane): Map<string, number> {
   for (const { webhookId, orgId, inFlight: own, inFlightMax, queue, judged } of subscribers.values()) {
     // A failure is recorded first: it may disable the subscription.
     if (judged.length > 0) free.set(webhookId, 0);
-    else if (own > 0 || inFlightMax > LEARNED) {
+    else if (own > 0 || queue.length > 0 || inFlightMax > LEARNED) {
       const ofOrganization = LANE_IN_FLIGHT_MAX - inFlight - (ofOrganizations.get(orgId) ?? 0);
       const queueMax = inFlightMax < IN_FLIGHT.most ? 0 : QUEUED_MAX;
       free.set(webhookId, Math.max(0, Math.min(inFlightMax + queueMax - own - queue.length, ofOrganization)));
@@ -223,8 +229,9 @@ function take(lane: Lane, delivery: ClaimedDelivery): void {
 
 function sendQueued(lane: Lane, subscriber: Subscriber): void {
   while (subscriber.judged.length === 0 && subscriber.inFlight < subscriber.inFlightMax) {
-    const delivery = subscriber.queue.shift();
-    if (!delivery) return;
+    const [delivery] = subscriber.queue;
+    if (!delivery || !lane.destinations.take(delivery.url, subscriber.whenFree)) return;
+    subscriber.queue.shift();
     void send(lane, subscriber, delivery);
   }
 }
@@ -236,6 +243,7 @@ async function send(lane: Lane, subscriber: Subscriber, delivery: ClaimedDeliver
   const result = await sendDelivery(deps, delivery, connections, deps.now()).catch((error: unknown) => ({ error }));
   lane.inFlight -= 1;
   subscriber.inFlight -= 1;
+  lane.destinations.release(delivery.url);
   if ('outcome' in result) settle(lane, subscriber, delivery, result);
   else await giveUp(lane, delivery, result.error);
   sendQueued(lane, subscriber);
@@ -318,7 +326,8 @@ async function giveUp(lane: Lane, delivery: ClaimedDelivery, error: unknown): Pr
   }
 }
 
-function subscriberOf({ subscribers }: Lane, { webhookId, orgId }: ClaimedDelivery): Subscriber {
+function subscriberOf(lane: Lane, { webhookId, orgId }: ClaimedDelivery): Subscriber {
+  const { subscribers } = lane;
   const known = subscribers.get(webhookId);
   if (known) return known;
   const added: Subscriber = {
@@ -329,6 +338,7 @@ function subscriberOf({ subscribers }: Lane, { webhookId, orgId }: ClaimedDelive
     isFailing: false,
     queue: [],
     judged: [],
+    whenFree: () => sendQueued(lane, added),
     isRecording: false,
     requestId: '',
     requests: 0,

@@ -2,8 +2,10 @@
  * Deliveries by a lane and by the workflow of their subscription: run twice, crashed in between, or at a wrong moment;
  * and what follows from the results.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, vi } from 'vitest';
+import { createDestinations, type Destinations } from '../../activities/destination.ts';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { webhookLaneActivities } from '../../activities/webhook-lane.ts';
 import { isSignedBy, signWebhook } from '../../activities/webhook-signature.ts';
@@ -92,9 +94,9 @@ const test = withApi().extend('world', async ({ api, onTestFinished }) => {
     read: () => call('GET', `/v1/webhooks/${webhook.webhook_id}`).then(jsonOf),
     rowsOf,
     /** Serves all lanes. @returns what stops them, as the end of their process does; it rejects if a lane failed */
-    startLanes: () => {
+    startLanes: (destinations?: Destinations) => {
       const stopping = new AbortController();
-      const { serveLane } = webhookLaneActivities(depsOf(stopping.signal));
+      const { serveLane } = webhookLaneActivities(depsOf(stopping.signal), destinations);
       const served = Promise.all(Array.from({ length: LANES }, (_, lane) => serveLane({ lane })));
       served.catch(() => undefined);
       return async () => {
@@ -167,6 +169,27 @@ describe('nothing is sent', () => {
 });
 
 describe('a lane', () => {
+  test('has a bounded number of requests to one host over all subscriptions, and holds up no other host', async ({
+    world,
+  }) => {
+    const crowded = [9_998, 9_998, 9_998].map((port, n) => world.subscribe(`http://127.0.0.1:${port}/${n}`));
+    const other = await world.subscribe('http://127.0.0.1:9997/other');
+    const targets = [...(await Promise.all(crowded)), other];
+    const { answer, count, release } = held();
+    world.answer = answer;
+    for (const { webhook_id: webhookId } of targets) await world.burst(4, { orgId: world.owner.orgId, webhookId });
+    const stop = world.startLanes(createDestinations(4));
+    await vi.waitUntil(() => count() === 8, WAIT);
+    await delay(300);
+    const sentTo = (port: string) => world.sent.filter(({ url }) => new URL(url).port === port).length;
+    expect([sentTo('9998'), sentTo('9997')]).toEqual([4, 4]);
+    world.answer = succeeding;
+    release();
+    await vi.waitUntil(async () => !(await world.isDue()), WAIT);
+    await stop();
+    expect(world.sent).toHaveLength(16);
+  });
+
   test('has four requests to a new subscription in flight, and sends the next when one is answered', async ({
     world,
   }) => {

@@ -1,0 +1,57 @@
+/**
+ * How many requests are in flight to one receiving host, over all subscriptions, organizations and lanes of a process:
+ * so that many subscriptions together do not flood a host that is perhaps a stranger's. A host at its limit holds no
+ * lane: its deliveries wait in the queues of their subscriptions, and are sent as places become free, in turn.
+ */
+import { isLoopbackHost } from '../domain/webhook-target.ts';
+
+/** Four times what one subscription may have. */
+export const HOST_IN_FLIGHT_MAX = 128;
+
+export type Destinations = {
+  /**
+   * Takes a place of the URL's host.
+   *
+   * @param whenFree is called once, when this returns false and a place has become free; it may take the place
+   */
+  take(url: string, whenFree: () => void): boolean;
+  /** Gives the place back. */
+  release(url: string): void;
+};
+
+type Host = { inFlight: number; readonly waiting: Set<() => void> };
+
+export function createDestinations(inFlightMax = HOST_IN_FLIGHT_MAX): Destinations {
+  const hosts = new Map<string, Host>();
+  return {
+    take: (url, whenFree) => {
+      const name = hostOf(url);
+      const host = hosts.get(name) ?? { inFlight: 0, waiting: new Set() };
+      if (host.inFlight >= inFlightMax) {
+        host.waiting.add(whenFree);
+        return false;
+      }
+      host.inFlight += 1;
+      hosts.set(name, host);
+      return true;
+    },
+    release: (url) => {
+      const name = hostOf(url);
+      const host = hosts.get(name);
+      if (!host) return;
+      host.inFlight -= 1;
+      for (const next of host.waiting) {
+        if (host.inFlight >= inFlightMax) return;
+        host.waiting.delete(next);
+        next();
+      }
+      if (host.inFlight === 0) hosts.delete(name);
+    },
+  };
+}
+
+/** All ports of a host count together. On this machine, where only the local sandbox sends, each is a receiver. */
+function hostOf(url: string): string {
+  const { hostname, host } = new URL(url);
+  return isLoopbackHost(hostname.replace(/^\[(.*)\]$/, '$1')) ? host : hostname;
+}
