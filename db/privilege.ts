@@ -58,6 +58,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   rateLimits: PASSING,
   // Triggers write it, as the owner of the tables.
   recipientMetadata: { ...PERMANENT, insert: false },
+  recipientErasures: { ...PERMANENT, update: ['confirmedBy'] },
   recipients: { ...PERMANENT, update: { allBut: ['recipientId', 'orgId', 'createdAt'] } },
   reviewRequests: { ...PERMANENT, update: { allBut: ['settlementId'] } },
   settlementExceptions: PERMANENT,

@@ -33,6 +33,7 @@ export const TRANSACTIONS = [
   'recipient.change',
   'recipient.create',
   'recipient.deactivate',
+  'recipient.erase',
   'sandbox_event.request',
   'session.open',
   'settlement.accept',

@@ -25,6 +25,7 @@ import { limitCommands } from './limit.ts';
 import { listCommands } from './list.ts';
 import { operatorCommands } from './operator.ts';
 import { organizationCommands } from './organization.ts';
+import { eraseCommand } from './recipient.ts';
 import { settlementCommands } from './settlement.ts';
 import { showCommand } from './show.ts';
 import { waitingCommands } from './waiting.ts';
@@ -39,6 +40,7 @@ const program = (now: () => Date) =>
     ...deliveryCommands,
     webhookCommands,
     organizationCommands,
+    eraseCommand,
     limitCommands,
     apiKeyCommands,
     operatorCommands,

@@ -180,6 +180,17 @@ CREATE TABLE recipient_metadata (
     FOREIGN KEY (recipient_id) REFERENCES recipients (recipient_id)
 );
 
+CREATE TABLE recipient_erasures (
+  erasure_id text PRIMARY KEY,
+  recipient_id text NOT NULL,
+  requested_by text NOT NULL,
+  requested_at timestamptz(3) NOT NULL,
+  expires_at timestamptz(3) NOT NULL,
+  confirmed_by text,
+  CONSTRAINT recipient_erasures_recipient_id_recipients_recipient_id_fk
+    FOREIGN KEY (recipient_id) REFERENCES recipients (recipient_id)
+);
+
 CREATE TABLE verifications (
   verification_id text PRIMARY KEY,
   org_id text NOT NULL,

@@ -239,6 +239,9 @@ ALTER TABLE recipients
     num_nulls(data_key_sealed, personal_data_sealed) = CASE WHEN erased_at IS NULL THEN 0 ELSE 2 END),
   ADD CONSTRAINT recipients_erased_inactive CHECK (erased_at IS NULL OR NOT is_active);
 
+ALTER TABLE recipient_erasures
+  ADD CONSTRAINT recipient_erasures_two_operators CHECK (confirmed_by IS DISTINCT FROM requested_by);
+
 CREATE FUNCTION refuse_restoring() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'recipient % was erased and stays so', OLD.recipient_id USING ERRCODE = 'restrict_violation';

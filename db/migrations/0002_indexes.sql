@@ -19,6 +19,7 @@ CREATE INDEX recipients_org ON recipients (org_id, created_at, recipient_id);
 CREATE INDEX recipients_org_filter ON recipients (org_id, is_active, verification_status, created_at, recipient_id);
 CREATE INDEX recipients_org_country
   ON recipients (org_id, country, is_active, verification_status, created_at, recipient_id);
+CREATE INDEX recipient_erasures_recipient ON recipient_erasures (recipient_id, requested_at);
 CREATE UNIQUE INDEX verifications_open ON verifications (recipient_id, verification_type)
   WHERE status IN ('pending', 'in_review');
 CREATE INDEX verifications_org ON verifications (org_id, created_at);

@@ -119,10 +119,15 @@ export async function lockRecipient(
   orgId: string,
   recipientId: string,
 ): Promise<OpenedRecipient> {
+  return openRecipient(sealer, await lockRecipientRow(tx, orgId, recipientId));
+}
+
+/** As `lockRecipient`, and opens nothing. */
+export async function lockRecipientRow(tx: Tx, orgId: string, recipientId: string): Promise<RecipientRow> {
   await lockRecipientStatement(tx, recipientId);
   const [row] = await tx.select().from(recipients).where(owned(orgId, recipientId)).for('no key update');
   if (!row) throw new DomainError('not_found');
-  return openRecipient(sealer, row);
+  return row;
 }
 
 /** Which recipients are wanted; every filter that is given must match. */

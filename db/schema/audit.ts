@@ -20,6 +20,8 @@ export const AUDIT_ACTIONS = [
   'delivery_retry',
   'key_reissue_request',
   'key_reissue',
+  'recipient_erase_request',
+  'recipient_erase',
   'operator_add',
   'operator_revoke',
   'key_revoke',

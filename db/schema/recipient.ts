@@ -1,4 +1,5 @@
-import { boolean, index, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import { sql } from 'drizzle-orm';
+import { boolean, check, index, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import type { RecipientVerificationStatus } from '../../domain/recipient.ts';
 import { eventCounter, moment } from './column.ts';
 import { organizations } from './organization.ts';
@@ -79,5 +80,25 @@ export const recipientMetadata = pgTable(
         table.recipientId,
       ],
     }),
+  ],
+);
+
+/** Requests to erase a recipient. Another operator than the first one confirms it. */
+export const recipientErasures = pgTable(
+  'recipient_erasures',
+  {
+    erasureId: text('erasure_id').primaryKey(),
+    recipientId: text('recipient_id')
+      .notNull()
+      .references(() => recipients.recipientId),
+    requestedBy: text('requested_by').notNull(),
+    requestedAt: moment('requested_at').notNull(),
+    /** Until then it can be confirmed. */
+    expiresAt: moment('expires_at').notNull(),
+    confirmedBy: text('confirmed_by'),
+  },
+  (table) => [
+    index('recipient_erasures_recipient').on(table.recipientId, table.requestedAt),
+    check('recipient_erasures_two_operators', sql`${table.confirmedBy} IS DISTINCT FROM ${table.requestedBy}`),
   ],
 );

@@ -57,6 +57,7 @@ test('every command explains itself, and prints JSON on request', async () => {
     'org suspend',
     'org resume',
     'org tier',
+    'erase recipient',
     'limit set',
     'key revoke',
     'operator list',

@@ -130,6 +130,16 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
   'recipient.change': onApi(changeRecipient),
   'recipient.create': onApi(createOneRecipient),
   'recipient.deactivate': onApi(deactivateRecipient),
+  'recipient.erase': byOperator(async (world) => {
+    const [erased] = await query<{ id: string }>(
+      world,
+      `UPDATE recipients r SET is_active = false WHERE recipient_id = (
+         SELECT recipient_id FROM recipients o WHERE erased_at IS NULL AND NOT EXISTS (
+           SELECT 1 FROM settlements s WHERE s.recipient_id = o.recipient_id) LIMIT 1)
+       RETURNING recipient_id AS id`,
+    );
+    return ['erase', 'recipient', erased?.id ?? ''];
+  }),
   'sandbox_event.request': onApi(answerPayout),
   'session.open': onApi(signIn),
   'settlement.accept': onApi(play({ copies: 2, reusesKey: true })),

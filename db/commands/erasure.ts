@@ -1,0 +1,62 @@
+/**
+ * Erasing a recipient (contract §4): its data key is destroyed, which makes its personal data unreadable in every table,
+ * permanently. One operator requests it and another one confirms it.
+ */
+import { DomainError } from '../../domain/error.ts';
+import { type AuditAction, insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
+import {
+  confirmErasure,
+  destroyDataKey,
+  findOpenErasure,
+  hasOpenSettlement,
+  insertErasure,
+  lockRecipientToErase,
+} from '../queries/erasure.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+
+/** How long a request can be confirmed. */
+const CONFIRM_WITHIN_MS = 24 * 60 * 60_000;
+
+/**
+ * The first call requests it; the same call by another operator does it. The key is not opened, so a recipient that
+ * nobody can read can be erased too.
+ *
+ * @returns `isErased` false: it is requested, and can be confirmed until `expiresAt`
+ * @throws DomainError `not_found`; `state_conflict` for a recipient that is active, has an open settlement or is erased,
+ *   and for the operator who requested it
+ */
+export async function eraseRecipient(
+  deps: CommitDeps & Pick<CommandDeps, 'now'>,
+  recipientId: string,
+  { operator, note }: Omit<OperatorAct, 'requestId'>,
+): Promise<{ readonly isErased: boolean; readonly expiresAt: Date }> {
+  const at = deps.now();
+  return await commit(deps, 'recipient.erase', async (tx) => {
+    const { orgId, isActive, erasedAt } = await lockRecipientToErase(tx, recipientId);
+    if (erasedAt) throw conflict('erased', `It was erased at ${erasedAt.toISOString()}.`);
+    if (isActive) throw conflict('active', `The partner deactivates it first: DELETE /v1/recipients/${recipientId}`);
+    if (await hasOpenSettlement(tx, recipientId))
+      throw conflict('open_settlement', 'A settlement to it is open. Wait for its end, or cancel it.');
+    const audit = (action: AuditAction) =>
+      insertAuditEntry(tx, orgId, { objectId: recipientId, action, operator, note, at });
+    const open = await findOpenErasure(tx, recipientId, at);
+    if (!open) {
+      const expiresAt = new Date(at.getTime() + CONFIRM_WITHIN_MS);
+      await insertErasure(tx, { recipientId, requestedBy: operator, requestedAt: at, expiresAt });
+      await audit('recipient_erase_request');
+      return { isErased: false, expiresAt };
+    }
+    if (open.requestedBy === operator)
+      throw conflict(
+        'requested',
+        `This operator has requested it. Another one confirms it before ${open.expiresAt.toISOString()}.`,
+      );
+    await confirmErasure(tx, open.erasureId, operator);
+    await destroyDataKey(tx, recipientId, at);
+    await audit('recipient_erase');
+    return { isErased: true, expiresAt: open.expiresAt };
+  });
+}
+
+const conflict = (state: string, detail: string): DomainError =>
+  new DomainError('state_conflict', { current_state: state }, detail);
