@@ -3,6 +3,7 @@
  * previous page (contract §1). Links are relative references (RFC 8288, RFC 3986), which are correct behind every
  * proxy.
  */
+import { setImmediate } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { COUNTED_MAX, cursorText, PAGE, type Page, type Paged } from '../../domain/page.ts';
@@ -36,14 +37,26 @@ export function setPageHeaders(
   if (links !== '') reply.header('Link', links);
 }
 
-/** Sets the headers of a page and returns its items as they are shown, which are the whole body. */
-export function answerPage<Row, Item>(
+/** After so many items other requests get their turn: a page of the largest objects takes 70 ms. */
+const ITEMS_AT_ONCE = 5;
+
+/** Answers a page: its items as they are shown are the whole body. */
+export async function answerPage<Row>(
   request: FastifyRequest,
   reply: FastifyReply,
-  { page, paged, show }: { readonly page: Page; readonly paged: Paged<Row>; readonly show: (row: Row) => Item },
-): Item[] {
+  { page, paged, show }: { readonly page: Page; readonly paged: Paged<Row>; readonly show: (row: Row) => unknown },
+): Promise<FastifyReply> {
+  const serialize: ((items: never) => string) | undefined = reply.getSerializationFunction('200', 'application/json');
+  if (!serialize) throw new Error(`${request.routeOptions.url} has no schema of a page`);
+  const parts: string[] = [];
+  for (let first = 0; first < paged.items.length; first += ITEMS_AT_ONCE) {
+    if (first > 0) await setImmediate();
+    const items = paged.items.slice(first, first + ITEMS_AT_ONCE).map(show);
+    // Without the brackets of the array.
+    parts.push(serialize(items as never).slice(1, -1));
+  }
   setPageHeaders(request, reply, page, paged);
-  return paged.items.map(show);
+  return reply.type('application/json; charset=utf-8').send(`[${parts.join(',')}]`);
 }
 
 /**
