@@ -230,9 +230,11 @@ function take(lane: Lane, delivery: ClaimedDelivery): void {
 function sendQueued(lane: Lane, subscriber: Subscriber): void {
   while (subscriber.judged.length === 0 && subscriber.inFlight < subscriber.inFlightMax) {
     const [delivery] = subscriber.queue;
-    if (!delivery || !lane.destinations.take(delivery.url, subscriber.whenFree)) return;
+    if (!delivery) return;
+    const destination = { url: delivery.url, isFailing: subscriber.isFailing };
+    if (!lane.destinations.take(destination, subscriber.whenFree)) return;
     subscriber.queue.shift();
-    void send(lane, subscriber, delivery);
+    void send(lane, subscriber, delivery).finally(() => lane.destinations.release(destination));
   }
 }
 
@@ -243,7 +245,6 @@ async function send(lane: Lane, subscriber: Subscriber, delivery: ClaimedDeliver
   const result = await sendDelivery(deps, delivery, connections, deps.now()).catch((error: unknown) => ({ error }));
   lane.inFlight -= 1;
   subscriber.inFlight -= 1;
-  lane.destinations.release(delivery.url);
   if ('outcome' in result) settle(lane, subscriber, delivery, result);
   else await giveUp(lane, delivery, result.error);
   sendQueued(lane, subscriber);

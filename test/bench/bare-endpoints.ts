@@ -9,10 +9,14 @@ const released = new Promise<void>((resolve) => {
   release = resolve;
 });
 
-const { base } = await startReceiver(async ({ path }) => {
+const healthy = await startReceiver(async ({ path }) => {
   if (path === '/release') release();
-  if (path.startsWith('/hanging/')) await released;
+  return 204;
+});
+// A host of its own: the requests to one host are limited together.
+const hanging = await startReceiver(async () => {
+  await released;
   return 204;
 });
 
-console.log(`endpoints at ${base} for the benchmark`);
+console.log(`endpoints at ${healthy.base} and ${hanging.base} for the benchmark`);

@@ -46,11 +46,11 @@ export async function measureNoise(
   { organizations, rounds, rate }: { readonly organizations: number; readonly rounds: number; readonly rate: number },
 ): Promise<Noise> {
   const { log } = await deliveries.stack.start('load', 'test/bench/bare-endpoints.ts', 'for the benchmark');
-  const base = /http:\S+/.exec(log)?.[0] ?? '';
+  const [healthy = '', hangingBase = ''] = log.match(/http:\S+/g) ?? [];
   const noisy = await creator(deliveries.stack.apiUrl)(organizations, (index) => ({
     urls: Array.from(
       { length: SUBSCRIPTIONS_MAX },
-      (_subscription, n) => `${base}/${n < HANGING_EACH ? 'hanging' : 'healthy'}/${index}/${n}`,
+      (_subscription, n) => `${n < HANGING_EACH ? hangingBase : healthy}/${index}/${n}`,
     ),
     recipients: 0,
   }));
@@ -69,7 +69,7 @@ export async function measureNoise(
   const measure = async () => ({ firstMs: await callsOfTenant(FIRST_CALLS), besideMs: await repeated() });
   const end = async (): Promise<void> => {
     isOver = true;
-    await (await request(`${base}/release`, { method: 'POST' })).body.dump();
+    await (await request(`${healthy}/release`, { method: 'POST' })).body.dump();
   };
   const [beside] = await Promise.all([measure().finally(end), drive(deliveries, noisy, rate, () => isOver)]);
   const [subscriptions, hanging] = [organizations * SUBSCRIPTIONS_MAX, organizations * HANGING_EACH];
