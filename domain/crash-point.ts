@@ -34,6 +34,7 @@ export const TRANSACTIONS = [
   'recipient.create',
   'recipient.deactivate',
   'recipient.erase',
+  'recipient.export',
   'sandbox_event.request',
   'session.open',
   'settlement.accept',

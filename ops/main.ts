@@ -25,7 +25,7 @@ import { limitCommands } from './limit.ts';
 import { listCommands } from './list.ts';
 import { operatorCommands } from './operator.ts';
 import { organizationCommands } from './organization.ts';
-import { eraseCommand } from './recipient.ts';
+import { eraseCommand, exportCommand } from './recipient.ts';
 import { settlementCommands } from './settlement.ts';
 import { showCommand } from './show.ts';
 import { waitingCommands } from './waiting.ts';
@@ -41,6 +41,7 @@ const program = (now: () => Date) =>
     webhookCommands,
     organizationCommands,
     eraseCommand,
+    exportCommand,
     limitCommands,
     apiKeyCommands,
     operatorCommands,

@@ -5,9 +5,9 @@
  * and reads the first one.
  */
 import { createHash } from 'node:crypto';
-import { and, eq, sql } from 'drizzle-orm';
+import { and, desc, eq, isNotNull, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
-import type { Tx } from '../client.ts';
+import type { Queryable, Tx } from '../client.ts';
 import { type KeyOwner, openDataKey, type ReadDeps } from '../data-key.ts';
 import { idempotencyKeys } from '../schema/idempotency-key.ts';
 import { recipients } from '../schema/recipient.ts';
@@ -129,6 +129,34 @@ export function boundKeyOf(
   };
 }
 
+/** An answer as it was given, to be shown to the person it is about. */
+export type AnswerCopy = Pick<BoundKey, 'createdAt' | 'responseStatus'> & { readonly body: string };
+
+/** The stored answers about a recipient, the newest first. No index has them: it reads all keys of the organization. */
+export async function listAnswersAbout(
+  db: Queryable,
+  { orgId, recipientId }: { readonly orgId: string; readonly recipientId: string },
+  dataKey: Sealer,
+  limit: number,
+): Promise<AnswerCopy[]> {
+  const { orgId: owner, recipientId: about, exchangeSealed, createdAt, key } = idempotencyKeys;
+  const rows = await db
+    .select()
+    .from(idempotencyKeys)
+    .where(and(eq(owner, orgId), eq(about, recipientId), isNotNull(exchangeSealed)))
+    .orderBy(desc(createdAt), desc(key))
+    .limit(limit);
+  return rows.flatMap((row) => {
+    const exchange = exchangeOf(dataKey, row);
+    return exchange ? [{ createdAt: row.createdAt, responseStatus: row.responseStatus, body: exchange.body }] : [];
+  });
+}
+
+const exchangeOf = (dataKey: Sealer, row: Pick<BoundKey, 'orgId' | 'key' | 'exchangeSealed'>): Exchange | undefined =>
+  row.exchangeSealed === null
+    ? undefined
+    : (JSON.parse(dataKey.open(row.exchangeSealed, exchangeBinding(row)).toString()) as Exchange);
+
 /**
  * What the request was compared by, and the body of its answer.
  *
@@ -138,12 +166,12 @@ function openExchange(
   sealer: Sealer,
   found: FoundKey,
 ): { readonly fingerprint: RequestFingerprint; readonly body: Buffer } | undefined {
-  const { requestHash, fieldDigests, responseBody, recipientId, exchangeSealed, dataKeySealed } = found;
+  const { requestHash, fieldDigests, responseBody, recipientId, dataKeySealed } = found;
   if (requestHash && fieldDigests && responseBody)
     return { fingerprint: { requestHash, fieldDigests }, body: responseBody };
   const dataKey = recipientId === null ? undefined : openDataKey(sealer, { recipientId, dataKeySealed });
-  if (!dataKey || exchangeSealed === null) return undefined;
-  const exchange = JSON.parse(dataKey.open(exchangeSealed, exchangeBinding(found)).toString()) as Exchange;
+  const exchange = dataKey && exchangeOf(dataKey, found);
+  if (!exchange) return undefined;
   return {
     fingerprint: { requestHash: Buffer.from(exchange.hash, 'base64url'), fieldDigests: exchange.fields },
     body: Buffer.from(exchange.body),

@@ -22,6 +22,7 @@ export const AUDIT_ACTIONS = [
   'key_reissue',
   'recipient_erase_request',
   'recipient_erase',
+  'recipient_export',
   'operator_add',
   'operator_revoke',
   'key_revoke',

@@ -58,6 +58,7 @@ test('every command explains itself, and prints JSON on request', async () => {
     'org resume',
     'org tier',
     'erase recipient',
+    'export recipient',
     'limit set',
     'key revoke',
     'operator list',

@@ -61,6 +61,8 @@ test.for<[string, string | undefined]>([
       ['keys', 'record'],
       ['keys', 'reseal'],
       ['org', 'reissue-key', 'org'],
+      ['erase', 'recipient', 'rcp'],
+      ['export', 'recipient', 'rcp'],
       ['operator', 'add', 'bo'],
       ['operator', 'revoke', 'ana'],
     ];

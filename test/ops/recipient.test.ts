@@ -1,4 +1,7 @@
-/** `erase recipient`: two operators make the personal data of a recipient unreadable, permanently. */
+/**
+ * `erase recipient`: two operators make the personal data of a recipient unreadable, permanently. `export recipient`: one
+ * operator prints all that is held about it.
+ */
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import type { TestApi } from '../support/api.ts';
@@ -10,11 +13,22 @@ import { expectUnchanged } from '../support/refusal.ts';
 const NAME = 'Zenobia Quillfeather';
 const RESTRICT_VIOLATION = '23001';
 
-const test = withApi().extend('erase', ({ api, clock }) => {
-  const ops = createOps(api.connection.db, { now: clock.now });
-  return (recipientId: string, operator: string, ...rest: string[]) =>
-    ops('erase', 'recipient', recipientId, '--operator', operator, '--note', 'the person asked', '--yes', ...rest);
-});
+const NOTE = ['--note', 'the person asked'];
+
+const test = withApi()
+  .extend('ops', ({ api, clock }) => createOps(api.connection.db, { now: clock.now }))
+  .extend(
+    'erase',
+    ({ ops }) =>
+      (recipientId: string, operator: string) =>
+        ops('erase', 'recipient', recipientId, '--operator', operator, ...NOTE, '--yes'),
+  )
+  .extend(
+    'exported',
+    ({ ops }) =>
+      (recipientId: string, ...rest: string[]) =>
+        ops('export', 'recipient', recipientId, '--operator', 'ana', ...NOTE, ...rest),
+  );
 
 const deactivate = (api: TestApi, partner: Parameters<TestApi['call']>[0], id: string) =>
   api.call(partner, 'DELETE', `/v1/recipients/${id}`);
@@ -77,6 +91,81 @@ describe('is refused, and nothing is written,', () => {
     await erase(id, 'ana');
     await expectUnchanged(api.connection.pool, async () => {
       expect(await erase(id, ' ANA ')).toMatchObject({ exitCode: 1, printed: [] });
+    });
+  });
+});
+
+describe('export recipient', () => {
+  const bank_details = { bank_name: 'NCB', account_number: 'FULL90817263', currency: 'JMD' };
+  const contact = { email: 'zenobia@person.example', phone: '+18765559173' };
+  const draft = recipientBody({ name: NAME, ...contact, bank_details, metadata: { staff: '4711' } });
+
+  /** A recipient that was verified, paid and renamed. */
+  async function createKnown(api: TestApi, partner: Parameters<TestApi['call']>[0]) {
+    const keyed = () => ({ 'idempotency-key': newId() });
+    const { recipient_id: id } = jsonOf(await api.call(partner, 'POST', '/v1/recipients', draft, keyed()));
+    const { verification_id: verificationId } = jsonOf(
+      await api.call(partner, 'POST', '/v1/kyc/verify', { recipient_id: id }, keyed()),
+    );
+    const decision = { status: 'verified', verified_name: `${NAME} III` };
+    await api.call(partner, 'POST', `/v1/kyc/${verificationId}/complete`, decision);
+    const order = settleBody(id, { reference: 'rent', card_token: 'tok_planted' });
+    const { settlement_id: settlementId } = jsonOf(await api.call(partner, 'POST', '/v2/settle', order, keyed()));
+    await api.call(partner, 'PUT', `/v1/recipients/${id}`, { name: 'Isolde Marrowbane' });
+    return { id, verificationId, settlementId };
+  }
+
+  test('prints all that is held, in full and without secrets, and who had it is in the audit', async ({
+    api,
+    partner,
+    exported,
+  }) => {
+    const { id, verificationId, settlementId } = await createKnown(api, partner);
+    const { exitCode, printed, warned } = await exported(id, '--yes', '--json');
+    expect([exitCode, warned]).toEqual([0, []]);
+    const data = JSON.parse(printed.join(''));
+    const metadata = { staff: '4711' };
+    expect(data.recipient).toMatchObject({ name: 'Isolde Marrowbane', ...contact, bank_details, metadata });
+    expect(data.verifications).toMatchObject([
+      { verification_id: verificationId, subject_name: NAME, verified_name: `${NAME} III`, status: 'verified' },
+    ]);
+    expect(data.settlements).toMatchObject([
+      { settlement_id: settlementId, amount: '250.00', reference: 'rent', payee: { name: NAME, bank_details } },
+    ]);
+    expect(data.earlier_answers).toMatchObject([{ status: 201, body: { recipient_id: id, name: NAME } }]);
+    expect(printed.join('')).not.toMatch(/sealed|tok_planted|sha256/i);
+    expect(await listAudit(api.connection.db, id)).toEqual([
+      { action: 'recipient_export', operator: 'ana', note: 'the person asked', orgId: partner.orgId },
+    ]);
+    const lines = (await exported(id, '--yes')).printed.join('\n');
+    expect(JSON.parse(lines)).toMatchObject({ ...data, exported_at: expect.any(String) });
+  });
+
+  test('shows no personal data in a preview, and writes nothing', async ({ api, partner, exported }) => {
+    const { id } = await createKnown(api, partner);
+    await expectUnchanged(api.connection.pool, async () => {
+      const { exitCode, printed } = await exported(id);
+      expect([exitCode, printed.length]).toEqual([3, 1]);
+      expect(printed[0]).toMatch(/^Preview: .*verifications/);
+      expect(printed[0]).not.toMatch(/Zenobia|Isolde|FULL90817263/);
+      expect(await exported(newId(), '--yes')).toMatchObject({ exitCode: 1, printed: [] });
+    });
+  });
+
+  test('says that a recipient was erased, and has no name of it', async ({ api, partner, erase, exported }) => {
+    const { id, settlementId } = await createKnown(api, partner);
+    await api.call(partner, 'POST', `/v2/settle/${settlementId}/cancel`);
+    await deactivate(api, partner, id);
+    await erase(id, 'ana');
+    await erase(id, 'bo');
+    const { exitCode, printed, warned } = await exported(id, '--yes', '--json');
+    expect([exitCode, warned]).toEqual([0, [expect.stringContaining(`${id} was erased at `)]]);
+    expect(printed.join('')).not.toMatch(/Zenobia|Isolde|FULL90817263|4711|zenobia/);
+    expect(JSON.parse(printed.join(''))).toMatchObject({
+      recipient: { name: null, bank_details: null, erased_at: expect.any(String) },
+      verifications: [{ subject_name: null, verified_name: null, given_contact: null }],
+      settlements: [{ settlement_id: settlementId, amount: '250.00', payee: { name: null } }],
+      earlier_answers: [],
     });
   });
 });

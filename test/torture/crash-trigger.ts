@@ -140,6 +140,10 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
     );
     return ['erase', 'recipient', erased?.id ?? ''];
   }),
+  'recipient.export': byOperator(async (world) => {
+    const [row] = await query<{ id: string }>(world, 'SELECT recipient_id AS id FROM recipients LIMIT 1');
+    return ['export', 'recipient', row?.id ?? ''];
+  }),
   'sandbox_event.request': onApi(answerPayout),
   'session.open': onApi(signIn),
   'settlement.accept': onApi(play({ copies: 2, reusesKey: true })),

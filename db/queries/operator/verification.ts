@@ -1,8 +1,8 @@
 /** Verifications. For an operator, as object.ts says. */
-import { asc, eq } from 'drizzle-orm';
+import { and, asc, desc, eq } from 'drizzle-orm';
 import type { Verification } from '../../../domain/verification.ts';
 import type { Queryable } from '../../client.ts';
-import { openDataKey, type ReadDeps } from '../../data-key.ts';
+import { type DataKey, openDataKey, type ReadDeps } from '../../data-key.ts';
 import { recipients } from '../../schema/recipient.ts';
 import { verifications } from '../../schema/verification.ts';
 import { openVerification } from '../verification.ts';
@@ -35,3 +35,23 @@ export const listVerificationsOf = (db: Queryable, recipientId: string) =>
     .where(eq(verifications.recipientId, recipientId))
     .orderBy(asc(verifications.createdAt), asc(verifications.verificationId))
     .limit(ROWS_MAX);
+
+/**
+ * The verifications of a recipient with their personal data, the newest first.
+ *
+ * @param dataKey the recipient's; undefined once it is erased
+ */
+export async function listWholeVerificationsOf(
+  db: Queryable,
+  { orgId, recipientId }: Pick<Verification, 'orgId' | 'recipientId'>,
+  dataKey: DataKey | undefined,
+  limit: number,
+): Promise<Verification[]> {
+  const rows = await db
+    .select()
+    .from(verifications)
+    .where(and(eq(verifications.orgId, orgId), eq(verifications.recipientId, recipientId)))
+    .orderBy(desc(verifications.createdAt), desc(verifications.verificationId))
+    .limit(limit);
+  return rows.map((row) => openVerification(dataKey, row));
+}

@@ -1,0 +1,79 @@
+/**
+ * All that is held about one recipient, opened and without secrets, for a person who asks for it. The audit entry is
+ * committed before anything of it is shown.
+ */
+import { DomainError } from '../../domain/error.ts';
+import type { Payee } from '../../domain/payee.ts';
+import type { PersonalData, Recipient } from '../../domain/recipient.ts';
+import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
+import type { Verification } from '../../domain/verification.ts';
+import { readSnapshot } from '../client.ts';
+import { openDataKey } from '../data-key.ts';
+import { openPayee } from '../payee.ts';
+import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
+import { type AnswerCopy, listAnswersAbout } from '../queries/idempotency-key.ts';
+import { findRecipientRow } from '../queries/operator/recipient.ts';
+import { listWholeVerificationsOf } from '../queries/operator/verification.ts';
+import { allowLongStatements } from '../queries/operator/waiting.ts';
+import { openRecipient } from '../queries/recipient.ts';
+import { exportSettlements } from '../queries/settlement-history.ts';
+import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+
+/** The most of each list, the newest first. */
+export const EXPORTED_MAX = 50_000;
+
+/** `personalData` and each `frozenPayee` are null, and `answers` is empty, once the recipient is erased. */
+export type RecipientExport = {
+  readonly recipient: Recipient;
+  readonly personalData: PersonalData | null;
+  readonly verifications: readonly Verification[];
+  readonly settlements: readonly (SettlementWithHistory & { readonly frozenPayee: Payee | null })[];
+  /** Stored answers to keyed requests: they have the personal data of their day. */
+  readonly answers: readonly AnswerCopy[];
+};
+
+type Deps = CommitDeps & Pick<CommandDeps, 'now' | 'sealer'>;
+
+/**
+ * Everything is of one moment.
+ *
+ * @throws DomainError `not_found`
+ */
+export const readRecipientExport = ({ db, sealer }: Pick<Deps, 'db' | 'sealer'>, recipientId: string) =>
+  readSnapshot(db, async (tx): Promise<RecipientExport> => {
+    await allowLongStatements(tx);
+    const row = await findRecipientRow(tx, recipientId);
+    if (!row) throw new DomainError('not_found');
+    const { recipient, held } = openRecipient(sealer, row);
+    const dataKey = openDataKey(sealer, row);
+    const { items } = await exportSettlements({ db: tx, sealer }, row.orgId, {
+      selection: { recipientId },
+      page: { limit: EXPORTED_MAX, offset: 0 },
+    });
+    return {
+      recipient,
+      personalData: held?.personalData ?? null,
+      verifications: await listWholeVerificationsOf(tx, row, dataKey, EXPORTED_MAX),
+      settlements: items.map((item) => ({ ...item, frozenPayee: dataKey ? openPayee(dataKey, item) : null })),
+      answers: dataKey ? await listAnswersAbout(tx, row, dataKey, EXPORTED_MAX) : [],
+    };
+  });
+
+/** @throws DomainError `not_found` */
+export async function exportRecipient(
+  deps: Deps,
+  recipientId: string,
+  { operator, note }: Omit<OperatorAct, 'requestId'>,
+): Promise<RecipientExport> {
+  const exported = await readRecipientExport(deps, recipientId);
+  await commit(deps, 'recipient.export', (tx) =>
+    insertAuditEntry(tx, exported.recipient.orgId, {
+      objectId: recipientId,
+      action: 'recipient_export',
+      operator,
+      note,
+      at: deps.now(),
+    }),
+  );
+  return exported;
+}
