@@ -40,8 +40,7 @@ export function createConsumerClient({ accessToken, ...options }: ConsumerClient
     },
     me: async (call: CallOptions = {}) => (await request('GET', '/consumer/me', call)).data,
     recipients: {
-      create: async (fields: BodyOf<'POST', '/consumer/recipients'>, call: CallOptions = {}) =>
-        (await request('POST', '/consumer/recipients', { body: fields, ...call })).data,
+      ...creationAt(send, '/consumer/recipients'),
       list: (query?: QueryOf<'/consumer/recipients'>, call?: CallOptions) =>
         listAt(send, '/consumer/recipients', query, call),
       verify: async (recipientId: string, call: CallOptions = {}) => {

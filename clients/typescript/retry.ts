@@ -29,8 +29,8 @@ export type Failure = { readonly fault: ConnectionFault } | { readonly status: n
  */
 export function mayRetry(failure: Failure, isRepeatable: boolean): boolean {
   if ('fault' in failure) return isRepeatable || failure.fault === 'not_connected';
-  // The request was counted and refused before any work.
-  if (failure.status === 429) return true;
+  // Refused before any work. A quota is not free again so soon.
+  if (failure.status === 429) return failure.code !== 'quota_exceeded';
   if (failure.code !== undefined) return isRepeatable && failure.code === 'temporarily_unavailable';
   return isRepeatable && PROXY_STATUSES.includes(failure.status);
 }

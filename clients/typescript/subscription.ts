@@ -22,9 +22,9 @@ export const subscriptionGroups = (send: Send, request: Request) => ({
     delete: async (webhookId: string, options: CallOptions = {}): Promise<void> => {
       await request('DELETE', '/v1/webhooks/{webhook_id}', { path: at(webhookId), ...options });
     },
-    /** Each earlier secret signs for 24 hours from its own rotation. It is not repeated by itself: each call makes another secret. */
-    rotateSecret: async (webhookId: string, options: CallOptions = {}) =>
-      (await request('POST', '/v1/webhooks/{webhook_id}/rotate-secret', { path: at(webhookId), ...options })).data,
+    /** Each earlier secret signs for 24 hours from its own rotation. For as long the same idempotency key shows this one again. */
+    rotateSecret: (webhookId: string, options?: CallOptions & KeyOptions) =>
+      createBelow(send, '/v1/webhooks/{webhook_id}/rotate-secret', { values: at(webhookId) }, options),
     /** Sends `webhook.ping`, or an example of `event_type`, to this subscription alone. The event has `test: true`. */
     sendTestEvent: async (
       webhookId: string,

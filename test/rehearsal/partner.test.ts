@@ -53,7 +53,7 @@ const ANSWERED_BEFORE = 2;
 
 const post = ({ call, recipientId }: CarefulPartner) =>
   call(({ settlements }) => settlements.create(cardSettlementBody(recipientId)));
-const postWithoutKey = ({ call }: CarefulPartner) => call(({ webhooks }) => webhooks.rotateSecret('of-mine'));
+const postWithoutKey = ({ call }: CarefulPartner) => call(({ webhooks }) => webhooks.sendTestEvent('of-mine'));
 const RETRY_LATER = { 'retry-after': '1' };
 const good = json(200, { done: true });
 const hangUp: Handler = (request) => void request.socket.destroy();

@@ -65,6 +65,13 @@ def test_a_503_that_does_not_pass_by_waiting_is_raised_at_once(run: Run, code: s
         run(script, lambda client: client.settlements.create(**FIELDS))
 
 
+def test_a_quota_that_is_used_up_is_raised_at_once(run: Run) -> None:
+    script = Script([problem(429, "quota_exceeded", quota="recipients")])
+    with pytest.raises(errors.QuotaExceededError):
+        run(script, lambda client: client.settlements.create(**FIELDS))
+    assert script.waits == []
+
+
 @pytest.mark.parametrize("status", [502, 503, 504])
 def test_a_proxy_that_cannot_reach_the_service_is_waited_for(run: Run, status: int) -> None:
     script = Script([httpx.Response(status, text="<html>"), answer(200, {})])

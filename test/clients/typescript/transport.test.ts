@@ -6,6 +6,7 @@ import {
   type ClientOptions,
   ConnectionFailed,
   createClient,
+  createConsumerClient,
   isApiError,
   type Retry,
   UnexpectedAnswer,
@@ -106,6 +107,19 @@ describe('is sent again, with the same key and bytes:', () => {
     expect(asked.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST', 'POST', 'DELETE', 'DELETE']);
   });
 
+  test("a rotation of a secret and a consumer's recipient, each with one key", async ({ open, baseUrl }) => {
+    const consumer = createConsumerClient({ baseUrl, accessToken: 't' });
+    const person = { entity_type: 'individual', name: 'Marcia Brown', country: 'JM' } as const;
+    for (const act of [() => open().webhooks.rotateSecret('w'), () => consumer.recipients.create(person)]) {
+      asked.length = 0;
+      answers = [lost, unavailable];
+      await act();
+      expect(asked).toHaveLength(3);
+      const keys = new Set(asked.map(({ headers }) => headers['idempotency-key']));
+      expect([...keys]).toEqual([expect.any(String)]);
+    }
+  });
+
   test('an attempt without an answer in time', async ({ open }) => {
     answers = [silent];
     await open({ attemptTimeoutMs: 50 }).settlements.get('stl_1');
@@ -118,11 +132,11 @@ describe('no second request is sent', () => {
     const client = open();
     for (const answer of [unavailable, fromProxy, lost]) {
       answers = [answer];
-      await expect(client.webhooks.rotateSecret('w')).rejects.toThrow();
+      await expect(client.webhooks.sendTestEvent('w')).rejects.toThrow();
     }
     expect(asked).toHaveLength(3);
     answers = [problem(429, 'rate_limited', { 'retry-after': '0' })];
-    await client.webhooks.rotateSecret('w');
+    await client.webhooks.sendTestEvent('w');
     expect(asked).toHaveLength(5);
   });
 
@@ -132,6 +146,7 @@ describe('no second request is sent', () => {
     [502, 'remote_environment'],
     [409, 'state_conflict'],
     [500, 'internal_error'],
+    [429, 'quota_exceeded'],
   ] as const)('a creation after %i %s', async ([status, code], { open }) => {
     answers = [problem(status, code)];
     const refused = await open()
@@ -179,7 +194,7 @@ describe('no second request is sent', () => {
 
 test('an error without a connection says that nothing was sent', async ({ open }) => {
   const client = open({ baseUrl: `http://127.0.0.1:${await freePort()}`, attemptsMax: 2 });
-  await expect(client.webhooks.rotateSecret('w')).rejects.toMatchObject({ reason: 'not_connected' });
+  await expect(client.webhooks.sendTestEvent('w')).rejects.toMatchObject({ reason: 'not_connected' });
   expect(retries).toHaveLength(1);
 });
 
@@ -189,6 +204,12 @@ test('values stay in their segment of the path, and filters are written as the A
   expect(queryText({ status: ['settled', 'failed'], metadata: { batch: 'a&b' }, limit: 2, none: undefined })).toBe(
     '?status=settled&status=failed&metadata%5Bbatch%5D=a%26b&limit=2',
   );
+});
+
+test('the own key and the usage are read with the organization', async ({ open }) => {
+  await open().organizations.me();
+  await open().organizations.usage({ from: '2026-11-01', to: '2026-11-22' });
+  expect(asked.map(({ url }) => url)).toEqual(['/v1/me', '/v1/usage?from=2026-11-01&to=2026-11-22']);
 });
 
 test('the key goes to the base URL only, whatever Link says', async ({ open, baseUrl }) => {

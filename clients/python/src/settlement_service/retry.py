@@ -83,9 +83,10 @@ def _may_repeat(call: Call[Any], outcome: Answer | NoAnswer | None) -> bool:
         return call.repeatable or not outcome.maybe_done
     if not isinstance(outcome, Answer):
         return False
-    if outcome.status == NOT_DONE:
-        return True
     problem = problem_of(outcome)
+    if outcome.status == NOT_DONE:
+        # A quota is not free again so soon.
+        return problem is None or problem.get("code") != "quota_exceeded"
     # Without a problem document it is a proxy's answer. The other codes of 502 and 503 do not pass by waiting.
     passes = problem is None or problem.get("code") == "temporarily_unavailable"
     return call.repeatable and outcome.status in UNAVAILABLE and passes
