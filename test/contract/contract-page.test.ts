@@ -32,6 +32,7 @@ import {
 } from '../../domain/webhook.ts';
 import { TARGET_LENGTH_MAX } from '../../domain/webhook-target.ts';
 import { readSource, sourceFiles } from '../support/source.ts';
+import { codes, rowsOf } from './page-text.ts';
 
 const PAGE_TEXT = readSource('docs/contract.md');
 const SECTIONS = new Map(
@@ -42,18 +43,8 @@ const SECTIONS = new Map(
 const section = (number: number): string => SECTIONS.get(number) ?? '';
 
 /** The cells of each row of a section's tables, without the headings. */
-const rows = (number: number): string[][] =>
-  section(number)
-    .split('\n')
-    .filter((line) => line.startsWith('| ') && !line.startsWith('| ---'))
-    .map((line) =>
-      line
-        .split('|')
-        .slice(1, -1)
-        .map((cell) => cell.trim()),
-    );
+const rows = (number: number): string[][] => rowsOf(section(number));
 
-const codes = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);
 /** "10 000": with a space between thousands, as the page writes numbers. */
 const spaced = (count: number | bigint): string => String(count).replaceAll(/\B(?=(\d{3})+(?!\d))/g, ' ');
 const money = (minor: bigint | undefined): string => {

@@ -17,14 +17,9 @@ import {
 } from '../../domain/webhook.ts';
 import { readSource } from '../support/source.ts';
 import { OPERATIONS } from './operations.ts';
+import { codes, rowsOf } from './page-text.ts';
 
 const guide = (name: string): string => readSource(`docs/guides/${name}.md`);
-const codes = (text: string): string[] => [...text.matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code);
-const rows = (text: string): string[][] =>
-  text
-    .split('\n')
-    .filter((line) => line.startsWith('| '))
-    .map((line) => line.split('|').slice(1, -1));
 
 test.each(GUIDES)('every address that $name names is an operation or a page', ({ name }) => {
   const paths = new Set(OPERATIONS.map(({ path }) => path.replaceAll(/\{[a-z_]+\}/g, '{}')));
@@ -35,7 +30,7 @@ test.each(GUIDES)('every address that $name names is an operation or a page', ({
 });
 
 test('errors: every code of a refusal with its status, and no other', () => {
-  const listed = rows(guide('errors')).flatMap(([status = '', names = '']) =>
+  const listed = rowsOf(guide('errors')).flatMap(([status = '', names = '']) =>
     codes(names).map((name) => `${status.trim()} ${name}`),
   );
   expect(new Set(listed)).toEqual(new Set(ERROR_CODES.map((code) => `${STATUS_OF[code]} ${code}`)));
@@ -71,7 +66,7 @@ describe('webhooks', () => {
   const text = guide('webhooks');
 
   test('lists the event types', () => {
-    const listed = rows(text).flatMap(([prefix = '', types = '']) => {
+    const listed = rowsOf(text).flatMap(([prefix = '', types = '']) => {
       const [start = ''] = codes(prefix);
       return start.endsWith('.') ? codes(types.split(',')[0] ?? '').map((type) => `${start}${type}`) : [];
     });
@@ -79,7 +74,7 @@ describe('webhooks', () => {
   });
 
   test('lists the statuses of a delivery and why a subscription is disabled', () => {
-    const listed = rows(text).map(([status = '']) => codes(status)[0]);
+    const listed = rowsOf(text).map(([status = '']) => codes(status)[0]);
     expect(DELIVERY_STATUSES.filter((status) => !listed.includes(status))).toEqual([]);
     expect(DISABLED_REASONS.filter((reason) => !codes(text).includes(reason))).toEqual([]);
   });
@@ -102,13 +97,13 @@ describe('webhooks', () => {
 });
 
 test("a settlement's life: every status, with what is to be done", () => {
-  const listed = rows(guide('settlement')).flatMap(([status = '']) => codes(status));
+  const listed = rowsOf(guide('settlement')).flatMap(([status = '']) => codes(status));
   expect(listed).toEqual(expect.arrayContaining([...SETTLEMENT_STATUSES]));
 });
 
 test('quickstart: every card of the sandbox', () => {
   const cards = new Set(SCENARIOS.flatMap(({ given: { card_token: token } }) => token ?? []));
-  const listed = codes(rows(guide('quickstart')).join(' '));
+  const listed = codes(rowsOf(guide('quickstart')).join(' '));
   expect([...cards].filter((token) => !listed.includes(token))).toEqual([]);
 });
 

@@ -1,6 +1,23 @@
-/** `docs/security.md` names the test behind every item. The tests that it names exist, and no item is without one. */
-import { expect, test } from 'vitest';
+/**
+ * SECURITY.md has a test behind every sentence, and `docs/security.md` names the tests of every item. Those tests exist,
+ * and no sentence and no item is without one.
+ */
+import { getTableName } from 'drizzle-orm';
+import type { AnyPgColumn } from 'drizzle-orm/pg-core';
+import { describe, expect, test } from 'vitest';
+import { DATA_KEY_COLUMNS, SEALED_COLUMNS } from '../../db/queries/sealed.ts';
+import {
+  consumers,
+  organizations,
+  providerEvents,
+  recipients,
+  settlements,
+  verifications,
+  webhooks,
+} from '../../db/schema/index.ts';
 import { readSource, sourceFiles } from '../support/source.ts';
+import { itemsOf, rowsOf, sentencesOf } from './page-text.ts';
+import { SECURITY_CLAIMS } from './security-claims.ts';
 
 const ROWS = readSource('docs/security.md')
   .split('\n')
@@ -24,4 +41,65 @@ test.each(ROWS)('docs/security.md names existing tests in: %s', (row) => {
   }
   const isOut = row.includes('out of scope');
   expect(isOut || named.length > 0 || row.includes('`test/') || row.includes('`npm run')).toBe(true);
+});
+
+describe('SECURITY.md', () => {
+  const page = readSource('SECURITY.md');
+  const held = rowsOf(page)
+    .slice(1)
+    .map((cells) => cells.at(-1) ?? '');
+  const sentences = [...itemsOf(page).flatMap(sentencesOf), ...held];
+
+  test('has no sentence without its tests, and the list has no other', () => {
+    expect(sentences.length).toBeGreaterThan(40);
+    expect(SECURITY_CLAIMS.map(([sentence]) => sentence).sort()).toEqual(sentences.sort());
+  });
+
+  test.each(SECURITY_CLAIMS)('names tests that exist for: %s', (_sentence, ...shownBy) => {
+    expect(shownBy).not.toEqual([]);
+    expect(shownBy.filter((name) => !name.startsWith('not tested: ') && !isTest(name))).toEqual([]);
+  });
+});
+
+/** Whether the file has a test, or a table of tests, of this name. */
+function isTest(named: string): boolean {
+  const [file = '', title = ''] = named.split(' > ', 2);
+  const source = `test/${file}.test.ts`;
+  if (!FILES.includes(source)) return false;
+  const literal = title.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
+  return new RegExp(`(['"])${literal}\\1,`).test(readSource(source));
+}
+
+test('what SECURITY.md says is sealed or not is so in the tables', () => {
+  const nameOf = (column: AnyPgColumn) => `${getTableName(column.table)}.${column.name}`;
+  const byDataKey = DATA_KEY_COLUMNS.map(nameOf);
+  const byService = SEALED_COLUMNS.map(({ column }) => nameOf(column));
+  expect(byDataKey).toEqual([
+    'recipients.personal_data_sealed',
+    'verifications.subject_sealed',
+    'verifications.verified_name_sealed',
+    'settlements.payee_sealed',
+    'idempotency_keys.exchange_sealed',
+  ]);
+  for (const column of [
+    consumers.contactSealed,
+    settlements.paymentTokenSealed,
+    webhooks.secretSealed,
+    providerEvents.bodySealed,
+  ])
+    expect(byService).toContain(nameOf(column));
+  const clear = [
+    organizations.contactEmail,
+    verifications.rejectionReason,
+    settlements.reference,
+    settlements.metadata,
+    recipients.metadata,
+  ];
+  expect(clear.map(({ name }) => name)).toEqual([
+    'contact_email',
+    'rejection_reason',
+    'reference',
+    'metadata',
+    'metadata',
+  ]);
 });
