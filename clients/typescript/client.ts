@@ -27,7 +27,9 @@ export type ClientOptions = ConnectionOptions & {
  * `SettlementError`; a call ends after `timeoutMs` (60 s) with all its attempts.
  */
 export function createClient({ apiKey, ...options }: ClientOptions) {
-  const send = createTransport(transportOptions(options, () => (apiKey === undefined ? {} : { 'X-API-Key': apiKey })));
+  const send = createTransport(
+    transportOptions(options, () => (apiKey === undefined ? undefined : { 'X-API-Key': apiKey })),
+  );
   const request: Request = createRequest(send);
   return {
     ...settlementGroups(send, request),

@@ -18,7 +18,7 @@ export type ConsumerClientOptions = ConnectionOptions & {
 export function createConsumerClient({ accessToken, ...options }: ConsumerClientOptions) {
   let token = accessToken;
   const send = createTransport(
-    transportOptions(options, () => (token === undefined ? {} : { Authorization: `Bearer ${token}` })),
+    transportOptions(options, () => (token === undefined ? undefined : { Authorization: `Bearer ${token}` })),
   );
   const request = createRequest(send);
   const at = (transferId: string) => ({ transfer_id: transferId });

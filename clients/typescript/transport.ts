@@ -35,7 +35,7 @@ export type Retry = {
 export type TransportOptions = {
   readonly baseUrl: string;
   /** The headers that authenticate. */
-  readonly credentials: () => Readonly<Record<string, string>>;
+  readonly credentials: () => Readonly<Record<string, string>> | undefined;
   readonly limits: RetryLimits;
   readonly fetch: typeof fetch;
   readonly onRetry: ((retry: Retry) => void) | undefined;

@@ -2,7 +2,7 @@
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { localDirectory, repositoryRoot } from '../../../process/local/place.ts';
 import { readSource } from '../../support/source.ts';
 
@@ -11,30 +11,46 @@ const CLIENT = 'clients/typescript';
 /** Inside the repository, so that the types of Node are found. */
 const folder = path.join(localDirectory, `readme-${process.pid}`);
 
+const COMMON = { target: 'es2023', types: ['node'], strict: true };
+
 /** As strict as a project may be, and without what only this repository sets. */
-const TSCONFIG = {
-  compilerOptions: {
-    ...{ target: 'es2023', lib: ['es2023'], module: 'nodenext', types: ['node'], strict: true, skipLibCheck: false },
-    ...{ exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, noPropertyAccessFromIndexSignature: true },
-    ...{ rewriteRelativeImportExtensions: true, erasableSyntaxOnly: true, outDir: 'built' },
-  },
-  include: ['readme.ts'],
+const STRICTEST = {
+  ...{ ...COMMON, lib: ['es2023'], module: 'nodenext', skipLibCheck: false, outDir: 'built' },
+  ...{ exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, noPropertyAccessFromIndexSignature: true },
+  ...{ rewriteRelativeImportExtensions: true, erasableSyntaxOnly: true },
+};
+const NO_OUTPUT = { allowImportingTsExtensions: true, noEmit: true };
+const PLAIN = { ...COMMON, ...NO_OUTPUT, module: 'nodenext' };
+const BUNDLED = {
+  ...{ ...COMMON, ...NO_OUTPUT, module: 'esnext', moduleResolution: 'bundler' },
+  ...{ lib: ['es2023', 'dom', 'dom.iterable'], isolatedModules: true, skipLibCheck: true },
 };
 
-test('every block of the README compiles next to a copy of the client, and what is compiled runs', async ({
-  onTestFinished,
-}) => {
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+beforeAll(async () => {
   const blocks = [...readSource(`${CLIENT}/README.md`).matchAll(/```ts\n(.*?)```/gs)].map(([, code = '']) => code);
   expect(blocks.length).toBeGreaterThan(5);
   await mkdir(folder, { recursive: true });
   await cp(path.join(repositoryRoot, CLIENT), path.join(folder, 'settlement-client'), { recursive: true });
   const program = ['declare function save(text: string): Promise<void>;', ...blocks].join('\n');
   await writeFile(path.join(folder, 'readme.ts'), program);
-  await writeFile(path.join(folder, 'tsconfig.json'), JSON.stringify(TSCONFIG));
   await writeFile(path.join(folder, 'package.json'), '{"type":"module"}');
-  const compiled = await execa('npx', ['tsc', '-p', folder], { cwd: repositoryRoot, reject: false });
-  expect(compiled.stdout).toBe('');
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const compile = async (compilerOptions: object): Promise<string> => {
+  await writeFile(path.join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['readme.ts'] }));
+  return (await execa('npx', ['tsc', '-p', folder], { cwd: repositoryRoot, reject: false })).stdout;
+};
+
+test.for([
+  ['`strict` alone', PLAIN],
+  ["a bundler's resolution and the types of browsers", BUNDLED],
+] as const)('every block of the README compiles next to a copy of the client, with %s', async ([, options]) => {
+  expect(await compile(options)).toBe('');
+});
+
+test('every block of the README compiles in the strictest project, and what is compiled runs', async () => {
+  expect(await compile(STRICTEST)).toBe('');
   const script =
     "import('./built/settlement-client/index.js').then(({ createClient }) => console.log(typeof createClient))";
   const ran = await execa(process.execPath, ['-e', script], { cwd: folder });
