@@ -100,7 +100,7 @@ export const SECURITY_CLAIMS: readonly (readonly [sentence: string, ...shownBy: 
     'contract/security > what SECURITY.md says is sealed or not is so in the tables',
   ],
   [
-    "**Not sealed:** an organization's `contact_email`, a verification's `rejection_reason`, and each `reference` and `metadata`.",
+    "**Not sealed:** an organization's `contact_email`, a verification's `rejection_reason`, and each `reference`, `user_reference`, `description` and `metadata`.",
     'contract/security > what SECURITY.md says is sealed or not is so in the tables',
   ],
   ['Keep personal data out of them.', 'not tested: it is asked of partners'],
