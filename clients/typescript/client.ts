@@ -52,6 +52,10 @@ export function transportOptions(
   credentials: TransportOptions['credentials'],
 ): TransportOptions {
   if (!/^https?:\/\//.test(baseUrl)) throw new TypeError('baseUrl must start with https:// (or http://, locally).');
+  if (!URL.canParse(baseUrl) || /[?#@]/.test(baseUrl))
+    throw new TypeError(
+      'baseUrl must be an address such as https://api.example.com, without a user, query or fragment.',
+    );
   return {
     baseUrl: baseUrl.replace(/\/+$/, ''),
     credentials,

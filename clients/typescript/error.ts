@@ -92,18 +92,18 @@ export class ValidationFailed extends SettlementError {
 export class ConnectionFailed extends SettlementError {
   readonly reason: ConnectionFault;
 
-  constructor(reason: ConnectionFault, context?: Context) {
-    super(CONNECTION_TEXT[reason], context);
+  constructor(reason: ConnectionFault, baseUrl: string, context?: Context) {
+    super(CONNECTION_TEXT[reason](baseUrl), context);
     this.reason = reason;
   }
 }
 
 export type ConnectionFault = 'not_connected' | 'connection_lost' | 'timeout';
 
-const CONNECTION_TEXT: Record<ConnectionFault, string> = {
-  not_connected: 'There was no connection to the API; nothing was sent.',
-  connection_lost: 'The connection ended before the answer was complete.',
-  timeout: 'The API did not answer in time.',
+const CONNECTION_TEXT: Record<ConnectionFault, (baseUrl: string) => string> = {
+  not_connected: (baseUrl) => `There was no connection to ${baseUrl}; nothing was sent.`,
+  connection_lost: (baseUrl) => `The connection to ${baseUrl} ended before the answer was complete.`,
+  timeout: (baseUrl) => `${baseUrl} did not answer in time.`,
 };
 
 /** Something between this client and the API answered, such as a proxy. */

@@ -11,6 +11,8 @@ export type RetryLimits = {
 
 export const RETRY_LIMITS: RetryLimits = { timeoutMs: 60_000, attemptTimeoutMs: 20_000, attemptsMax: 20 };
 
+/** As long as nothing has answered this client, its address is rather wrong than down for a moment. */
+export const FIRST_CONTACT_ATTEMPTS_MAX = 3;
 /** A longer `Retry-After` is not waited for: the caller gets the error at once. */
 export const RETRY_AFTER_MAX_MS = 30_000;
 const BACKOFF_FIRST_MS = 100;

@@ -16,6 +16,7 @@ import {
   backoffMs,
   connectionFault,
   type Failure,
+  FIRST_CONTACT_ATTEMPTS_MAX,
   mayRetry,
   RETRY_AFTER_MAX_MS,
   type RetryLimits,
@@ -74,23 +75,27 @@ type Attempt = { readonly answer: RawAnswer } | { readonly failure: Failure; rea
 /** @throws SettlementError when the API refused, or gave no answer within the limits */
 export type Send = (call: Call) => Promise<RawAnswer>;
 
-export const createTransport = (options: TransportOptions): Send =>
-  async function send(call) {
-    const { limits, onRetry } = options;
+export function createTransport(options: TransportOptions): Send {
+  const { limits, onRetry } = options;
+  let hasAnswered = false;
+  return async function send(call) {
     const endMs = performance.now() + (call.timeoutMs ?? limits.timeoutMs);
     for (let attempt = 1; ; attempt += 1) {
       call.signal?.throwIfAborted();
       const outcome = await attemptOnce(options, call, endMs - performance.now());
+      hasAnswered ||= 'answer' in outcome || 'status' in outcome.failure;
       if ('answer' in outcome) return outcome.answer;
       const { failure, error } = outcome;
       const askedSeconds = error instanceof ApiError ? error.retryAfterSeconds : undefined;
       const waitMs = backoffMs(attempt, askedSeconds, Math.random);
       const isTooLong = (askedSeconds ?? 0) * 1_000 > RETRY_AFTER_MAX_MS || performance.now() + waitMs >= endMs;
-      if (!mayRetry(failure, call.isRepeatable) || attempt >= limits.attemptsMax || isTooLong) throw error;
+      const attemptsMax = hasAnswered ? limits.attemptsMax : Math.min(limits.attemptsMax, FIRST_CONTACT_ATTEMPTS_MAX);
+      if (!mayRetry(failure, call.isRepeatable) || attempt >= attemptsMax || isTooLong) throw error;
       onRetry?.({ method: call.method, path: call.path, attempt, waitMs, error });
       await delay(waitMs, undefined, call.signal && { signal: call.signal });
     }
   };
+}
 
 async function attemptOnce(options: TransportOptions, call: Call, leftMs: number): Promise<Attempt> {
   const timeoutMs = Math.min(call.attemptTimeoutMs ?? options.limits.attemptTimeoutMs, leftMs);
@@ -112,7 +117,7 @@ async function attemptOnce(options: TransportOptions, call: Call, leftMs: number
   } catch (cause) {
     call.signal?.throwIfAborted();
     const fault: ConnectionFault = timeout.aborted ? 'timeout' : connectionFault(cause);
-    return { failure: { fault }, error: new ConnectionFailed(fault, { cause, intent: call.intent }) };
+    return { failure: { fault }, error: new ConnectionFailed(fault, options.baseUrl, { cause, intent: call.intent }) };
   }
 }
 

@@ -81,7 +81,10 @@ def test_a_given_key_is_used(run: Run) -> None:
     assert script.requests[0].headers["idempotency-key"] == "order-2026-11-22-0001"
 
 
-@pytest.mark.parametrize("url", ["api.example.com", "ftp://api.example.com", "http://api.example.com", "https://a?b=c"])
+@pytest.mark.parametrize(
+    "url",
+    ["api.example.com", "ftp://api.example.com", "http://api.example.com", "https://a?b=c", "https://user:secret@a"],
+)
 def test_an_address_that_cannot_be_right_or_would_show_the_key_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="base_url"):
         Client(url, KEY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from scripted import Run, Script, answer, problem
+from scripted import BASE, Run, Script, answer, problem
 
 from settlement_service import ApiError, ConnectionFailedError, RetryPolicy, errors
 from settlement_service._request import Answer
@@ -95,7 +95,7 @@ def test_a_longer_retry_after_than_the_limit_is_not_waited_for(run: Run) -> None
 
 
 def test_waits_double_up_to_a_limit_and_end_with_the_last_attempt(run: Run) -> None:
-    script = Script([REFUSED] * 10)
+    script = Script([problem(503, UNAVAILABLE), *[REFUSED] * 9])
     with pytest.raises(ConnectionFailedError) as caught:
         run(script, lambda client: client.settlements.create(**FIELDS), RetryPolicy(attempts_max=10))
     assert not caught.value.maybe_done
@@ -103,6 +103,14 @@ def test_waits_double_up_to_a_limit_and_end_with_the_last_attempt(run: Run) -> N
     assert len(script.waits) == len(expected)
     for wait, most in zip(script.waits, expected, strict=True):
         assert most / 2 <= wait <= most
+
+
+@pytest.mark.parametrize("fault", [REFUSED, httpx.ConnectError("Name or service not known"), BROKEN[0]])
+def test_an_address_that_has_never_answered_is_named_after_three_attempts(run: Run, fault: Exception) -> None:
+    script = Script([fault] * 3)
+    with pytest.raises(ConnectionFailedError, match=f"GET {BASE}/v2/settle/stl_1: {type(fault).__name__} {fault}"):
+        run(script, lambda client: client.settlements.get("stl_1"))
+    assert sum(script.waits) <= 0.3
 
 
 def test_no_attempt_begins_after_the_total_timeout(run: Run) -> None:

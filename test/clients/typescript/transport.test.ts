@@ -198,6 +198,39 @@ test('an error without a connection says that nothing was sent', async ({ open }
   expect(retries).toHaveLength(1);
 });
 
+describe('a wrong base URL', () => {
+  test('is named by an error after three attempts, within a second', async ({ open }) => {
+    const baseUrl = `http://127.0.0.1:${await freePort()}`;
+    const startedMs = performance.now();
+    await expect(open({ baseUrl }).settlements.get('stl_1')).rejects.toThrow(`no connection to ${baseUrl}; nothing`);
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    expect(retries).toHaveLength(2);
+  });
+
+  test.for([
+    ['an unknown host', 'ENOTFOUND', 'no connection to https://settlement.invalid'],
+    ['a port without TLS', 'ERR_SSL_WRONG_VERSION_NUMBER', 'connection to https://settlement.invalid ended'],
+  ] as const)('is named after three attempts for %s', async ([, code, words], { open }) => {
+    const failing = () => Promise.reject(new TypeError('', { cause: Object.assign(new Error(code), { code }) }));
+    const client = open({ baseUrl: 'https://settlement.invalid', fetch: failing });
+    await expect(client.settlements.get('stl_1')).rejects.toThrow(words);
+    expect(retries).toHaveLength(2);
+  });
+
+  test.for(['api.example.com', 'https://', 'https://user:secret@api.example.com', 'https://api.example.com?a=b'])(
+    'is refused before a request: %s',
+    (baseUrl, { open }) => {
+      expect(() => open({ baseUrl })).toThrow(TypeError);
+    },
+  );
+});
+
+test('an address that has answered once is tried as often as the limits say', async ({ open }) => {
+  answers = [unavailable, lost, lost, lost];
+  expect((await open().settlements.create(WIRE)).settlement_id).toBe('stl_1');
+  expect(asked).toHaveLength(5);
+});
+
 test('values stay in their segment of the path, and filters are written as the API reads them', async ({ open }) => {
   await open().settlements.get('a/../b?c');
   expect(asked[0]?.url).toBe('/v2/settle/a%2F..%2Fb%3Fc');

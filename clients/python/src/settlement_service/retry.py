@@ -14,6 +14,8 @@ from .errors import ConnectionFailedError, error_of, problem_of
 NOT_DONE = 429
 #: The service, or a proxy before it, could not answer now.
 UNAVAILABLE = (502, 503, 504)
+#: As long as nothing has answered a client, its address is rather wrong than down for a moment.
+FIRST_CONTACT_ATTEMPTS_MAX = 3
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,23 @@ class Pause:
     seconds: float
 
 
+@dataclass
+class Address:
+    """Where a client sends to, and whether anything has ever answered there."""
+
+    url: str
+    has_answered: bool = False
+
+
 Exchange = Generator["Send | Pause", "Answer | NoAnswer | None", Answer]
 
 
 def exchange(
-    call: Call[Any], policy: RetryPolicy, now: Callable[[], float], draw: Callable[[], float] = random.random
+    call: Call[Any],
+    policy: RetryPolicy,
+    address: Address,
+    now: Callable[[], float],
+    draw: Callable[[], float] = random.random,
 ) -> Exchange:
     """One request with its repetitions. The driver sends and pauses as it is told, and gets the successful answer.
 
@@ -67,13 +81,17 @@ def exchange(
     for attempt in range(1, policy.attempts_max + 1):
         outcome = yield Send(min(policy.attempt_timeout + call.held_s, max(end - now(), 0.001)))
         if isinstance(outcome, Answer) and (outcome.status < 300 or outcome.status == NOT_MODIFIED):
+            address.has_answered = True
             return outcome
         if isinstance(outcome, NoAnswer):
             maybe_done = maybe_done or outcome.maybe_done
+        else:
+            address.has_answered = True
         wait = _wait_before(attempt, outcome, policy, draw)
-        is_last = attempt == policy.attempts_max or wait is None or now() + wait > end
+        is_wrong = attempt >= FIRST_CONTACT_ATTEMPTS_MAX and not address.has_answered
+        is_last = attempt == policy.attempts_max or is_wrong or wait is None or now() + wait > end
         if is_last or wait is None or not _may_repeat(call, outcome):
-            raise _fault(call, outcome, maybe_done)
+            raise _fault(call, address, outcome, maybe_done)
         yield Pause(wait)
     raise AssertionError("a policy has at least one attempt")
 
@@ -105,9 +123,9 @@ def _wait_before(
     return None if asked > policy.retry_after_max else asked + policy.wait_first * draw()
 
 
-def _fault(call: Call[Any], outcome: Answer | NoAnswer | None, maybe_done: bool) -> Exception:
+def _fault(call: Call[Any], address: Address, outcome: Answer | NoAnswer | None, maybe_done: bool) -> Exception:
     if isinstance(outcome, Answer):
         return error_of(outcome, call.intent)
     cause = outcome.cause if outcome else "no answer"
-    message = f"{call.method} {call.path}: {cause}"
+    message = f"{call.method} {address.url}{call.path}: {cause}"
     return ConnectionFailedError(message, maybe_done=maybe_done, intent=call.intent)

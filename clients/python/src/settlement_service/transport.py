@@ -15,7 +15,7 @@ import httpx
 
 from ._request import Answer, Call, query_pairs
 from .errors import UnexpectedAnswerError
-from .retry import NoAnswer, Pause, RetryPolicy, Send, exchange
+from .retry import Address, NoAnswer, Pause, RetryPolicy, Send, exchange
 
 T = TypeVar("T")
 
@@ -40,7 +40,8 @@ class Settings:
     def __post_init__(self) -> None:
         self.base_url = self.base_url.rstrip("/")
         parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        is_address = parts.scheme in ("http", "https") and "@" not in parts.netloc
+        if not is_address or not parts.hostname or parts.query or parts.fragment:
             raise ValueError("base_url is an address such as https://api.example.com")
         if parts.scheme == "http" and not _is_this_machine(parts.hostname):
             raise ValueError("base_url must be https: a key must not be sent over http")
@@ -76,10 +77,11 @@ class Transport:
 
     def __init__(self, settings: Settings, http: httpx.Client | None = None) -> None:
         self.settings = settings
+        self.address = Address(settings.base_url)
         self.http = http or httpx.Client(follow_redirects=False)
 
     def run(self, call: Call[T]) -> T:
-        steps = exchange(call, self.settings.policy, time.monotonic)
+        steps = exchange(call, self.settings.policy, self.address, time.monotonic)
         step = next(steps)
         while True:
             try:
@@ -116,10 +118,11 @@ class AsyncTransport:
 
     def __init__(self, settings: Settings, http: httpx.AsyncClient | None = None) -> None:
         self.settings = settings
+        self.address = Address(settings.base_url)
         self.http = http or httpx.AsyncClient(follow_redirects=False)
 
     async def run(self, call: Call[T]) -> T:
-        steps = exchange(call, self.settings.policy, time.monotonic)
+        steps = exchange(call, self.settings.policy, self.address, time.monotonic)
         step = next(steps)
         while True:
             try:
