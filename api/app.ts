@@ -15,7 +15,7 @@ import { authentication } from './plugins/authentication.ts';
 import { consumerOrigin } from './plugins/consumer-origin.ts';
 import { answerHeaders, http, requestIdOf } from './plugins/http.ts';
 import { addressPlaces, organizationPlaces } from './plugins/in-flight.ts';
-import { loadShedding } from './plugins/load-shedding.ts';
+import { EVENT_LOOP_DELAY_MAX_MS, loadShedding } from './plugins/load-shedding.ts';
 import { registerMethodFallbacks } from './plugins/method-fallback.ts';
 import { metrics } from './plugins/metrics.ts';
 import { operationList } from './plugins/operation-list.ts';
@@ -95,7 +95,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(metrics, { deps });
   await app.register(tracing, { deps });
   await app.register(openapi, { deps });
-  await app.register(loadShedding);
+  await app.register(loadShedding, { delayMaxMs: deps.eventLoopDelayMaxMs ?? EVENT_LOOP_DELAY_MAX_MS });
   await app.register(addressPlaces);
   await app.register(authentication, { deps });
   await app.register(organizationPlaces);

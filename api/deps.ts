@@ -40,6 +40,8 @@ export type ApiDeps = CommandDeps & {
   readonly temporalHealth: () => Promise<'up' | 'degraded'>;
   /** All addresses of a host name, by DNS. Rejects if the name does not resolve. */
   readonly resolveHost: (hostname: string) => Promise<readonly string[]>;
+  /** How late this process may be before it refuses requests; undefined: as late as in production. */
+  readonly eventLoopDelayMaxMs?: number;
   /** Where requests are counted; undefined without metrics. */
   readonly metrics?: Registry;
   /** Records a trace of each request; undefined without tracing. */

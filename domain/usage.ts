@@ -29,12 +29,16 @@ export type UsagePeriod = { readonly from: Date; readonly to: Date };
 
 const dateOf = (moment: Date): string => moment.toISOString().slice(0, 10);
 
-/** How many days a period has, both ends included. */
-export const daysOf = ({ from, to }: UsagePeriod): number => Math.round((to.getTime() - from.getTime()) / DAY_MS) + 1;
+/** Whether a period, both ends included, has more days than one answer. */
+export const isTooLong = ({ from, to }: UsagePeriod): boolean =>
+  to.getTime() - from.getTime() >= USAGE_DAYS_MAX * DAY_MS;
 
 /** The first moment after the period. */
 export const endOf = ({ to }: UsagePeriod): Date => new Date(to.getTime() + DAY_MS);
 
 /** The dates of a period, in their order. */
-export const datesOf = (period: UsagePeriod): string[] =>
-  Array.from({ length: daysOf(period) }, (_, day) => dateOf(new Date(period.from.getTime() + day * DAY_MS)));
+export function datesOf({ from, to }: UsagePeriod): string[] {
+  const dates: string[] = [];
+  for (let atMs = from.getTime(); atMs <= to.getTime(); atMs += DAY_MS) dates.push(dateOf(new Date(atMs)));
+  return dates;
+}

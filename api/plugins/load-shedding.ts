@@ -8,12 +8,12 @@ import fp from 'fastify-plugin';
 import { DomainError } from '../../domain/error.ts';
 
 /** The measure is the delay of answers. Utilization is not measured: a busy event loop can still answer in time. */
-const EVENT_LOOP_DELAY_MAX_MS = 2_000;
+export const EVENT_LOOP_DELAY_MAX_MS = 2_000;
 const SAMPLE_INTERVAL_MS = 500;
 
-export const loadShedding = fp(async (app: FastifyInstance) => {
+export const loadShedding = fp(async (app: FastifyInstance, { delayMaxMs }: { readonly delayMaxMs: number }) => {
   await app.register(underPressure, {
-    maxEventLoopDelay: EVENT_LOOP_DELAY_MAX_MS,
+    maxEventLoopDelay: delayMaxMs,
     sampleInterval: SAMPLE_INTERVAL_MS,
     pressureHandler: (request, _reply, _type, value) => {
       // A busy process is alive, so its liveness probe is answered. The delay is infinite if the sampler saw no tick,

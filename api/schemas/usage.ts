@@ -1,7 +1,7 @@
 /** What an organization used (contract §14). */
 import { z } from 'zod';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
-import { CREATED_KINDS, daysOf, USAGE_DAYS_MAX } from '../../domain/usage.ts';
+import { CREATED_KINDS, isTooLong, USAGE_DAYS_MAX } from '../../domain/usage.ts';
 import { VERIFICATION_STATUSES } from '../../domain/verification.ts';
 import { DELIVERY_STATUSES } from '../../domain/webhook.ts';
 import { abort, currency, money, outputText } from './common.ts';
@@ -24,9 +24,8 @@ const day = (description: string) =>
 export const UsageQuery = z
   .strictObject({ from: day('The first day (UTC).'), to: day('The last day (UTC), included.') })
   .superRefine((period, context) => {
-    const days = daysOf(period);
-    if (days < 1) context.addIssue({ code: 'custom', path: ['to'], message: 'must not be before from' });
-    if (days > USAGE_DAYS_MAX)
+    if (period.to < period.from) context.addIssue({ code: 'custom', path: ['to'], message: 'must not be before from' });
+    if (isTooLong(period))
       context.addIssue({ code: 'custom', path: ['to'], message: `must be at most ${USAGE_DAYS_MAX} days from from` });
   });
 

@@ -4,7 +4,7 @@
  */
 import { createHmac } from 'node:crypto';
 import { and, eq } from 'drizzle-orm';
-import type { Database, Tx } from '../client.ts';
+import { type Database, readSnapshot, type Tx } from '../client.ts';
 import { serviceKeys } from '../schema/service-key.ts';
 import { countKeysByPepper } from './api-key.ts';
 import { countCertificatesByHeader } from './certificate.ts';
@@ -56,7 +56,7 @@ export async function checkServiceKeys(db: Database, keys: ServiceKeys, now: Dat
 const fingerprintOf = (key: Buffer): Buffer => createHmac('sha256', key).update('fingerprint').digest();
 
 const isNeeded = (db: Database, list: CountedList, keyId: string, at: Date): Promise<boolean> =>
-  db.transaction(async (tx) => {
+  readSnapshot(db, async (tx) => {
     await allowLongStatements(tx);
     return ((await KEY_USES[list](tx, at)).get(keyId) ?? 0) > 0;
   });

@@ -6,6 +6,7 @@ import { verificationActivities } from '../../activities/verification.ts';
 import { buildApp } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
+import { EVENT_LOOP_DELAY_MAX_MS } from '../../api/plugins/load-shedding.ts';
 import { createChangeListener } from '../../db/change-listener.ts';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
@@ -18,6 +19,7 @@ import type { KeyRing } from '../../ops/keys.ts';
 import { issueApiKey } from '../../process/api-key.ts';
 import { createIdverify } from '../../process/idverify.ts';
 import { requireConformance } from './conformance.ts';
+import { stretched } from './patience.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 
 export const TEST_SECRETS = {
@@ -117,6 +119,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
     longLists: createLongLists(100),
     changes,
     temporalHealth: async () => 'up',
+    eventLoopDelayMaxMs: stretched(5 * EVENT_LOOP_DELAY_MAX_MS),
     resolveHost: async () => {
       throw new Error('tests ask no name server');
     },
