@@ -20,7 +20,7 @@ const CONFIG: ApiDeps['config'] = {
   logLevel: 'silent',
 };
 
-const GIVEN: Partial<ApiDeps> = { config: CONFIG, runtime: 'local-sandbox' };
+const GIVEN: Partial<ApiDeps> = { config: CONFIG, runtime: 'local-sandbox', eventLoopDelayMaxMs: 1_000 };
 
 /** Dependencies that only let the application be built: all but the given ones throw when they are used. */
 const DEPS = new Proxy<ApiDeps>(Object.create(null), {
