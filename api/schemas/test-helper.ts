@@ -30,8 +30,8 @@ export const SandboxEventRequest = z
     event: sandboxEvent().meta({ example: 'collection_succeeded' }),
     amount: nullAsAbsent(money('')).meta({
       description:
-        'With collection_succeeded and collection_partial only, in the source currency. By default the missing ' +
-        'amount, or half of it with collection_partial.',
+        'With collection_succeeded and collection_partial only, in the source currency. By default the amount that ' +
+        'is neither received nor requested before, or half of it with collection_partial.',
     }),
   })
   .meta({ id: 'SandboxEventRequest' });

@@ -8,13 +8,13 @@ import { type SandboxCommand, type SandboxEvent, sandboxCommand } from '../../do
 import { isTerminal, type Settlement, settlementTime } from '../../domain/settlement/state.ts';
 import { newId } from '../id.ts';
 import { enqueue } from '../queries/outbox.ts';
-import { advanceClock, lockSettlement } from '../queries/settlement.ts';
+import { addSandboxRequest, advanceClock, lockSettlement, sumSandboxRequestsUnderWay } from '../queries/settlement.ts';
 import { type CommitDeps, commit } from './commit.ts';
 
 /**
  * Accepts that the simulator sends one provider event; each accepted request is one event.
  *
- * @param asked `amount` as decimal text in major units; without it, the amount that is missing
+ * @param asked `amount` as decimal text in major units; without it, the amount that neither arrived nor is under way
  * @throws DomainError `not_found`, `state_conflict`; ValidationError
  */
 export async function sendSandboxEvent(
@@ -25,7 +25,9 @@ export async function sendSandboxEvent(
 ): Promise<SandboxCommand & { readonly commandId: string; readonly settlement: Settlement }> {
   return await commit(deps, 'sandbox_event.request', async (tx) => {
     const settlement = await lockSettlement(tx, orgId, settlementId);
-    const command = { ...sandboxCommand(settlement, asked), commandId: newId() };
+    const underWayMinor = await sumSandboxRequestsUnderWay(tx, settlementId);
+    const command = { ...sandboxCommand(settlement, asked, underWayMinor), commandId: newId() };
+    await addSandboxRequest(tx, settlementId, command.amountMinor);
     await enqueue(tx, sandboxEventMessage(command, settlement, asked.requestId));
     return { ...command, settlement };
   });

@@ -23,7 +23,7 @@ import { type SettlementSelection, sourceOf, stayingOf } from './settlement-sele
 type ListDeps = ReadDeps & { readonly longLists: LongLists };
 
 const SETTLEMENT = jsonColumns<Settlement>(
-  columnsOf(settlements).filter(({ key }) => key !== 'paymentTokenSealed'),
+  columnsOf(settlements).filter(({ key }) => key !== 'paymentTokenSealed' && key !== 'sandboxRequestedMinor'),
   's',
 );
 

@@ -1,6 +1,7 @@
 /** Settlements (contract §6). `settlement-change.ts` writes what happens to one after its acceptance. */
 import { and, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
+import { COMMAND_EVENT_PREFIX } from '../../domain/sandbox/event.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { aliasedColumns, columnsOf } from '../column-list.ts';
@@ -13,7 +14,11 @@ export type SettlementRow = typeof settlements.$inferSelect;
 const owned = (orgId: string, settlementId: string) =>
   and(eq(settlements.orgId, orgId), eq(settlements.settlementId, settlementId));
 
-export const toSettlement = ({ paymentTokenSealed: _sealed, ...row }: SettlementRow): Settlement => row;
+export const toSettlement = ({
+  paymentTokenSealed: _sealed,
+  sandboxRequestedMinor: _requested,
+  ...row
+}: SettlementRow): Settlement => row;
 
 /** What a sealed payment token is bound to. It does not open for another settlement. */
 export const paymentTokenBinding = (settlementId: string): string => `settlement.payment_token:${settlementId}`;
@@ -93,4 +98,30 @@ export async function advanceClock(tx: Tx, settlement: Settlement, byMs: number)
   const clockOffsetMs = settlement.clockOffsetMs + byMs;
   await tx.update(settlements).set({ clockOffsetMs }).where(owned(settlement.orgId, settlement.settlementId));
   return { ...settlement, clockOffsetMs };
+}
+
+const requestCollectionStatement = statement<[settlementId: string, amountMinor: string], never>(
+  'request_sandbox_collection',
+  `UPDATE settlements SET sandbox_requested_minor = coalesce(sandbox_requested_minor, 0) + $2::bigint
+   WHERE settlement_id = $1`,
+);
+
+/** Counts what a test helper had the simulator collect for a locked settlement. */
+export const addSandboxRequest = async (tx: Tx, settlementId: string, amountMinor: bigint): Promise<void> => {
+  await requestCollectionStatement(tx, settlementId, String(amountMinor));
+};
+
+const underWayStatement = statement<[settlementId: string, eventIds: string], { readonly minor: string }>(
+  'sum_sandbox_requests_under_way',
+  `SELECT coalesce(sandbox_requested_minor, 0) - coalesce((
+     SELECT sum(amount_minor) FROM evidence e
+     WHERE e.settlement_id = s.settlement_id AND e.kind = 'collection_succeeded' AND e.event_id LIKE $2
+   ), 0) AS minor
+   FROM settlements s WHERE settlement_id = $1`,
+);
+
+/** What test helpers had the simulator collect for a locked settlement, and what has not arrived. In minor units. */
+export async function sumSandboxRequestsUnderWay(tx: Tx, settlementId: string): Promise<bigint> {
+  const [row] = await underWayStatement(tx, settlementId, `${COMMAND_EVENT_PREFIX}%`);
+  return BigInt(row?.minor ?? 0);
 }

@@ -53,6 +53,8 @@ export const settlements = pgTable(
     paymentTokenSealed: text('payment_token_sealed'),
     expiresAt: moment('expires_at'),
     clockOffsetMs: bigint('clock_offset_ms', { mode: 'number' }).notNull(),
+    /** What test helpers had the simulator collect, arrived or not; null for nothing. */
+    sandboxRequestedMinor: minor('sandbox_requested_minor'),
     certificateId: text('certificate_id'),
     requestId: text('request_id').notNull(),
     createdAt: moment('created_at').notNull(),

@@ -34,6 +34,9 @@ export type CollectionReport = { readonly event: CollectionEvent; readonly amoun
 /** An accepted request for an event. The settlement's payment method decides which provider sends it. */
 export type SandboxCommand = { readonly event: SandboxEvent; readonly amountMinor: bigint };
 
+/** Begins the id of the event that a command sends. */
+export const COMMAND_EVENT_PREFIX = 'evt_command_';
+
 /** More than the largest settlement, so that an overpayment can be sent too. */
 const AMOUNT_MINOR_MAX = 10_000_000n;
 
@@ -45,11 +48,13 @@ const DISPUTABLE_METHODS: readonly PaymentMethod[] = ['card'];
 /**
  * The event that a test helper requests. Without an amount, it sends what is missing.
  *
+ * @param underWayMinor what earlier commands send, and what has not arrived
  * @throws ValidationError on `event` or `amount`; DomainError `state_conflict` when no payout waits for an answer
  */
 export function sandboxCommand(
   settlement: Settlement,
   asked: { event: SandboxEvent; amount?: string | undefined },
+  underWayMinor: bigint,
 ): SandboxCommand {
   const { event, amount } = asked;
   const { paymentMethod, sourceCurrency, status } = settlement;
@@ -64,7 +69,7 @@ export function sandboxCommand(
   if (isPayoutEvent(event) && !PAYOUT_STATUSES.includes(status))
     throw new DomainError('state_conflict', { current_state: status });
   if (amount !== undefined) return { event, amountMinor: givenAmount(amount, sourceCurrency) };
-  return { event, amountMinor: collects ? usualAmount(settlement, event) : 0n };
+  return { event, amountMinor: collects ? usualAmount(settlement, event, underWayMinor) : 0n };
 }
 
 function givenAmount(amount: string, currency: Currency): bigint {
@@ -79,7 +84,9 @@ function givenAmount(amount: string, currency: Currency): bigint {
 }
 
 /** What is missing, or half of it for a partial collection. If nothing is missing, the whole amount again. */
-function usualAmount({ amountMinor, amountReceivedMinor }: Settlement, event: SandboxEvent): bigint {
-  const missingMinor = amountReceivedMinor < amountMinor ? amountMinor - amountReceivedMinor : amountMinor;
+function usualAmount(settlement: Settlement, event: SandboxEvent, underWayMinor: bigint): bigint {
+  const { amountMinor, amountReceivedMinor } = settlement;
+  const sentMinor = amountReceivedMinor + underWayMinor;
+  const missingMinor = sentMinor < amountMinor ? amountMinor - sentMinor : amountMinor;
   return event === 'collection_partial' && missingMinor > 1n ? missingMinor / 2n : missingMinor;
 }

@@ -68,16 +68,23 @@ describe('sending an event', () => {
     ]);
   });
 
-  test('202 without an amount sends the missing money, less what is received but not applied yet', async ({
+  test('202 without an amount sends the missing money, less what is received and what is requested', async ({
     api,
     steps,
     helper,
   }) => {
     const id = await steps.waiting(BY_WIRE);
-    await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 5_000 }, 'partially_reconciled'));
-    expect(jsonOf(await helper(id, 'events', { event: 'collection_succeeded' })).amount).toBe('200.00');
-    expect(jsonOf(await helper(id, 'events', { event: 'collection_partial' })).amount).toBe('100.00');
+    const part = bankledgerBody(id, { amount_reconciled: 5_000 }, 'partially_reconciled');
+    await sendBankledger(api, part);
+    const sent = jsonOf(await helper(id, 'events', { event: 'collection_partial' }));
+    expect(sent.amount).toBe('100.00');
     expect(jsonOf(await helper(id, 'events', { event: 'collection_failed' })).amount).toBeNull();
+    const missing = async (): Promise<string> =>
+      jsonOf(await helper(id, 'events', { event: 'collection_partial' })).amount;
+    expect(await missing()).toBe('50.00');
+    const arrived = { ...part, id: `evt_command_${sent.command_id}` };
+    await sendBankledger(api, { ...arrived, data: { ...part.data, amount_reconciled: 10_000 } });
+    expect(await missing()).toBe('25.00');
   });
 });
 

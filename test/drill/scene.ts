@@ -127,6 +127,6 @@ export const mask = (text: string): string =>
     .replaceAll(/127\.0\.0\.1:\d+/g, '127.0.0.1:<port>')
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
     .replaceAll(/stl_[a-z2-7]{32}/g, '<settlement id>')
-    .replaceAll(/evt_[\w-]{36}/g, '<event id>')
+    .replaceAll(/evt_(command_)?[\w-]{36}/g, '<event id>')
     .replaceAll(/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '<id>')
     .replaceAll(/\((in )?\d+ (d|h|min|s)( ago)?\)/g, '(<age>)');

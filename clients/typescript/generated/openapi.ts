@@ -3449,7 +3449,7 @@ export interface components {
              * @example collection_succeeded
              */
             event: components["schemas"]["SandboxEventName"];
-            /** @description With collection_succeeded and collection_partial only, in the source currency. By default the missing amount, or half of it with collection_partial. */
+            /** @description With collection_succeeded and collection_partial only, in the source currency. By default the amount that is neither received nor requested before, or half of it with collection_partial. */
             amount?: string | null;
         };
         SandboxEventResponse: {

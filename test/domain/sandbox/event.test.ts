@@ -35,6 +35,9 @@ const settlementOf = (
   return { ...settlement, status };
 };
 
+const command = (settlement: Settlement, asked: Parameters<typeof sandboxCommand>[1], underWayMinor = 0n) =>
+  sandboxCommand(settlement, asked, underWayMinor);
+
 const faultOf = (run: () => unknown): string | undefined => {
   try {
     run();
@@ -47,54 +50,52 @@ const faultOf = (run: () => unknown): string | undefined => {
 
 describe('an event that a test helper asks for', () => {
   test.each(['0', '0.00', '0.001', '100000.01', '-1'])('is refused with the amount %s', (amount) => {
-    expect(faultOf(() => sandboxCommand(settlementOf('card'), { event: 'collection_succeeded', amount }))).toBe(
-      'amount',
-    );
+    expect(faultOf(() => command(settlementOf('card'), { event: 'collection_succeeded', amount }))).toBe('amount');
   });
 
   test.each(SANDBOX_EVENTS.filter((event) => !['collection_succeeded', 'collection_partial'].includes(event)))(
     'is refused with an amount when it is %s',
     (event) => {
-      expect(faultOf(() => sandboxCommand(settlementOf('card', 'paying_out'), { event, amount: '1.00' }))).toBe(
-        'amount',
-      );
+      expect(faultOf(() => command(settlementOf('card', 'paying_out'), { event, amount: '1.00' }))).toBe('amount');
     },
   );
 
   test.each(['ach', 'wire', 'internal'] as const)('is refused as a dispute of a payment by %s', (method) => {
-    expect(faultOf(() => sandboxCommand(settlementOf(method), { event: 'dispute_opened' }))).toBe('event');
+    expect(faultOf(() => command(settlementOf(method), { event: 'dispute_opened' }))).toBe('event');
   });
 
   test.each(['collection_succeeded', 'collection_partial', 'collection_failed'] as const)(
     'is refused as %s when no provider collects',
     (event) => {
-      expect(faultOf(() => sandboxCommand(settlementOf('internal'), { event }))).toBe('event');
+      expect(faultOf(() => command(settlementOf('internal'), { event }))).toBe('event');
     },
   );
 
   test('is an answer about a payout only while one waits for an answer', () => {
     const refused = SETTLEMENT_STATUSES.filter(
       (status) =>
-        faultOf(() => sandboxCommand(settlementOf('card', status), { event: 'payout_confirmed' })) === 'state_conflict',
+        faultOf(() => command(settlementOf('card', status), { event: 'payout_confirmed' })) === 'state_conflict',
     );
     expect(SETTLEMENT_STATUSES.filter((status) => !refused.includes(status))).toEqual(['paying_out', 'needs_review']);
   });
 
   test.each([
-    ['collection_succeeded', undefined, 0n, 25_000n],
-    ['collection_succeeded', undefined, 10_000n, 15_000n],
-    ['collection_succeeded', undefined, 25_000n, 25_000n],
-    ['collection_succeeded', '260', 0n, 26_000n],
-    ['collection_partial', undefined, 0n, 12_500n],
-    ['collection_partial', undefined, 24_999n, 1n],
-    ['collection_partial', '0.01', 0n, 1n],
-    ['collection_failed', undefined, 0n, 0n],
-    ['dispute_opened', undefined, 25_000n, 0n],
+    ['collection_succeeded', undefined, 0n, 0n, 25_000n],
+    ['collection_succeeded', undefined, 10_000n, 0n, 15_000n],
+    ['collection_succeeded', undefined, 0n, 10_000n, 15_000n],
+    ['collection_succeeded', undefined, 5_000n, 10_000n, 10_000n],
+    ['collection_succeeded', undefined, 25_000n, 0n, 25_000n],
+    ['collection_succeeded', '260', 0n, 10_000n, 26_000n],
+    ['collection_partial', undefined, 0n, 0n, 12_500n],
+    ['collection_partial', undefined, 24_999n, 0n, 1n],
+    ['collection_partial', '0.01', 0n, 0n, 1n],
+    ['collection_failed', undefined, 0n, 0n, 0n],
+    ['dispute_opened', undefined, 25_000n, 0n, 0n],
   ] as const)(
-    '%s with amount %s, after %d was received, has the amount %d',
-    (event: SandboxEvent, amount, receivedMinor, amountMinor) => {
+    '%s with amount %s, after %d was received and %d requested, has the amount %d',
+    (event: SandboxEvent, amount, receivedMinor, underWayMinor, amountMinor) => {
       const settlement = { ...settlementOf('card'), amountReceivedMinor: receivedMinor };
-      expect(sandboxCommand(settlement, { event, amount })).toEqual({ event, amountMinor });
+      expect(command(settlement, { event, amount }, underWayMinor)).toEqual({ event, amountMinor });
     },
   );
 });

@@ -1750,8 +1750,8 @@ class SandboxEventRequest(TypedDict):
     event: SandboxEventName
     """What the simulator reports."""
     amount: NotRequired[str | None]
-    """With collection_succeeded and collection_partial only, in the source currency. By default the missing amount,
-    or half of it with collection_partial.
+    """With collection_succeeded and collection_partial only, in the source currency. By default the amount that is
+    neither received nor requested before, or half of it with collection_partial.
     """
 
 
