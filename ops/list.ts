@@ -69,17 +69,21 @@ const cutOf = ({ now }: OpsDeps, { olderThan: ageMs, limit }: Common) => ({
 export const listCommands: OpsCommand = group('list', 'Lists what there is, by filters; the newest first.', [
   command({
     name: 'settlements',
-    description: 'Lists settlements, open ones unless a status is given; the latest changes come first.',
+    description:
+      'Lists settlements, open ones unless a status, recipient or reference is given; the latest changes come first.',
     takes: {
       status: repeatable('--status <status>', 'this status; may be repeated', oneOf(SETTLEMENT_STATUSES)),
       corridor: optional('--corridor <corridor>', 'this corridor only', oneOf(CORRIDOR_IDS)),
       minAmount: optional('--min-amount <amount>', "at least this, in each settlement's source currency", amount),
+      recipientId: optional('--recipient <id>', 'to this recipient only', text),
+      reference: optional('--reference <reference>', "with this reference of the partner's only", text),
       orgId: organization,
       ...COMMON,
     },
-    run: async (deps: OpsDeps, { status, corridor, minAmount, orgId, ...common }) => {
-      const statuses = status.length > 0 ? status : OPEN_STATUSES;
-      const filter = { ...cutOf(deps, common), statuses, corridor, orgId, amountMinorMin: minAmount };
+    run: async (deps: OpsDeps, { status, minAmount, limit, olderThan: ageMs, ...only }) => {
+      const isWide = only.recipientId !== undefined || only.reference !== undefined;
+      const statuses = status.length > 0 ? status : isWide ? SETTLEMENT_STATUSES : OPEN_STATUSES;
+      const filter = { ...cutOf(deps, { limit, olderThan: ageMs }), ...only, statuses, amountMinorMin: minAmount };
       const rows = await listSettlementsBy(deps.db, filter);
       return printItems(
         deps,
@@ -90,6 +94,7 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
           corridor: row.corridor,
           payment_method: row.paymentMethod,
           reference: row.reference,
+          recipient: row.recipientId,
           changed_at: row.updatedAt,
           until: row.expiresAt,
           organization: row.orgId,

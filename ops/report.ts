@@ -12,7 +12,7 @@ type Value = string | number | boolean | Date | null;
 export type Row = Readonly<Record<string, Value>>;
 
 export type Report = {
-  readonly kind: ObjectKind;
+  readonly kind: ObjectKind | 'name';
   readonly id: string;
   readonly facts: Row;
   readonly lists: Readonly<Record<string, readonly Row[]>>;

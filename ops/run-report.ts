@@ -19,12 +19,16 @@ export async function reportRun(
   deps: Pick<OpsDeps, 'describeRun' | 'temporalUi'>,
   workflowId: string,
 ): Promise<RunReport> {
-  const facts = (status: string): Row => ({ run: status, workflow_id: workflowId, ...linkOf(deps, workflowId) });
+  const facts = (status: string, run?: RunDescription): Row => ({
+    run: status,
+    workflow_id: workflowId,
+    ...(run && linkOf(deps, workflowId, run)),
+  });
   try {
     const run = await deps.describeRun(workflowId);
     if (run === undefined) return { facts: facts('none'), isRunning: false, known: true, activities: [] };
     return {
-      facts: facts(sentenceOf(run)),
+      facts: facts(sentenceOf(run), run),
       isRunning: run.status === 'running',
       known: true,
       activities: run.activities.map(activityRow),
@@ -50,5 +54,12 @@ const activityRow = ({ name, attempt, lastFailure }: RunDescription['activities'
   last_failure: lastFailure,
 });
 
-const linkOf = ({ temporalUi }: Pick<OpsDeps, 'temporalUi'>, workflowId: string): Row =>
-  temporalUi === undefined ? {} : { link: `${temporalUi}/workflows/${encodeURIComponent(workflowId)}` };
+/** The page of Temporal UI that has the Current Details, the words of `show`. */
+const linkOf = (
+  { temporalUi }: Pick<OpsDeps, 'temporalUi'>,
+  workflowId: string,
+  { runId }: Pick<RunDescription, 'runId'>,
+): Row =>
+  temporalUi === undefined
+    ? {}
+    : { link: `${temporalUi}/workflows/${encodeURIComponent(workflowId)}/${runId}/user-metadata` };

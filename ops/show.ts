@@ -3,6 +3,7 @@ import { findObjectKind, type ObjectKind } from '../db/queries/operator/object-k
 import type { OpsCommand, OpsDeps } from './command.ts';
 import { required, text } from './command-line/parameter.ts';
 import { CommandError, command, EXIT } from './command-line/program.ts';
+import { reportNamed } from './named-report.ts';
 import { reportOrganization } from './organization-report.ts';
 import { reportCertificate, reportProviderEvent, reportRequest } from './provider-event-report.ts';
 import { reportRecipient, reportVerification } from './recipient-report.ts';
@@ -26,18 +27,34 @@ export const showCommand: OpsCommand = command({
   name: 'show',
   description: 'Shows one object: its status, its history, and what to do next.',
   takes: {
-    id: required('<id>', 'of anything: a settlement, a delivery, a request id, a workflow id, and so on', text),
+    id: required(
+      '<id>',
+      'of anything: a settlement, a delivery, a request, a workflow; or a reference, an idempotency key, a metadata value',
+      text,
+    ),
   },
   run: async (deps: OpsDeps, given) => {
-    const id = objectIdOf(given.id);
-    const kind = await findObjectKind(deps.db, id);
-    const report = kind && (await REPORTS[kind](deps, id));
+    const report = (await reportObject(deps, objectIdOf(given.id))) ?? (await reportByName(deps, given.id));
     if (!report)
-      throw new CommandError(EXIT.refused, `Nothing stored has the id ${id}. The logs may have it, as request_id.`);
+      throw new CommandError(
+        EXIT.refused,
+        `Nothing stored has the id, reference, idempotency key or metadata value ${given.id}. ` +
+          'The logs may have it, as request_id.',
+      );
     printReport(deps, report, { now: deps.now(), runbookUrl: deps.runbookUrl });
     return EXIT.done;
   },
 });
+
+async function reportObject(deps: OpsDeps, id: string): Promise<Report | undefined> {
+  const kind = await findObjectKind(deps.db, id);
+  return kind && (await REPORTS[kind](deps, id));
+}
+
+async function reportByName(deps: OpsDeps, name: string): Promise<Report | undefined> {
+  const found = await reportNamed(deps, name);
+  return typeof found === 'string' ? await reportObject(deps, found) : found;
+}
 
 /** A workflow id of Temporal UI names an object after its type: `settlement:<id>`, `webhook-subscription:<id>`. */
 const objectIdOf = (given: string): string =>

@@ -58,6 +58,7 @@ async function isRunning(client: Client, workflowId: string): Promise<boolean> {
 
 /** The latest run of a workflow. */
 export type RunDescription = {
+  readonly runId: string;
   /** In lower case, as in `running` or `terminated`. */
   readonly status: string;
   readonly startedAt: Date;
@@ -84,6 +85,7 @@ export async function describeRun(client: Client, workflowId: string): Promise<R
     }));
     const failing = status.name === 'RUNNING' ? await findFailingLocalActivity(client, workflowId, runId) : undefined;
     return {
+      runId,
       status: status.name.toLowerCase().replaceAll('_', ' '),
       startedAt: startTime,
       activities: failing === undefined ? activities : [...activities, failing],

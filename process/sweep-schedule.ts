@@ -1,7 +1,7 @@
 /** The Temporal Schedule of the sweep for lost runs. */
 import { ScheduleAlreadyRunning, type ScheduleOptions } from '@temporalio/client';
 import { SWEEP_ID } from '../domain/workflow-id.ts';
-import { TASK_QUEUE } from '../workflows/contract.ts';
+import { type SweepInput, TASK_QUEUE } from '../workflows/contract.ts';
 import { type TemporalClient, untilServed } from './temporal.ts';
 
 /**
@@ -9,13 +9,21 @@ import { type TemporalClient, untilServed } from './temporal.ts';
  * until the next sweep, and a second until the dispatcher has started it.
  */
 const EVERY = '20 seconds';
+/** Of one run: about an hour of them. While it runs, the schedule starts no other one. */
+const SWEEPS = 180;
 /** After an outage of Temporal, one sweep is enough. */
 const CATCHUP_WINDOW = '10 seconds';
 
 const OPTIONS = {
   scheduleId: SWEEP_ID,
   spec: { intervals: [{ every: EVERY }] },
-  action: { type: 'startWorkflow', workflowType: 'sweep', workflowId: SWEEP_ID, taskQueue: TASK_QUEUE, args: [] },
+  action: {
+    type: 'startWorkflow',
+    workflowType: 'sweep',
+    workflowId: SWEEP_ID,
+    taskQueue: TASK_QUEUE,
+    args: [{ sweeps: SWEEPS } satisfies SweepInput],
+  },
   policies: { overlap: 'SKIP', catchupWindow: CATCHUP_WINDOW, pauseOnFailure: false },
 } as const satisfies ScheduleOptions;
 

@@ -63,3 +63,6 @@ export type WebhookSubscriptionInput = { readonly webhookId: string; readonly or
 
 /** The input of the workflow of a lane: its number, from 0. */
 export type WebhookLaneInput = { readonly lane: number };
+
+/** Input of `sweep`: how many sweeps a run makes. */
+export type SweepInput = { readonly sweeps: number };

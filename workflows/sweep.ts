@@ -1,8 +1,21 @@
-/** One sweep for lost runs, which a Temporal Schedule starts every few seconds (process/sweep-schedule.ts). */
+/**
+ * Sweeps for lost runs. A Temporal Schedule starts this workflow whenever none runs (process/sweep-schedule.ts). One run
+ * is many sweeps, so that sweeps do not fill the list of workflows.
+ */
+import { sleep } from '@temporalio/workflow';
 import type { SweepResult } from '../activities/sweep.ts';
 import { remote } from './activities.ts';
+import type { SweepInput } from './contract.ts';
 import { uncancelable } from './uncancelable.ts';
 
-export const sweep = uncancelable(
-  async (): Promise<SweepResult> => await remote('Start lost runs again').restartLostRuns({ nowMs: Date.now() }),
-);
+const EVERY = '20 seconds';
+
+/** @returns what the last sweep did */
+export const sweep = uncancelable(async ({ sweeps }: SweepInput): Promise<SweepResult> => {
+  const once = (): Promise<SweepResult> => remote('Start lost runs again').restartLostRuns({ nowMs: Date.now() });
+  for (let done = 1; done < sweeps; done += 1) {
+    await once();
+    await sleep(EVERY, { summary: 'Until the next sweep' });
+  }
+  return await once();
+});

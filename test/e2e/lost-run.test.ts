@@ -52,7 +52,7 @@ const test = withStack().extend('lost', FILE, ({ stack, api, partner }) => {
     },
     /** Without the lanes, which nobody serves here. */
     sweep: async () => {
-      const options = { workflowId: crypto.randomUUID(), taskQueue: TASK_QUEUE, args: [] } as const;
+      const options = { workflowId: crypto.randomUUID(), taskQueue: TASK_QUEUE, args: [{ sweeps: 1 }] } as const;
       const { webhook_lane: _, ...restarted } = await workflow.execute('sweep', options);
       return restarted;
     },

@@ -40,6 +40,9 @@ test.for<[args: string[], found: ('small' | 'large' | 'foreign' | 'ended')[]]>([
   [['--min-amount', '899.99'], ['large']],
   [['--min-amount', '900.01'], []],
   [['--older-than', '1h'], []],
+  [['--reference', 'INV-7'], ['large']],
+  [['--reference', 'INV-7', '--status', 'canceled'], []],
+  [['--reference', 'INV-8'], []],
 ])('list settlements %j', async ([args, found], { list, all }) => {
   const items: { settlement: string }[] = await list('settlements', ...args);
   const wanted = found.map((name) => all[name]);
@@ -61,11 +64,17 @@ test('list settlements of one organization shows amount, reference and the end o
       corridor: 'US-JM',
       payment_method: 'card',
       reference: 'INV-7',
+      recipient: expect.any(String),
       changed_at: expect.any(String),
       until: expect.any(String),
       organization: partner.orgId,
     },
   ]);
+});
+
+test('list settlements of one recipient has the ended ones too', async ({ list, all, partner }) => {
+  const ended = (await list('settlements', '--status', 'canceled', '--org', partner.orgId))[0];
+  expect(await list('settlements', '--recipient', ended.recipient)).toEqual([{ ...ended, settlement: all.ended }]);
 });
 
 test('list settlements --older-than keeps what has not changed for so long, and --limit cuts the list', async ({

@@ -15,9 +15,14 @@ import { TEST_SECRETS } from '../support/api.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
-import { createRecipient } from '../support/partner.ts';
+import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
-import { BY_MANUAL_CARD, insertCertifiedSettlement, openSettlement } from '../support/settlement.ts';
+import {
+  BY_MANUAL_CARD,
+  insertCertifiedSettlement,
+  insertSettledSettlement,
+  openSettlement,
+} from '../support/settlement.ts';
 import { openVerification } from '../support/verification.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
@@ -59,6 +64,8 @@ const test = withApi()
       createCertifier([TEST_SECRETS.signing]),
       partner.orgId,
     );
+    const others = [(await api.createCaller()).orgId, (await api.createCaller()).orgId];
+    for (const orgId of others) await insertSettledSettlement(api.connection.db, orgId, { reference: 'INV-2' });
     // What a subscription or a simulation needs of Temporal is no part of the golden files.
     await api.connection.pool.query(`DELETE FROM outbox WHERE kind NOT IN ('settlement', 'verification')`);
     return {
@@ -72,6 +79,7 @@ const test = withApi()
       certificate: certified.certId,
       provider_event: 'evt_part',
       request: rows[0].request_id,
+      name: 'INV-2',
     };
   });
 
@@ -92,7 +100,7 @@ function normalize(text: string): string {
     .replaceAll(/\bsk_[a-z]+_\w+/g, '<prefix>');
 }
 
-const KINDS = [...OBJECT_KINDS, 'settled'] as const;
+const KINDS = [...OBJECT_KINDS, 'settled', 'name'] as const;
 
 test.for(KINDS)(
   'show of a %s prints what the golden file has, changes nothing, and masks personal data',
@@ -116,6 +124,23 @@ test('show takes the id of a workflow for the id of its object', async ({ ops, o
   expect(first).toBe(`settlement ${objects.settlement}`);
   const [second] = (await ops('show', `webhook-subscription:${objects.subscription}`)).printed;
   expect(second).toBe(`subscription ${objects.subscription}`);
+});
+
+test('show takes a reference, an idempotency key or a metadata value for the one object that has it', async ({
+  api,
+  partner,
+  ops,
+  objects,
+}) => {
+  const recipientId = await createRecipient(api, partner, { metadata: { crm: 'C-77' } });
+  const key = { 'idempotency-key': 'key-of-the-partner' };
+  const answer = await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), key);
+  for (const [name, object] of [
+    ['INV-1', `settlement ${objects.settlement}`],
+    ['key-of-the-partner', `settlement ${jsonOf(answer).settlement_id}`],
+    ['C-77', `recipient ${recipientId}`],
+  ] as const)
+    expect((await ops('show', name)).printed[0]).toBe(object);
 });
 
 test.for([[], ['stl_none'], ["' OR 1=1 --"]])('show of %j is refused in one line', async (args, { ops }) => {

@@ -110,7 +110,7 @@ describe('Current Details of Temporal UI', () => {
       `\`npm run ops -- cancel ${id} --operator <name> --note <why>\``,
       SECTION,
     ]);
-    const describeRun = async () => ({ status: 'running', startedAt: new Date(), activities: [] });
+    const describeRun = async () => ({ runId: 'run-1', status: 'running', startedAt: new Date(), activities: [] });
     const ops = createOps(api.connection.db, { now: api.deps.now, describeRun });
     const [next] = JSON.parse((await ops('show', id, '--json')).printed.join('')).next;
     expect([details.includes(`**Next**: ${next.say}`), details.includes(`\`${next.command}\``)]).toEqual([true, true]);

@@ -3,7 +3,7 @@
  */
 import { describe, expect, vi } from 'vitest';
 import { settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
-import { redispatched } from '../../workflows/contract.ts';
+import { redispatched, TASK_QUEUE } from '../../workflows/contract.ts';
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
@@ -48,6 +48,14 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
 }));
 // Starts the servers in a hook: its timeout is longer than a test's.
 test.beforeAll(({ world: _ }) => undefined);
+
+test('a run of sweep sweeps every 20 seconds, so that sweeps do not fill the list of workflows', async ({ time }) => {
+  const options = { workflowId: 'sweep', taskQueue: TASK_QUEUE, args: [{ sweeps: 2 }] } as const;
+  const run = await time.client.workflow.start('sweep', options);
+  await untilTimers(time, 'sweep');
+  await time.advance(20_000);
+  expect(await run.result()).toMatchObject({ settlement: 0, verification: 0 });
+});
 
 const statusesOf = ({ timeline }: { timeline: { status: string }[] }) => timeline.map(({ status }) => status);
 

@@ -16,6 +16,7 @@ import { organizations } from '../../schema/organization.ts';
 import { settlements } from '../../schema/settlement.ts';
 import { webhookDeliveries, webhooks } from '../../schema/webhook.ts';
 import { shownNextAttemptAt, shownStatus } from '../webhook-delivery.ts';
+import { hasReference } from './named.ts';
 import { KEY_COLUMNS } from './organization.ts';
 
 /** What every list takes: at most `limit` items, none that is younger than `before`. */
@@ -31,6 +32,8 @@ export const listSettlementsBy = (
     readonly statuses: readonly SettlementStatus[];
     readonly corridor?: CorridorId | undefined;
     readonly amountMinorMin?: bigint | undefined;
+    readonly recipientId?: string | undefined;
+    readonly reference?: string | undefined;
   },
 ) =>
   db
@@ -43,6 +46,7 @@ export const listSettlementsBy = (
       sourceCurrency: settlements.sourceCurrency,
       paymentMethod: settlements.paymentMethod,
       reference: settlements.reference,
+      recipientId: settlements.recipientId,
       updatedAt: settlements.updatedAt,
       expiresAt: settlements.expiresAt,
     })
@@ -52,6 +56,8 @@ export const listSettlementsBy = (
         inArray(settlements.status, [...filter.statuses]),
         when(filter.corridor, (corridor) => eq(settlements.corridor, corridor)),
         when(filter.orgId, (orgId) => eq(settlements.orgId, orgId)),
+        when(filter.recipientId, (recipientId) => eq(settlements.recipientId, recipientId)),
+        when(filter.reference, hasReference),
         when(filter.amountMinorMin, (least) => gte(settlements.amountMinor, least)),
         when(filter.before, (before) => lte(settlements.updatedAt, before)),
       ),
