@@ -9,7 +9,7 @@ import { DomainError, ValidationError } from '../domain/error.ts';
 
 /** What operators read at an activity that is retried. The failure's type names the dependency's error. */
 const DEPENDENCY_FAILED =
-  "A dependency failed. The failure's type has the error's code, and the worker's log has the whole error. " +
+  "A dependency failed. The failure's type has the error's code, and the worker's log has its place in the code. " +
   'The activity is retried. If it keeps failing, see docs/operations.md.';
 
 /** The failure to throw instead of `error`. */

@@ -124,7 +124,7 @@ export const lostRunAdvice = (id: string, isSettlement: boolean): Advice => ({
 /** For an object whose workflow repeats an activity that fails. */
 export const failingActivityAdvice = (name: string, failure: string): Advice => ({
   say:
-    `The step ${name} fails and is repeated: ${failure}. The worker's log has the whole error, by the same id. ` +
+    `The step ${name} fails and is repeated: ${failure}. The worker's log says where, by the same id. ` +
     'When its cause is fixed, it continues by itself.',
   command: '',
   section: 'Logs',

@@ -1,7 +1,8 @@
 /**
  * Structured logs of the API and the worker. They hold nothing secret or personal. The fields of a request are on an
- * allow-list. Of an error, only kind, code and stack are logged: messages and query parameters can contain data.
+ * allow-list. Of an error, only what `describeError` returns is logged.
  */
+import pg from 'pg';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
 import { causeOf } from '../db/client.ts';
 
@@ -30,15 +31,47 @@ export function createLogger(options: { level: string; name: string }, destinati
   return destination ? pino(settings, destination) : pino(settings);
 }
 
-/** Kind, code and stack of an error; never its message, which can contain data. */
+const CAUSES_MAX = 5;
+const FRAMES_MAX = 8;
+
+/**
+ * What is safe of an error: its kind and code, the kinds of its causes, its place in the code, and of an error of
+ * PostgreSQL which table, constraint and routine it is about. Never its message or its detail, which can contain data.
+ */
 export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { kind: typeof error };
-  const cause = causeOf(error);
-  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  const [cause = error, ...deeper] = chainOf(causeOf(error));
+  const code = [cause, ...deeper].map(codeOf).find((found) => found !== undefined);
+  // A message can have lines that look like a place.
   const place = error.stack
-    ?.split('\n')
+    ?.replace(error.message, '')
+    .split('\n')
     .filter((line) => line.trimStart().startsWith('at '))
-    .slice(0, 8)
+    .slice(0, FRAMES_MAX)
     .map((line) => line.trim());
-  return { kind: cause instanceof Error ? cause.name : error.name, ...(code === undefined ? {} : { code }), place };
+  return {
+    kind: cause.name,
+    ...(code === undefined ? {} : { code }),
+    ...(deeper.length === 0 ? {} : { causes: deeper.map(({ name }) => name) }),
+    ...databaseFieldsOf(cause),
+    place,
+  };
+}
+
+/** The error, its cause, the cause of that, and so on. */
+function chainOf(error: unknown): Error[] {
+  const chain: Error[] = [];
+  for (let next = error; next instanceof Error && chain.length < CAUSES_MAX; next = next.cause) chain.push(next);
+  return chain;
+}
+
+const codeOf = (error: Error): unknown => ('code' in error ? error.code : undefined);
+
+/** Names of the schema and of PostgreSQL's own code; values are only in the other fields. */
+function databaseFieldsOf(error: Error): Record<string, string> {
+  if (!(error instanceof pg.DatabaseError)) return {};
+  const { table, column, constraint, routine } = error;
+  return Object.fromEntries(
+    Object.entries({ table, column, constraint, routine }).filter((entry): entry is [string, string] => !!entry[1]),
+  );
 }

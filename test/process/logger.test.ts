@@ -1,0 +1,37 @@
+/** What the log has of an error: enough to find its cause, and nothing that a caller sent. */
+import { DrizzleQueryError } from 'drizzle-orm';
+import pg from 'pg';
+import { expect, test } from 'vitest';
+import { describeError } from '../../process/logger.ts';
+
+const SECRET = 'Marcia\n    at Secretive (file.ts:1:1)';
+
+function refusedInsert(): Error {
+  const error = new pg.DatabaseError(`value ${SECRET}`, 1, 'error');
+  const refused = { code: '23505', table: 'recipients', constraint: 'recipients_pkey', routine: '_bt_check_unique' };
+  Object.assign(error, refused, { detail: `Key (name)=(${SECRET}) exists.`, where: SECRET, hint: SECRET });
+  return new DrizzleQueryError(`INSERT '${SECRET}'`, [SECRET], error);
+}
+
+test.for<[what: string, error: unknown, shown: Record<string, unknown>]>([
+  [
+    'an error of PostgreSQL: SQLSTATE, table, constraint and routine',
+    refusedInsert(),
+    { kind: 'error', code: '23505', table: 'recipients', constraint: 'recipients_pkey', routine: '_bt_check_unique' },
+  ],
+  [
+    'a failed request: the code and the kinds of its causes',
+    new TypeError(SECRET, { cause: Object.assign(new Error(SECRET), { code: 'ECONNREFUSED' }) }),
+    { kind: 'TypeError', code: 'ECONNREFUSED', causes: ['Error'] },
+  ],
+  ['any other error: its kind', new RangeError(SECRET), { kind: 'RangeError' }],
+])('the log has of %s, its place, and no value', ([_what, error, shown]) => {
+  const { place, ...described } = describeError(error);
+  expect(described).toEqual(shown);
+  expect(JSON.stringify(place)).toContain('logger.test.ts');
+  expect(JSON.stringify([place, described])).not.toContain('Secretive');
+});
+
+test('the log has the type of what is no error, and no value', () => {
+  expect(describeError(SECRET)).toEqual({ kind: 'string' });
+});
