@@ -60,5 +60,13 @@ export function budgetsOfOrganization(
   return { default: own.default, address: own.address.quota > address.quota ? own.address : address };
 }
 
+/** Over a quota, this many units are refused at once. Later refusals are slow: a caller that repeats them gets little. */
+const REFUSED_AT_ONCE = 100;
+const SLOW_REFUSAL_MS = 500;
+
+/** @returns milliseconds that the refusal of a request is held back, 0 for one within the quota */
+export const refusalDelayMs = ({ quota }: Budget, { used }: Counted): number =>
+  used > quota + REFUSED_AT_ONCE ? SLOW_REFUSAL_MS : 0;
+
 /** A count after a request: how much of the window is used, and the seconds until the next window. */
 export type Counted = { readonly used: number; readonly resetSeconds: number };

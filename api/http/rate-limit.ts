@@ -1,7 +1,8 @@
 /** Rate limits as callers see them: the IETF headers `RateLimit-Policy` and `RateLimit`, and 429 with `Retry-After`. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import { DomainError } from '../../domain/error.ts';
-import type { Budget, Counted } from '../../domain/rate-limit.ts';
+import { type Budget, type Counted, refusalDelayMs } from '../../domain/rate-limit.ts';
 
 /** Says how much of a budget is left. */
 export function showBudget(
@@ -18,9 +19,16 @@ export function showBudget(
  *
  * @throws DomainError `rate_limited` when the count is over the quota
  */
-export function requireBudget(reply: FastifyReply, budget: Budget, counted: Counted, detail?: string): void {
+export async function requireBudget(
+  reply: FastifyReply,
+  budget: Budget,
+  counted: Counted,
+  detail?: string,
+): Promise<void> {
   showBudget(reply, budget, counted);
   if (counted.used <= budget.quota) return;
+  const held = refusalDelayMs(budget, counted);
+  if (held > 0) await delay(held);
   reply.header('Retry-After', String(counted.resetSeconds));
   throw new DomainError('rate_limited', {}, detail);
 }

@@ -48,7 +48,7 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
     const failed = failures.of(failingCaller(access, request));
     const credential = digestOf(access, request);
     if (failed && failed.used >= budgets.failure.quota && !recent.has(credential))
-      requireBudget(reply, budgets.failure, { ...failed, used: failed.used + 1 }, TOO_MANY_FAILURES);
+      await requireBudget(reply, budgets.failure, { ...failed, used: failed.used + 1 }, TOO_MANY_FAILURES);
     if (access.auth === 'signature') return;
     const cost = costOf(access, request);
     if (access.auth === 'session') {
@@ -56,7 +56,7 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
       const { counted, isSuspended, ...consumer } = await authenticateSession(deps, request, { windowSeconds, cost });
       request.consumer = consumer;
       recent.add(credential);
-      requireBudget(reply, budgets.default, counted);
+      await requireBudget(reply, budgets.default, counted);
       if (isSuspended) refuseCommand(request, access);
       return;
     }
@@ -69,8 +69,8 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
     recent.add(credential);
     const own = budgetsOfOrganization(principal.allowance, deps.config.rateLimitPerMinute);
     if (counted.address.used > own.address.quota)
-      requireBudget(reply, own.address, counted.address, TOO_MANY_OF_ADDRESS);
-    requireBudget(reply, own.default, counted.organization);
+      await requireBudget(reply, own.address, counted.address, TOO_MANY_OF_ADDRESS);
+    await requireBudget(reply, own.default, counted.organization);
     if (access.auth === 'api_key' && !scopeCovers(principal.scope, access.scope))
       throw new DomainError('scope_insufficient', { required_scope: access.scope });
     if (isSuspended) refuseCommand(request, access);

@@ -46,9 +46,10 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
     const counts = [{ caller: callerOf(budget.name, limitKey), windowSeconds, cost: costOf(access, request) }];
     if (budget.name === 'sign-up') counts.push(signUpOf(request));
     asTenant(addressTenant(limitKey), () => countRequests(deps.db, counts))
-      .then(([counted, ofNetwork]) => {
-        if (ofNetwork && ofNetwork.used > network.quota) requireBudget(reply, network, ofNetwork, TOO_MANY_OF_NETWORK);
-        if (counted) requireBudget(reply, budget, counted);
+      .then(async ([counted, ofNetwork]) => {
+        if (ofNetwork && ofNetwork.used > network.quota)
+          await requireBudget(reply, network, ofNetwork, TOO_MANY_OF_NETWORK);
+        if (counted) await requireBudget(reply, budget, counted);
       })
       .then(() => done(), done);
   });

@@ -54,6 +54,20 @@ describe('a request costs', MINUTE_ENDS, () => {
   });
 });
 
+test('a caller that goes on after a hundred refusals is refused slowly', MINUTE_ENDS, async ({ api, get }) => {
+  const caller = await api.createCaller();
+  const times = async (count: number): Promise<number> => {
+    const since = performance.now();
+    const asked = Array.from({ length: count }, (_, n) => get(caller, '/v2/payment-methods', `192.0.2.${n}`));
+    const answers = await Promise.all(asked);
+    expect(answers.at(-1)?.statusCode).toBe(count > 1 ? 429 : 200);
+    return performance.now() - since;
+  };
+  await times(1);
+  await times(QUOTA + 100);
+  expect(await times(2)).toBeGreaterThan(450);
+});
+
 test("503 with Retry-After for what one organization's burst has beyond the queue, and 200 for another's request", async ({
   newApi,
 }) => {
