@@ -1,6 +1,10 @@
 # What the examples share: sourced, not run. `API` and `API_KEY` as in the README.
 set -euo pipefail
 API=${API:-http://127.0.0.1:3000}
+if [ -z "${AUTH:=${API_KEY:+X-API-Key: $API_KEY}}" ]; then
+  echo "Set API_KEY to a key of yours, as in the README's five minutes." >&2
+  exit 1
+fi
 
 # field <expression>: reads JSON from the standard input, and prints a part of it: field .status, field '[0].amount'
 field() { node -p "const json = JSON.parse(require('fs').readFileSync(0)); json$1"; }
@@ -14,7 +18,7 @@ call() {
     retry=(--retry 8 --retry-all-errors --retry-max-time 60)
   fi
   # The credential comes from a file, because other users can see the arguments of a process.
-  curl -sS "${retry[@]}" -X "$method" "$API$path" -H @<(printf '%s' "${AUTH:-X-API-Key: ${API_KEY:-}}") \
+  curl -sS "${retry[@]}" -X "$method" "$API$path" -H @<(printf '%s' "$AUTH") \
     ${body:+-H 'Content-Type: application/json' -d "$body"} "$@"
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A consumer signs in with a one-time code, sends money, and keeps the certificate.
-source "$(dirname "$0")/common.sh"
 NOBODY='Accept: application/json'
 AUTH=$NOBODY
+source "$(dirname "$0")/common.sh"
 
 # Outside the local sandbox the code comes by email, and the answer does not have it.
 challenge=$(call POST /consumer/auth/request-otp '{"email":"'"$(node -p 'crypto.randomUUID()')"'@example.com"}')

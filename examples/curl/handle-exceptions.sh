@@ -2,8 +2,7 @@
 # A hold, a decline, a partial payment and a dispute: what each looks like, and what you do about it.
 source "$(dirname "$0")/common.sh"
 
-person=$(create /v1/recipients "{\"kind\":\"contractor\",$RECIPIENT}")
-recipient=$(field .recipient_id <<<"$person")
+recipient=$(create /v1/recipients "{\"kind\":\"contractor\",$RECIPIENT}" | field .recipient_id)
 settle() { create /v2/settle "$(card "$recipient" "$@")" | field .settlement_id; }
 ended() { wait_for "/v2/settle/$1" "$ENDED"; }
 event() { call POST "/v2/test-helpers/settlements/$1/events" "$2" >/dev/null; }
@@ -12,8 +11,7 @@ event() { call POST "/v2/test-helpers/settlements/$1/events" "$2" >/dev/null; }
 id=$(settle tok_visa 1500.00)
 held=$(wait_for "/v2/settle/$id" "json.status === 'compliance_hold'" | field .status)
 echo "hold: $held, because 1500.00 USD need a verified recipient"
-verification=$(create /v1/kyc/verify \
-  '{"recipient_id":"'"$recipient"'","org_id":"'"$(field .org_id <<<"$person")"'"}' | field .verification_id)
+verification=$(create /v1/kyc/verify '{"recipient_id":"'"$recipient"'"}' | field .verification_id)
 call POST "/v1/kyc/$verification/complete" '{"status":"verified"}' >/dev/null
 echo "hold: $(ended "$id" | field .status) after the verification"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from uuid import uuid4
+
+from connection import BASE_URL
 
 from settlement_service import Client, ConsumerClient, certificates, errors
 
@@ -46,4 +47,4 @@ def main(base_url: str) -> None:
 
 
 if __name__ == "__main__":
-    main(os.environ.get("API", "http://127.0.0.1:3000"))
+    main(BASE_URL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from connection import connect
 
 from settlement_service import Client
 
@@ -19,12 +19,12 @@ def settle(client: Client, recipient_id: str, card_token: str, amount: str = "25
     return accepted["settlement_id"]
 
 
-def hold(client: Client, recipient_id: str, org_id: str) -> None:
+def hold(client: Client, recipient_id: str) -> None:
     """From 1 000.00, the recipient must be verified. The decision releases every settlement that waits for it."""
     settlement_id = settle(client, recipient_id, "tok_visa", "1500.00")
     held = client.settlements.wait(settlement_id, until=["compliance_hold"])
     print(f"hold: {held['status']}, because {held['amount']} {held['source_currency']} need a verified recipient")
-    verification = client.verifications.start(recipient_id=recipient_id, org_id=org_id)
+    verification = client.verifications.start(recipient_id=recipient_id)
     client.verifications.complete(verification["verification_id"], status="verified")
     print(f"hold: {client.settlements.wait(settlement_id)['status']} after the verification")
 
@@ -65,12 +65,12 @@ def main(client: Client) -> None:
         bank_details={"bank_name": "Example Bank of Jamaica", "account_number": "004512378", "currency": "JMD"},
     )
     recipient_id = recipient["recipient_id"]
-    hold(client, recipient_id, recipient["org_id"])
+    hold(client, recipient_id)
     decline(client, recipient_id)
     partial_payment(client, recipient_id)
     dispute(client, recipient_id)
 
 
 if __name__ == "__main__":
-    with Client(os.environ.get("API", "http://127.0.0.1:3000"), os.environ["API_KEY"]) as service:
+    with connect() as service:
         main(service)

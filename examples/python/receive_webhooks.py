@@ -9,6 +9,7 @@ from queue import Queue
 from threading import Thread
 
 import httpx
+from connection import connect
 
 from settlement_service import Client, WebhookVerificationError, models, webhooks
 
@@ -77,5 +78,5 @@ def main(client: Client, url: str) -> None:
 if __name__ == "__main__":
     server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "4400"))), Receiver)
     Thread(target=server.serve_forever, daemon=True).start()
-    with Client(os.environ.get("API", "http://127.0.0.1:3000"), os.environ["API_KEY"]) as service:
+    with connect() as service:
         main(service, f"http://127.0.0.1:{server.server_address[1]}/")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from uuid import uuid4
+
+from connection import connect
 
 from settlement_service import Client, models
 
@@ -86,5 +87,5 @@ def settle_a_day(client: Client, batch: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    with Client(os.environ.get("API", "http://127.0.0.1:3000"), os.environ["API_KEY"]) as service:
+    with connect() as service:
         main(service)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from connection import connect
+
 from settlement_service import Client, certificates
 
 
@@ -47,5 +49,5 @@ def main(client: Client) -> None:
 
 
 if __name__ == "__main__":
-    with Client(os.environ.get("API", "http://127.0.0.1:3000"), os.environ["API_KEY"]) as service:
+    with connect() as service:
         main(service)

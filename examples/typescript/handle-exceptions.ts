@@ -2,7 +2,7 @@
 import { createClient } from '../../clients/typescript/index.ts';
 import { connection } from './connection.ts';
 
-const client = createClient(connection);
+const client = createClient(connection());
 
 const recipient = await client.recipients.create({
   kind: 'contractor',
@@ -29,10 +29,7 @@ async function hold(): Promise<void> {
   const id = await settle('tok_visa', '1500.00');
   const held = await client.settlements.wait(id, { until: ['compliance_hold'] });
   console.log(`hold: ${held.status}, because ${held.amount} ${held.source_currency} need a verified recipient`);
-  const verification = await client.verifications.start({
-    recipient_id: recipient.recipient_id,
-    org_id: recipient.org_id,
-  });
+  const verification = await client.verifications.start({ recipient_id: recipient.recipient_id });
   await client.verifications.complete(verification.verification_id, { status: 'verified' });
   const ended = await client.settlements.wait(id);
   console.log(`hold: ${ended.status} after the verification`);

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { createClient, type WebhookEvent, WebhookVerificationError, webhooks } from '../../clients/typescript/index.ts';
 import { connection } from './connection.ts';
 
-const client = createClient(connection);
+const client = createClient(connection());
 
 const server = createServer().listen(Number(process.env['PORT'] ?? 4400), '127.0.0.1');
 await once(server, 'listening');

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { createClient, type Settlement } from '../../clients/typescript/index.ts';
 import { connection } from './connection.ts';
 
-const client = createClient(connection);
+const client = createClient(connection());
 /** Keeps this run apart from others of the same day. */
 const batch = randomUUID();
 

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { certificates, createClient } from '../../clients/typescript/index.ts';
 import { connection } from './connection.ts';
 
-const client = createClient(connection);
+const client = createClient(connection());
 
 const recipient = await client.recipients.create({
   kind: 'contractor',

@@ -16,7 +16,7 @@ export type Narrator = {
   check(what: string, actual: unknown, expected: unknown): void;
 };
 
-/** About two seconds without a connection. */
+/** A service that has answered may be away for about two seconds. One that never has is given up after three attempts. */
 const ATTEMPTS_MAX = 5;
 
 export function createNarrator(baseUrl: string): Narrator {

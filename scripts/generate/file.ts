@@ -10,8 +10,10 @@ import { withSection } from './document.ts';
 import { errorPage } from './error.ts';
 import { failurePage } from './failure.ts';
 import { biomeLayers, layerTable } from './layer.ts';
+import { methodTables } from './method-table.ts';
 import { describeApi } from './openapi.ts';
 import { pythonClient } from './python/client.ts';
+import type { OpenApi } from './python/document.ts';
 import { stateMachinePage } from './state-machine.ts';
 
 /** Contents by path below the repository. The same code gives the same contents. */
@@ -21,6 +23,7 @@ const MAX_LINE_LENGTH = 120;
 
 export async function generatedFiles(): Promise<GeneratedFiles> {
   const { document } = await describeApi();
+  const written: OpenApi = JSON.parse(JSON.stringify(document));
   const read = (file: string) => readFile(path.join(repositoryRoot, file), 'utf8');
   return {
     'docs/openapi.json': `${stringify(document, { maxLength: MAX_LINE_LENGTH })}\n`,
@@ -31,9 +34,18 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
     'docs/guides/corridors.md': corridorPage(),
     'docs/guides/failures.md': failurePage(),
     'docs/state-machines.md': stateMachinePage(),
-    'clients/typescript/generated/openapi.ts': await clientTypes(document),
-    ...pythonClient(document),
+    'clients/typescript/generated/openapi.ts': await clientTypes(written),
+    ...pythonClient(written),
+    ...(await readmes(written, read)),
   };
+}
+
+async function readmes(document: OpenApi, read: (file: string) => Promise<string>): Promise<Record<string, string>> {
+  const texts = (['python', 'typescript'] as const).map(async (language) => {
+    const file = `clients/${language}/README.md`;
+    return [file, withSection(await read(file), 'methods', methodTables(document, language))];
+  });
+  return Object.fromEntries(await Promise.all(texts));
 }
 
 /** The paths whose file below `root` is missing or differs from the generated one. */

@@ -53,6 +53,13 @@ test.concurrent.for(all)('$name/$story prints what is expected', async (example,
   expect(stdout.replaceAll(/CERT-[0-9A-F]{32}/g, '<certificate>').trim()).toBe(expected.trim());
 });
 
+plain.concurrent.for(LANGUAGES)('$name says in one sentence that API_KEY is missing', async (language, { expect }) => {
+  const [program = '', ...options] = language.command.split(' ');
+  const file = `examples/${language.name}/settle-and-wait.${language.extension}`;
+  const ran = await execa(program, [...options, file], { cwd: repositoryRoot, env: { API_KEY: '' }, reject: false });
+  expect([ran.exitCode, ran.stderr]).toEqual([1, "Set API_KEY to a key of yours, as in the README's five minutes."]);
+});
+
 plain('each story exists in TypeScript and with curl', () => {
   const stories = storiesOf('expected');
   expect(storiesOf('typescript')).toEqual(stories);

@@ -138,6 +138,12 @@ test.for(STORIES)(
   },
 );
 
+test('an example says in one sentence that API_KEY is missing', async ({ python }) => {
+  const program = path.join(EXAMPLES, 'settle_and_wait.py');
+  const ran = await execa(python.command, [program], { env: { ...python.env, API_KEY: '' }, reject: false });
+  expect([ran.exitCode, ran.stderr]).toEqual([1, "Set API_KEY to a key of yours, as in the README's five minutes."]);
+});
+
 test('the receiver of the examples verifies what the service sends, with one of its secrets', async ({
   python,
   stack,

@@ -5,9 +5,8 @@ import { pythonResources } from './resource.ts';
 
 const PACKAGE = 'clients/python/src/settlement_service';
 
-/** @param document as it is written to docs/openapi.json */
-export function pythonClient(document: object): Readonly<Record<string, string>> {
-  const read = withReferencesWritten(JSON.parse(JSON.stringify(document)));
+export function pythonClient(document: OpenApi): Readonly<Record<string, string>> {
+  const read = withReferencesWritten(document);
   return {
     [`${PACKAGE}/models.py`]: pythonModels(read),
     [`${PACKAGE}/resources.py`]: pythonResources(read),

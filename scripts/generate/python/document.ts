@@ -22,6 +22,7 @@ export type Parameter = {
   readonly $ref?: string;
   readonly name: string;
   readonly in: string;
+  readonly required?: boolean;
   readonly description?: string;
   readonly schema: Schema;
 };

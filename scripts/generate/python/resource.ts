@@ -16,6 +16,9 @@ import { docstring, HEADER, LINE_LENGTH_MAX, pythonLiteral, pythonString } from 
 
 type Style = 'blocking' | 'asynchronous';
 
+/** `type` has the default, where there is one. */
+type QueryParameter = { readonly name: string; readonly sent: string; readonly type: string };
+
 /** An operation with everything that a method needs to know. */
 type Method = {
   readonly name: string;
@@ -23,7 +26,7 @@ type Method = {
   readonly verb: string;
   readonly doc: string;
   readonly ids: readonly string[];
-  readonly query: readonly { readonly name: string; readonly sent: string; readonly type: string }[];
+  readonly query: readonly QueryParameter[];
   /** The body's type; undefined for an operation without one. */
   readonly body: string | undefined;
   readonly result: string;
@@ -107,8 +110,8 @@ function resultOf(answer: Response | undefined, isList: boolean, operationId: st
 }
 
 /** `limit` is the size of a page here: iterating a list reads all of its pages. */
-function queryOf({ name, schema }: Parameter): Method['query'][number] {
-  const type = queryType(schema);
+function queryOf({ name, schema, required = false }: Parameter): QueryParameter {
+  const type = `${queryType(schema)}${required ? '' : ' | None = None'}`;
   // A keyword of Python is no name of a parameter.
   return { name: name === 'limit' ? 'page_size' : KEYWORDS.has(name) ? `${name}_` : name, sent: name, type };
 }
@@ -144,7 +147,7 @@ function signature(start: string, parameters: readonly string[], returned: strin
 }
 
 function parametersOf({ ids, query, body, isKeyed }: Method): string[] {
-  const keywords = [...query.map(({ name, type }) => `${name}: ${type} | None = None`), ...(isKeyed ? [KEY] : [])];
+  const keywords = [...query.map(({ name, type }) => `${name}: ${type}`), ...(isKeyed ? [KEY] : [])];
   const isStarred = keywords.length > 0;
   return [
     'self',
@@ -170,7 +173,7 @@ function callOf({ path, verb, ids, query, body, isKeyed, isRepeatable }: Method)
   return `Call(\n${parts.map((part) => `            ${part},\n`).join('')}        )`;
 }
 
-function queryMapping(query: Method['query']): string {
+function queryMapping(query: readonly QueryParameter[]): string {
   const pairs = query.map(({ name, sent }) => `                ${pythonString(sent)}: ${name},\n`);
   return `query={\n${pairs.join('')}            }`;
 }

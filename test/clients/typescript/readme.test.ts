@@ -2,7 +2,15 @@
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, expectTypeOf, test } from 'vitest';
+import {
+  type components,
+  createClient,
+  createConsumerClient,
+  isCorridor,
+  isPaymentMethod,
+  isPayoutRail,
+} from '../../../clients/typescript/index.ts';
 import { localDirectory, repositoryRoot } from '../../../process/local/place.ts';
 import { readSource } from '../../support/source.ts';
 
@@ -55,4 +63,26 @@ test('every block of the README compiles in the strictest project, and what is c
     "import('./built/settlement-client/index.js').then(({ createClient }) => console.log(typeof createClient))";
   const ran = await execa(process.execPath, ['-e', script], { cwd: folder });
   expect(ran.stdout).toBe('function');
+});
+
+/** `settlements.create` for each function of a client; one that makes an intent, or sends anything, is no method. */
+function methodsOf(client: object): Set<string> {
+  const functions = Object.entries(client).flatMap(([name, value]) =>
+    typeof value === 'function' ? [name] : Object.keys(value).map((method) => `${name}.${method}`),
+  );
+  return new Set(functions.filter((name) => !/(^|[.])(prepare|request|send)$/.test(name)));
+}
+
+test("the README's tables have every method, and no other", () => {
+  const tables = readSource(`${CLIENT}/README.md`).split("| a consumer's client");
+  const named = tables.map((text) => new Set([...text.matchAll(/^\| `([\w.]+)` \|/gm)].map(([, name]) => name)));
+  const baseUrl = 'http://127.0.0.1:1';
+  expect(named).toEqual([methodsOf(createClient({ baseUrl })), methodsOf(createConsumerClient({ baseUrl }))]);
+});
+
+test('a text is narrowed to what a field takes', () => {
+  const row = { corridor: 'US-JM', method: 'card', rail: 'cash_pickup' };
+  expect([isCorridor(row.corridor), isPaymentMethod(row.method), isPayoutRail(row.rail)]).toEqual([true, true, true]);
+  if (isCorridor(row.corridor)) expectTypeOf(row.corridor).toEqualTypeOf<components['schemas']['CorridorId']>();
+  expect([isCorridor('us-jm'), isPaymentMethod('internal'), isPayoutRail('')]).toEqual([false, false, false]);
 });

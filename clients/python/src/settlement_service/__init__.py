@@ -3,13 +3,16 @@
 from . import certificates, errors, models, webhooks
 from ._request import Intent
 from .certificates import CertificateFile, CertificateInvalidError
+from .choices import is_corridor, is_payment_method, is_payout_rail
 from .client import AsyncClient, AsyncConsumerClient, Client, ConsumerClient
 from .errors import ApiError, ConnectionFailedError, SettlementServiceError, WaitTimeoutError
 from .paging import AsyncPages, Page, Pages
 from .retry import RetryPolicy
+from .waiting import TERMINAL_STATUSES
 from .webhooks import WebhookVerificationError
 
 __all__ = [
+    "TERMINAL_STATUSES",
     "ApiError",
     "AsyncClient",
     "AsyncConsumerClient",
@@ -28,6 +31,9 @@ __all__ = [
     "WebhookVerificationError",
     "certificates",
     "errors",
+    "is_corridor",
+    "is_payment_method",
+    "is_payout_rail",
     "models",
     "webhooks",
 ]

@@ -10,7 +10,7 @@ from typing import TypeVar, Union, cast
 from . import models, resources
 from ._request import Answer, Call, path_of
 from .certificates import CertificateFile
-from .waiting import TERMINAL, waiting
+from .waiting import TERMINAL_STATUSES, waiting
 
 #: A certificate with its signature in one file.
 SIGNED_FILE = "application/jose+json"
@@ -29,7 +29,7 @@ class Settlements(resources.Settlements):
         self,
         settlement_id: str,
         *,
-        until: Until[models.SettlementResponse] = TERMINAL,
+        until: Until[models.SettlementResponse] = TERMINAL_STATUSES,
         timeout: float = WAIT_TIMEOUT,
     ) -> models.SettlementResponse:
         """Waits until the settlement is, or has been, in a status of `until`, or changes no more.
@@ -51,7 +51,7 @@ class AsyncSettlements(resources.AsyncSettlements):
         self,
         settlement_id: str,
         *,
-        until: Until[models.SettlementResponse] = TERMINAL,
+        until: Until[models.SettlementResponse] = TERMINAL_STATUSES,
         timeout: float = WAIT_TIMEOUT,
     ) -> models.SettlementResponse:
         """Waits until the settlement is, or has been, in a status of `until`, or changes no more.
@@ -72,7 +72,7 @@ class Transfers(resources.Transfers):
         self,
         transfer_id: str,
         *,
-        until: Until[models.TransferResponse] = TERMINAL,
+        until: Until[models.TransferResponse] = TERMINAL_STATUSES,
         timeout: float = WAIT_TIMEOUT,
     ) -> models.TransferResponse:
         """Waits until the transfer is, or has been, in a status of `until`, or changes no more.
@@ -95,7 +95,7 @@ class AsyncTransfers(resources.AsyncTransfers):
         self,
         transfer_id: str,
         *,
-        until: Until[models.TransferResponse] = TERMINAL,
+        until: Until[models.TransferResponse] = TERMINAL_STATUSES,
         timeout: float = WAIT_TIMEOUT,
     ) -> models.TransferResponse:
         """Waits until the transfer is, or has been, in a status of `until`, or changes no more.

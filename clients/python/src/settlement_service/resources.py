@@ -780,7 +780,7 @@ class Certificates(Resource):
         )
         return self._run(call)
 
-    def verify(self, cert_id: str, *, settlement_id: str | None = None) -> models.CertificateVerification:
+    def verify(self, cert_id: str, *, settlement_id: str) -> models.CertificateVerification:
         """Verify an evidence certificate.
 
         Scope: `read`, which every key covers.
@@ -820,7 +820,7 @@ class AsyncCertificates(AsyncResource):
         )
         return await self._run(call)
 
-    async def verify(self, cert_id: str, *, settlement_id: str | None = None) -> models.CertificateVerification:
+    async def verify(self, cert_id: str, *, settlement_id: str) -> models.CertificateVerification:
         """Verify an evidence certificate.
 
         Scope: `read`, which every key covers.
@@ -879,7 +879,7 @@ class Organizations(Resource):
         )
         return self._run(call)
 
-    def usage(self, *, from_: str | None = None, to: str | None = None) -> models.UsageResponse:
+    def usage(self, *, from_: str, to: str) -> models.UsageResponse:
         """Read what the organization used.
 
         Counted from the records, by days in UTC, at most 92 of them. A settlement, a verification and a delivery
@@ -932,7 +932,7 @@ class AsyncOrganizations(AsyncResource):
         )
         return await self._run(call)
 
-    async def usage(self, *, from_: str | None = None, to: str | None = None) -> models.UsageResponse:
+    async def usage(self, *, from_: str, to: str) -> models.UsageResponse:
         """Read what the organization used.
 
         Counted from the records, by days in UTC, at most 92 of them. A settlement, a verification and a delivery

@@ -11,7 +11,7 @@ from .errors import WaitTimeoutError
 from .retry import Pause
 
 #: A settlement in one of these changes no more.
-TERMINAL: Final = ("settled", "rejected", "expired", "failed", "canceled")
+TERMINAL_STATUSES: Final = ("settled", "rejected", "expired", "failed", "canceled")
 #: The longest hold that the service allows, in seconds.
 HELD_MAX = 30
 #: Without an `ETag`, a change between two reads is not noticed before the hold ends. So it is short.
@@ -57,7 +57,7 @@ def waiting(read: Call[Any], until: Until, timeout: float, now: Callable[[], flo
             wanted = "as wanted" if callable(until) else " or ".join(sorted(until))
             message = f"{read.path} is {value['status']} and was not {wanted} within {timeout:g} s."
             raise WaitTimeoutError(message, value)
-        if held_s and (not last.held or value["status"] in TERMINAL):
+        if held_s and (not last.held or value["status"] in TERMINAL_STATUSES):
             yield Pause(min(last.retry_after or PAUSE, PAUSE_MAX, left))
         seen = last.etag
         held_s = max(1, min(HELD_MAX if seen else HELD_UNTAGGED, int(left)))
@@ -67,7 +67,7 @@ def _is_reached(value: Mapping[str, Any], until: Until) -> bool:
     if callable(until):
         return bool(until(value))
     statuses = {value["status"], *(step["status"] for step in value.get("timeline", []))}
-    return value["status"] in TERMINAL or not statuses.isdisjoint(until)
+    return value["status"] in TERMINAL_STATUSES or not statuses.isdisjoint(until)
 
 
 def _held(read: Call[Any], held_s: int, seen: str | None) -> Call[Read]:
