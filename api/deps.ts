@@ -5,6 +5,7 @@ import type { ChangeListener } from '../db/change-listener.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { LongLists } from '../db/queries/long-list.ts';
 import type { IdentityProvider } from '../domain/idverify.ts';
+import type { TemporalHealth } from '../domain/temporal-health.ts';
 import type { CreateApplicant } from '../process/applicant.ts';
 import type { RequestTracing } from '../process/tracing.ts';
 import type { CertificateKeys } from './http/certificate-key.ts';
@@ -36,8 +37,8 @@ export type ApiDeps = CommandDeps & {
   readonly idverify: IdentityProvider | undefined;
   /** Has a worker create an applicant at the provider, and waits for it. */
   readonly createApplicant: CreateApplicant;
-  /** Whether Temporal answers. Readiness shows it, and does not depend on it. */
-  readonly temporalHealth: () => Promise<'up' | 'degraded'>;
+  /** Readiness shows it, and does not depend on it. */
+  readonly temporalHealth: () => Promise<TemporalHealth>;
   /** All addresses of a host name, by DNS. Rejects if the name does not resolve. */
   readonly resolveHost: (hostname: string) => Promise<readonly string[]>;
   /** How late this process may be before it refuses requests; undefined: as late as in production. */

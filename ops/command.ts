@@ -5,6 +5,7 @@ import { rehearse } from '../db/client.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Runs } from '../db/commands/lost-run.ts';
 import { operatorName } from '../domain/gate.ts';
+import type { TemporalHealth } from '../domain/temporal-health.ts';
 import type { RunDescription } from '../process/runs.ts';
 import {
   type Parameter,
@@ -29,9 +30,10 @@ export type OpsDeps = Printer &
     readonly isPreview?: boolean;
     /** Connects to Temporal when it is called. Commands that do not need Temporal must work without it. */
     readonly client: () => Client;
-    /** Both connect as `client` does. */
+    /** These connect as `client` does. */
     readonly runs: Runs;
     readonly describeRun: (workflowId: string) => Promise<RunDescription | undefined>;
+    readonly temporalHealth: () => Promise<TemporalHealth>;
     /** The page of the namespace in Temporal UI; undefined where no address is configured. */
     readonly temporalUi?: string | undefined;
     /** Where operators read docs/operations.md; undefined where no address is configured. */

@@ -1,13 +1,10 @@
 /** Which errors of a command are expected, and the sentence and exit code of each. */
-import { isGrpcServiceError, ServiceError } from '@temporalio/client';
 import { ConfigError } from '../config/fault.ts';
 import { causeOf, isUnavailable } from '../db/client.ts';
 import { DatabaseRoleError } from '../db/role.ts';
 import { DomainError } from '../domain/error.ts';
+import { temporalFaultOf } from '../process/temporal-health.ts';
 import { CommandError, EXIT, type ExitCode } from './command-line/program.ts';
-
-/** Of gRPC: DEADLINE_EXCEEDED and UNAVAILABLE. */
-const TEMPORAL_UNAVAILABLE: readonly number[] = [4, 14];
 
 /** @throws CommandError for an expected error; every other error as it is */
 export async function withCommandErrors(act: () => Promise<ExitCode>): Promise<ExitCode> {
@@ -20,17 +17,11 @@ export async function withCommandErrors(act: () => Promise<ExitCode>): Promise<E
     if (cause instanceof DatabaseRoleError) throw new CommandError(EXIT.configuration, cause.message);
     if (isUnavailable(error))
       throw new CommandError(EXIT.unavailable, `PostgreSQL does not answer: ${reasonOf(error)}`);
-    const silence = temporalSilence(error);
-    if (silence !== undefined) throw new CommandError(EXIT.unavailable, `Temporal does not answer: ${silence}`);
+    const fault = temporalFaultOf(error);
+    if (fault !== undefined) throw new CommandError(EXIT.unavailable, fault.sentence);
     // The error of a failed query quotes its parameters; the driver's error does not.
     throw cause;
   }
-}
-
-/** How Temporal failed to answer; undefined for every other error. */
-export function temporalSilence(error: unknown): string | undefined {
-  const cause = error instanceof ServiceError ? error.cause : error;
-  return isGrpcServiceError(cause) && TEMPORAL_UNAVAILABLE.includes(cause.code) ? cause.details : undefined;
 }
 
 /** The error of a connection to several addresses has no message of its own. */

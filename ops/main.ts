@@ -12,6 +12,7 @@ import { localDirectory } from '../process/local/place.ts';
 import { completeEnvironment } from '../process/local/running-stack.ts';
 import { createRuns, describeRun } from '../process/runs.ts';
 import { connectTemporal, type TemporalClient } from '../process/temporal.ts';
+import { checkTemporal } from '../process/temporal-health.ts';
 import { apiKeyCommands } from './api-key.ts';
 import { auditCommands } from './audit.ts';
 import type { OpsDeps } from './command.ts';
@@ -60,12 +61,13 @@ export const runOps = (
     withCommandErrors(() => act({ ...runReadsOf(deps.client), ...deps, ...printer, dispatcher: NO_DISPATCHER })),
   );
 
-type RunReads = Pick<OpsDeps, 'runs' | 'describeRun'>;
+type RunReads = Pick<OpsDeps, 'runs' | 'describeRun' | 'temporalHealth'>;
 
 /** Connects to Temporal when it is asked. */
 const runReadsOf = (client: OpsDeps['client']): RunReads => ({
   runs: { findRunning: (workflowIds) => createRuns(client()).findRunning(workflowIds) },
   describeRun: (workflowId) => describeRun(client(), workflowId),
+  temporalHealth: () => checkTemporal({ connection: client().connection, namespace: client().options.namespace }),
 });
 
 /** Connects to what is configured. `--help` and a wrong command line need no configuration. */
@@ -74,10 +76,11 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
     const config = loadConfig(completeEnvironment(process.env), localDirectory);
     const { runtime, databaseUrl } = config;
     let temporal: TemporalClient | undefined;
-    const client = () => {
+    const connected = () => {
       temporal ??= connectTemporal(config);
-      return temporal.client;
+      return temporal;
     };
+    const client = () => connected().client;
     const connection = connect(databaseUrl, {
       poolSizeMax: 1,
       name: 'settlement-ops',
@@ -96,6 +99,7 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
         operatorToken: config.operatorToken,
         client,
         ...runReadsOf(client),
+        temporalHealth: () => connected().health(),
         temporalUi: uiPage(config),
         runbookUrl: config.runbookUrl,
         now: () => new Date(),

@@ -1,11 +1,11 @@
 /** The run of an object's workflow, as `show` prints it. */
 import { type Advice, failingActivityAdvice } from '../domain/operator-advice.ts';
 import type { RunDescription } from '../process/runs.ts';
+import { temporalFaultOf } from '../process/temporal-health.ts';
 import type { OpsDeps } from './command.ts';
-import { temporalSilence } from './failure.ts';
 import type { Row } from './report.ts';
 
-/** `known` is false when Temporal does not answer: then nothing follows from a missing run. */
+/** `known` is false when Temporal does not answer, or wrongly: then nothing follows from a missing run. */
 type RunReport = {
   readonly facts: Row;
   readonly isRunning: boolean;
@@ -16,7 +16,7 @@ type RunReport = {
 };
 
 export async function reportRun(
-  deps: Pick<OpsDeps, 'describeRun' | 'temporalUi'>,
+  deps: Pick<OpsDeps, 'describeRun' | 'temporalHealth' | 'temporalUi'>,
   workflowId: string,
 ): Promise<RunReport> {
   const facts = (status: string, run?: RunDescription): Row => ({
@@ -35,9 +35,12 @@ export async function reportRun(
       ...failingOf(run),
     };
   } catch (error) {
-    const silence = temporalSilence(error);
-    if (silence === undefined) throw error;
-    return { facts: facts('unknown: Temporal does not answer'), isRunning: false, known: false, activities: [] };
+    const fault = temporalFaultOf(error);
+    if (fault === undefined) throw error;
+    // The call was retried until its deadline, which does not tell why.
+    const health = fault.cause === 'not_answering' ? await deps.temporalHealth() : fault;
+    const { sentence } = health.status === 'up' ? fault : health;
+    return { facts: facts(`unknown: ${sentence}`), isRunning: false, known: false, activities: [] };
   }
 }
 

@@ -13,9 +13,10 @@ import {
 } from '../db/queries/operator/waiting.ts';
 import { findOldestSweep } from '../db/queries/sweep.ts';
 import { SWEPT_KINDS } from '../domain/outbox.ts';
+import type { TemporalHealth } from '../domain/temporal-health.ts';
+import { temporalFaultOf } from '../process/temporal-health.ts';
 import type { OpsCommand, OpsDeps } from './command.ts';
 import { command, EXIT, type ExitCode } from './command-line/program.ts';
-import { temporalSilence } from './failure.ts';
 import { age, money } from './report.ts';
 
 /** Of each list. */
@@ -70,13 +71,14 @@ async function waiting(deps: OpsDeps): Promise<ExitCode> {
 
 async function stuck(deps: OpsDeps): Promise<ExitCode> {
   const now = deps.now();
-  const [outbox, settlements, deliveries, sweep] = await Promise.all([
+  const [outbox, settlements, deliveries, sweep, health] = await Promise.all([
     listStuckOutbox(deps.db, LINES_MAX),
     listStuckSettlements(deps.db, now, LINES_MAX),
     listLateDeliveries(deps.db, now, LINES_MAX),
     findOldestSweep(deps.db),
+    deps.temporalHealth(),
   ]);
-  const withoutRun = await listWithoutRun(deps, now);
+  const { withoutRun, temporal } = await listWithoutRun(deps, now, health);
   printList(
     deps,
     'Outbox rows older than a minute (is Temporal up, and does a dispatcher run?)',
@@ -88,9 +90,9 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
     settlements.map((settlement) => settlementLine(settlement, now)),
   );
   printList(deps, 'Late deliveries (does a worker run? Then retry-delivery)', deliveries.map(deliveryLine));
-  if (withoutRun === undefined)
-    deps.print('Open without a run: unknown, since Temporal does not answer. The other lists are from the database.');
-  else printList(deps, 'Open without a run', withoutRun.map(withoutRunLine));
+  if (temporal.status !== 'up')
+    deps.print(`Open without a run: unknown. ${temporal.sentence}. The other lists are from the database.`);
+  else printList(deps, 'Open without a run', (withoutRun ?? []).map(withoutRunLine));
   if (sweep && sweep.ageMs > SWEEP_LATE_MS)
     deps.print(
       `No sweep for lost runs since ${sweep.at.toISOString()}: does a worker run, and is the schedule paused?`,
@@ -117,20 +119,28 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
         org_id: orgId,
       })) ?? null,
     last_sweep: sweep?.at ?? null,
+    temporal: temporal.status,
+    temporal_cause: temporal.cause,
     limit: LINES_MAX,
   });
   return EXIT.done;
 }
 
-/** Open settlements and verifications without a run; undefined when Temporal does not answer. */
-async function listWithoutRun(deps: OpsDeps, now: Date): Promise<readonly LostRun[] | undefined> {
+/** Open settlements and verifications without a run: they are known only while Temporal is up. */
+async function listWithoutRun(
+  deps: OpsDeps,
+  now: Date,
+  temporal: TemporalHealth,
+): Promise<{ readonly withoutRun?: readonly LostRun[]; readonly temporal: TemporalHealth }> {
+  if (temporal.status !== 'up') return { temporal };
   const lost: LostRun[] = [];
   try {
     for (const kind of SWEPT_KINDS) lost.push(...(await listLostRuns(deps, kind, { now, limit: LINES_MAX })));
-    return lost.slice(0, LINES_MAX);
+    return { withoutRun: lost.slice(0, LINES_MAX), temporal };
   } catch (error) {
-    if (temporalSilence(error) === undefined) throw error;
-    return undefined;
+    const fault = temporalFaultOf(error);
+    if (fault === undefined) throw error;
+    return { temporal: fault };
   }
 }
 

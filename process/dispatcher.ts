@@ -11,6 +11,7 @@ import { asProcess } from '../db/tenant.ts';
 import { type Crash, dispatchPoint } from '../domain/crash-point.ts';
 import { settlementIdOf } from '../domain/outbox.ts';
 import { createDeliveryNotice } from './delivery-notice.ts';
+import { temporalFaultOf } from './temporal-health.ts';
 import type { Tracing } from './tracing.ts';
 import { isKnownKind, workflowStartOf } from './workflow-start.ts';
 
@@ -159,7 +160,7 @@ async function dispatchAll(
 
 const untraced: Tracing['traceDispatch'] = (_row, dispatchRow) => dispatchRow();
 
-/** @returns the kind of the error when the call failed, or what this version lacks */
+/** @returns why the call failed: what is wrong with Temporal, the kind of the error, or what this version lacks */
 async function dispatch({ client, runbookUrl }: DispatcherDeps, row: OutboxRow): Promise<string | undefined> {
   // A process of the version that wrote it dispatches it.
   if (!isKnownKind(row.kind)) return 'unknown_kind';
@@ -173,6 +174,6 @@ async function dispatch({ client, runbookUrl }: DispatcherDeps, row: OutboxRow):
   } catch (error) {
     // A workflow that has completed needs no signal: its decision is in the database.
     if (error instanceof WorkflowExecutionAlreadyStartedError) return undefined;
-    return error instanceof Error ? error.name : 'unknown';
+    return temporalFaultOf(error)?.cause ?? (error instanceof Error ? error.name : 'unknown');
   }
 }

@@ -69,6 +69,9 @@ export async function freeLoopbackPort(): Promise<number> {
   });
 }
 
+type Answer = readonly [status: number, type: string, text: string];
+const jsonAnswer = (status: number, body: object): Answer => [status, 'application/json', JSON.stringify(body)];
+
 export type MetricsServer = { readonly port: number; close(): Promise<void> };
 
 /** @throws Error when the port is in use */
@@ -76,19 +79,32 @@ export async function serveMetrics(options: {
   readonly host: string;
   readonly port: number;
   readonly expositions: readonly Exposition[];
+  /** Of a process without another port: the same port also answers `/health/live` and `/health/ready`. */
+  readonly readiness?: () => Promise<{ readonly status: 'ready' | 'not_ready' }>;
 }): Promise<MetricsServer> {
+  const { expositions, readiness } = options;
+  const metrics = async (): Promise<Answer> => {
+    const parts = await Promise.all(expositions.map((expose) => expose()));
+    return [200, Registry.PROMETHEUS_CONTENT_TYPE, parts.map((part) => `${part.trim()}\n`).join('')];
+  };
+  const health = (ask: NonNullable<typeof readiness>): Readonly<Record<string, () => Promise<Answer>>> => ({
+    '/health/live': async () => jsonAnswer(200, { status: 'live' }),
+    '/health/ready': async () => {
+      const found = await ask();
+      return jsonAnswer(found.status === 'ready' ? 200 : 503, found);
+    },
+  });
+  const answers = new Map(Object.entries({ '/metrics': metrics, ...(readiness && health(readiness)) }));
   const server = createServer(
     { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
     (request, response) => {
-      if (request.method !== 'GET' || request.url !== '/metrics') {
+      const answer = request.method === 'GET' ? answers.get(request.url ?? '') : undefined;
+      if (answer === undefined) {
         response.writeHead(404).end();
         return;
       }
-      Promise.all(options.expositions.map((expose) => expose())).then(
-        (parts) =>
-          response
-            .writeHead(200, { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE })
-            .end(parts.map((part) => `${part.trim()}\n`).join('')),
+      answer().then(
+        ([status, type, text]) => response.writeHead(status, { 'content-type': type }).end(text),
         () => response.writeHead(500).end(),
       );
     },

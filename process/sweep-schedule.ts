@@ -2,7 +2,7 @@
 import { ScheduleAlreadyRunning, type ScheduleOptions } from '@temporalio/client';
 import { SWEEP_ID } from '../domain/workflow-id.ts';
 import { type SweepInput, TASK_QUEUE } from '../workflows/contract.ts';
-import { type TemporalClient, untilServed } from './temporal.ts';
+import type { TemporalClient } from './temporal.ts';
 
 /**
  * A lost run is restarted within a minute (contract §6): 15 s until its object counts as unchanged, at most this time
@@ -13,6 +13,7 @@ const EVERY = '20 seconds';
 const SWEEPS = 180;
 /** After an outage of Temporal, one sweep is enough. */
 const CATCHUP_WINDOW = '10 seconds';
+const CALL_TIMEOUT_MS = 5_000;
 
 const OPTIONS = {
   scheduleId: SWEEP_ID,
@@ -27,15 +28,23 @@ const OPTIONS = {
   policies: { overlap: 'SKIP', catchupWindow: CATCHUP_WINDOW, pauseOnFailure: false },
 } as const satisfies ScheduleOptions;
 
+/** Creates the schedule if it is missing. */
+export async function createSweepSchedule({ client }: Pick<TemporalClient, 'client'>): Promise<'created' | 'existing'> {
+  try {
+    await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => client.schedule.create(OPTIONS));
+    return 'created';
+  } catch (error) {
+    if (error instanceof ScheduleAlreadyRunning) return 'existing';
+    throw error;
+  }
+}
+
 /** Creates the schedule, or makes it like this one. An operator's pause stays. */
-export async function ensureSweepSchedule({ client }: Pick<TemporalClient, 'client'>): Promise<void> {
+export async function ensureSweepSchedule(temporal: Pick<TemporalClient, 'client'>): Promise<'created' | 'existing'> {
+  if ((await createSweepSchedule(temporal)) === 'created') return 'created';
   const { scheduleId, ...options } = OPTIONS;
-  await untilServed(async () => {
-    try {
-      await client.schedule.create(OPTIONS);
-    } catch (error) {
-      if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-      await client.schedule.getHandle(scheduleId).update(({ state }) => ({ ...options, state }));
-    }
-  });
+  await temporal.client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+    temporal.client.schedule.getHandle(scheduleId).update(({ state }) => ({ ...options, state })),
+  );
+  return 'existing';
 }

@@ -1,4 +1,5 @@
 /** The worker's process: configuration, connections, dispatcher, worker and shutdown. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { createCertifier } from '../activities/certificate.ts';
 import { createActivities } from '../activities/index.ts';
@@ -11,16 +12,17 @@ import { startLanes } from '../db/commands/lost-run.ts';
 import { newId } from '../db/id.ts';
 import { createLogger } from '../process/logger.ts';
 import { freeLoopbackPort, serveMetrics, temporalExposition, workerMetricsPort } from '../process/metrics.ts';
+import { createReadiness, createWorkerReadiness } from '../process/readiness.ts';
 import { createLaneReports, createRuns } from '../process/runs.ts';
 import { closeInOrder } from '../process/shutdown.ts';
 import { loadConfigOrExit, openProcess } from '../process/startup.ts';
-import { ensureSweepSchedule } from '../process/sweep-schedule.ts';
-import { ensureSearchAttributes } from '../process/temporal.ts';
-import { createWorker } from './worker.ts';
+import { watchTemporal } from './temporal-watch.ts';
+import { createWorker, type RunningWorker } from './worker.ts';
 
 /** When hundreds of retries time out at once, their records wait: few run at a time beside lanes and settlements. */
 const RETRY_POOL = { sizeMax: 4, connectTimeoutMs: 30_000 } as const;
 const CLOSE_TIMEOUT_MS = 30_000;
+const CONNECT_RETRY_MS = 5_000;
 
 const config = loadConfigOrExit('worker');
 const log = createLogger({ level: config.logLevel, name: 'worker' });
@@ -40,8 +42,6 @@ Runtime.install({
 });
 
 const { deps, openPool, temporal, tracing, metrics, startDispatcher, close } = await openProcess(config, 'worker', log);
-await ensureSearchAttributes(temporal);
-await ensureSweepSchedule(temporal);
 const dispatcher = startDispatcher();
 const guardedHttp = createGuardedHttp({
   rules: { allowLocal: config.webhookAllowLocalTargets },
@@ -73,7 +73,10 @@ const activities = createActivities({
   eventRetentionDays: config.eventRetentionDays,
   log,
 });
-const worker = await createWorker({ config, activities, tracing });
+let worker: RunningWorker | undefined;
+let running: Promise<void> = Promise.resolve();
+const temporalHealth = temporal.health;
+const readiness = createReadiness({ ...deps, temporalHealth, log });
 const metricsServer =
   metricsPort === undefined || sdkMetricsPort === undefined
     ? undefined
@@ -81,25 +84,41 @@ const metricsServer =
         host,
         port: workerMetricsPort(metricsPort),
         expositions: [() => metrics.metrics(), temporalExposition(sdkMetricsPort)],
+        readiness: createWorkerReadiness(readiness, () => worker?.isPolling() === true),
       });
 
-const running = worker.run();
-await startLanes({ ...deps, dispatcher }, `worker-${newId()}`);
-log.info({ runtime: config.runtime }, 'worker ready');
-
+const watch = watchTemporal({ temporal, log });
 const grace = closeInOrder(CLOSE_TIMEOUT_MS, async ({ err }) => {
   if (err) log.error({ err }, 'the worker stops after an error');
   stopping.abort();
-  worker.shutdown();
+  await watch.stop();
+  worker?.shutdown();
   await running.catch(() => undefined);
   await metricsServer?.close();
   await deliveriesDue.close();
   await dispatcher.stop();
-  await worker.close();
+  await worker?.close();
   await Promise.all([lanes.close(), retries.close()]);
   await close();
 });
-running.catch((error: unknown) => {
-  log.error({ err: error }, 'the worker stopped unexpectedly');
-  grace.close();
-});
+
+await watch.up;
+while (worker === undefined && !stopping.signal.aborted) {
+  try {
+    worker = await createWorker({ config, activities, tracing });
+  } catch (error) {
+    // The SDK's error names the address and the namespace, and nothing else.
+    const reason = error instanceof Error ? error.message : 'unknown';
+    log.warn({ err: error, reason, retry_in_ms: CONNECT_RETRY_MS }, 'the worker could not connect to Temporal');
+    await delay(CONNECT_RETRY_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
+  }
+}
+if (worker !== undefined && !stopping.signal.aborted) {
+  running = worker.run();
+  running.catch(async (error: unknown) => {
+    log.error({ err: error, temporal: (await temporalHealth()).cause }, 'the worker stopped unexpectedly');
+    grace.close();
+  });
+  await startLanes({ ...deps, dispatcher }, `worker-${newId()}`);
+  log.info({ runtime: config.runtime }, 'worker ready');
+}

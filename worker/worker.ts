@@ -49,6 +49,8 @@ export type WorkerDeps = {
 export type RunningWorker = {
   /** Resolves when every worker has ended. When one fails, it stops the others and rejects. */
   run(): Promise<void>;
+  /** Whether every worker takes work. */
+  isPolling(): boolean;
   /** Starts the shutdown of the running workers. */
   shutdown(): void;
   /** Closes the connection, unless it is the caller's. */
@@ -60,6 +62,9 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
   const { config, activities, tracing, workflowFailureErrorTypes } = deps;
   const { connectionOptions, namespace = 'default' } = config.temporal;
   const connection = deps.connection ?? (await NativeConnection.connect(connectionOptions as NativeConnectionOptions));
+  const closeOwn = async (): Promise<void> => {
+    if (deps.connection === undefined) await connection.close();
+  };
   const shared = {
     connection,
     namespace,
@@ -75,9 +80,14 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
     ...(workflowFailureErrorTypes === undefined ? {} : { workflowFailureErrorTypes }),
   } satisfies Partial<WorkerOptions>;
   const queues = deps.queues ?? ([TASK_QUEUE, DELIVERY_TASK_QUEUE] as const);
-  const workers = await Promise.all(
-    queues.map((taskQueue) => Worker.create({ ...shared, taskQueue, ...QUEUES[taskQueue] })),
-  );
+  const workers: Worker[] = [];
+  try {
+    for (const taskQueue of queues) workers.push(await Worker.create({ ...shared, taskQueue, ...QUEUES[taskQueue] }));
+  } catch (error) {
+    // A worker that was made keeps its connection.
+    if (workers.length === 0) await closeOwn();
+    throw error;
+  }
   const shutdown = (): void => {
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
   };
@@ -87,10 +97,9 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
       const failed = ends.find((end) => end.status === 'rejected');
       if (failed) throw failed.reason;
     },
+    isPolling: () => workers.every((worker) => worker.getState() === 'RUNNING'),
     shutdown,
-    close: async () => {
-      if (deps.connection === undefined) await connection.close();
-    },
+    close: closeOwn,
   };
 }
 

@@ -1,6 +1,7 @@
 /** Liveness and readiness (contract §15). */
 import { z } from 'zod';
-import { closedEnum, constant } from './common.ts';
+import { TEMPORAL_CAUSES } from '../../domain/temporal-health.ts';
+import { closedEnum, constant, openEnum } from './common.ts';
 
 export const Liveness = z
   .object({ status: constant('live', 'The process runs.') })
@@ -14,9 +15,10 @@ const PostgresStatus = closedEnum(
 );
 const TemporalStatus = closedEnum(
   'TemporalStatus',
-  ['up', 'degraded'],
-  '`degraded`: commands are accepted, and their work starts later.',
+  ['up', 'degraded', 'down'],
+  '`degraded`: Temporal does not answer now. `down`: it refuses, and an operator must act. Commands are accepted either way, and their work starts later.',
 );
+const TemporalCause = openEnum('TemporalCause', TEMPORAL_CAUSES, 'What is wrong with Temporal.');
 
 const MigrationCount = z
   .object({
@@ -39,5 +41,9 @@ export const Readiness = z
       example: 2,
     }),
     temporal: TemporalStatus.meta({ description: 'Whether work starts at once. It does not decide the status.' }),
+    temporal_cause: TemporalCause.nullable().meta({
+      description: 'What is wrong with Temporal; null if it is up.',
+      example: null,
+    }),
   })
   .meta({ id: 'Readiness', description: 'Whether the service can take requests, and why not.' });

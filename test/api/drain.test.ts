@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { expect } from 'vitest';
 import { createDrain } from '../../api/http/drain.ts';
+import type { TemporalHealth } from '../../domain/temporal-health.ts';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 import { stretched } from '../support/patience.ts';
@@ -15,8 +16,8 @@ const SHORT_LINGER_MS = 200;
  */
 const test = withApi().extend('service', async ({ newApi, onTestFinished }) => {
   let letGo: () => void = () => undefined;
-  const health = new Promise<'up'>((resolve) => {
-    letGo = () => resolve('up');
+  const health = new Promise<TemporalHealth>((resolve) => {
+    letGo = () => resolve({ status: 'up', cause: null });
   });
   let noteArrival: () => void = () => undefined;
   const arrived = new Promise<void>((resolve) => {

@@ -12,7 +12,7 @@ import { createSealer, type Sealer } from '../../db/seal.ts';
 import { EXIT } from '../../ops/command-line/program.ts';
 import { localDirectory } from '../../process/local/place.ts';
 import { findRunningStack, readStack } from '../../process/local/running-stack.ts';
-import { connectTemporal, ensureSearchAttributes, type TemporalClient } from '../../process/temporal.ts';
+import { connectTemporal, type TemporalClient } from '../../process/temporal.ts';
 import { borrowStack } from '../../scripts/stack/borrowed.ts';
 import { compiledPrograms } from '../../scripts/stack/compiled.ts';
 import { logDirectory } from '../../scripts/stack/embedded.ts';
@@ -20,6 +20,7 @@ import { freePort } from '../../scripts/stack/port.ts';
 import { freshLog, startService } from '../../scripts/stack/service.ts';
 import type { Member } from '../../scripts/stack/supervisor.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
+import { prepareTemporal } from '../../worker/temporal-watch.ts';
 import type { Processes } from './cpu.ts';
 
 const RETENTION_MS = 86_400_000;
@@ -166,6 +167,6 @@ async function createNamespace(env: NodeJS.ProcessEnv, cleanup: Cleanup): Promis
     await operatorService.deleteNamespace({ namespace });
     await temporal.close();
   });
-  await ensureSearchAttributes(temporal);
+  await prepareTemporal(temporal);
   return temporal;
 }

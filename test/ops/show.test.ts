@@ -3,13 +3,14 @@
  * with its ids, digests and times replaced.
  */
 import { readFileSync } from 'node:fs';
-import { Client, Connection } from '@temporalio/client';
+import { Client, Connection, NamespaceNotFoundError } from '@temporalio/client';
 import stringify from 'json-stringify-pretty-compact';
 import { expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { OBJECT_KINDS } from '../../db/queries/operator/object-kind.ts';
 import { RUNBOOK_SECTIONS } from '../../domain/operator-advice.ts';
 import type { SettlementStatus } from '../../domain/settlement/state.ts';
+import { temporalFault } from '../../domain/temporal-health.ts';
 import { describeRun } from '../../process/runs.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
@@ -148,13 +149,21 @@ test.for([[], ['stl_none'], ["' OR 1=1 --"]])('show of %j is refused in one line
   expect([exitCode, printed, warned.length]).toEqual(args.length === 0 ? [2, [], 2] : [1, [], 1]);
 });
 
-test('show says that Temporal does not answer, and still shows what the database knows', async ({ api, objects }) => {
+test('show says what is wrong with Temporal, and still shows what the database knows', async ({ api, objects }) => {
   const connection = Connection.lazy({ address: '127.0.0.1:1' });
   const client = new Client({ connection });
-  const ops = createOps(api.connection.db, { describeRun: (id) => describeRun(client, id) });
-  const { exitCode, printed } = await ops('show', objects.settlement);
+  const ops = createOps(api.connection.db, {
+    describeRun: (id) => describeRun(client, id),
+    temporalHealth: async () => temporalFault('tls_failed', 'the certificate has expired'),
+  });
+  const unreachable = await ops('show', objects.settlement);
+  expect(unreachable.printed.join('\n')).toMatch(
+    / run +unknown: Temporal cannot be reached by TLS: the certificate has expired\n/,
+  );
+  const gone = createOps(api.connection.db, { describeRun: () => Promise.reject(new NamespaceNotFoundError('lost')) });
+  const { exitCode, printed } = await gone('show', objects.settlement);
   expect(exitCode).toBe(0);
-  expect(printed.join('\n')).toMatch(/ run +unknown: Temporal does not answer\n/);
+  expect(printed.join('\n')).toMatch(/ run +unknown: Temporal does not have the namespace: lost\n/);
   await connection.close();
 });
 

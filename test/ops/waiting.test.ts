@@ -1,6 +1,7 @@
 /** `waiting` and `stuck`: what operators see of a service that makes no progress. */
 import { Client, Connection } from '@temporalio/client';
 import { expect } from 'vitest';
+import { temporalFault } from '../../domain/temporal-health.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { createRuns } from '../../process/runs.ts';
 import { FILE, type TestClock, withApi } from '../support/fixture.ts';
@@ -179,15 +180,23 @@ test('stuck lists an open settlement without a run, but not while the outbox has
   ]);
 });
 
-test('stuck says that Temporal does not answer, and lists what the database knows', async ({ api, partner, clock }) => {
+test('stuck says what is wrong with Temporal, and lists what the database knows', async ({ api, partner, clock }) => {
   const over = await openSettlement(api, partner, ['awaiting_funds'], ago(clock, HOUR_MS));
-  const connection = Connection.lazy({ address: '127.0.0.1:1' });
-  const ops = createOps(api.connection.db, { now: clock.now, runs: createRuns(new Client({ connection })) });
+  const lacking = temporalFault('search_attributes_missing', 'OrgId');
+  const ops = createOps(api.connection.db, { now: clock.now, temporalHealth: async () => lacking });
   const result = await ops('stuck');
   expect(result.exitCode).toBe(0);
   expect(linesOf(result, over)).toHaveLength(1);
   expect(result.printed).toContain(
-    'Open without a run: unknown, since Temporal does not answer. The other lists are from the database.',
+    `Open without a run: unknown. ${lacking.sentence}. The other lists are from the database.`,
+  );
+  const known = { temporal: 'down', temporal_cause: 'search_attributes_missing', without_run: null };
+  expect(JSON.parse((await ops('stuck', '--json')).printed[0] ?? '')).toMatchObject(known);
+
+  const connection = Connection.lazy({ address: '127.0.0.1:1' });
+  const silent = createOps(api.connection.db, { now: clock.now, runs: createRuns(new Client({ connection })) });
+  expect((await silent('stuck')).printed).toContainEqual(
+    expect.stringMatching(/^Open without a run: unknown. Temporal does not answer: /),
   );
   await connection.close();
 });

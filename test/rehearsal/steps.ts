@@ -3,10 +3,11 @@ import path from 'node:path';
 import type { ListrTask } from 'listr2';
 import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { localDirectory } from '../../process/local/place.ts';
-import { connectTemporal, ensureSearchAttributes } from '../../process/temporal.ts';
+import { connectTemporal } from '../../process/temporal.ts';
 import { startEmbeddedPostgres } from '../../scripts/stack/embedded.ts';
 import { freePorts } from '../../scripts/stack/port.ts';
 import { bundleStep, describePostgres, runSteps, type Start } from '../../scripts/stack/steps.ts';
+import { prepareTemporal } from '../../worker/temporal-watch.ts';
 import { buildWithGo } from '../support/go-program.ts';
 import { createMembers, type Members, PRODUCT_MEMBERS } from './member.ts';
 import { DATABASE_CONNECTIONS_MAX, frontendAddress } from './server-config.ts';
@@ -121,7 +122,7 @@ async function temporalStep({ env, config, supervisor }: Start, findings: Findin
     temporal: { connectionOptions: { address: temporalAddress }, namespace: NAMESPACE },
     payloadKeys: undefined,
   });
-  await ensureSearchAttributes(client).finally(client.close);
+  await prepareTemporal(client).finally(client.close);
   findings.cluster = {
     apiUrls: apiPorts.map((port) => `http://127.0.0.1:${port}`),
     databaseUrl,

@@ -118,7 +118,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
     },
     longLists: createLongLists(100),
     changes,
-    temporalHealth: async () => 'up',
+    temporalHealth: async () => ({ status: 'up', cause: null }),
     eventLoopDelayMaxMs: stretched(5 * EVENT_LOOP_DELAY_MAX_MS),
     resolveHost: async () => {
       throw new Error('tests ask no name server');

@@ -35,6 +35,7 @@ export function createOps(db: Database, deps: Partial<OpsDeps> = {}) {
         // Without Temporal, every workflow counts as running.
         runs: { findRunning: async (workflowIds) => new Set(workflowIds) },
         describeRun: async () => ({ runId: 'run-1', status: 'running', startedAt: new Date(0), activities: [] }),
+        temporalHealth: async () => ({ status: 'up', cause: null }),
         now: () => new Date(),
         ...deps,
         print: (line) => printed.push(line),

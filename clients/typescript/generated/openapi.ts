@@ -3241,6 +3241,11 @@ export interface components {
             clock_offset_ms: number | null;
             /** @description Whether work starts at once. It does not decide the status. */
             temporal: components["schemas"]["TemporalStatus"];
+            /**
+             * @description What is wrong with Temporal; null if it is up.
+             * @example null
+             */
+            temporal_cause: components["schemas"]["TemporalCause"] | null;
         };
         /**
          * @description Whether the service can take requests.
@@ -4150,10 +4155,15 @@ export interface components {
             [key: string]: string;
         };
         /**
-         * @description `degraded`: commands are accepted, and their work starts later.
+         * @description What is wrong with Temporal. May grow.
          * @enum {string}
          */
-        TemporalStatus: "up" | "degraded";
+        TemporalCause: "not_answering" | "tls_failed" | "credentials_refused" | "right_missing" | "namespace_missing" | "search_attributes_missing" | "search_attributes_of_other_type";
+        /**
+         * @description `degraded`: Temporal does not answer now. `down`: it refuses, and an operator must act. Commands are accepted either way, and their work starts later.
+         * @enum {string}
+         */
+        TemporalStatus: "up" | "degraded" | "down";
         TestWebhookRequest: {
             /**
              * @description An example of this type is sent. By default `webhook.ping`, which shows the subscription.

@@ -276,8 +276,20 @@ SettlementStatus = Literal[
     "canceled",
 ]
 """The state of a settlement. `settled`, `rejected`, `expired`, `failed` and `canceled` are final. May grow."""
-TemporalStatus = Literal["up", "degraded"]
-"""`degraded`: commands are accepted, and their work starts later."""
+TemporalCause = Literal[
+    "not_answering",
+    "tls_failed",
+    "credentials_refused",
+    "right_missing",
+    "namespace_missing",
+    "search_attributes_missing",
+    "search_attributes_of_other_type",
+]
+"""What is wrong with Temporal. May grow."""
+TemporalStatus = Literal["up", "degraded", "down"]
+"""`degraded`: Temporal does not answer now. `down`: it refuses, and an operator must act. Commands are accepted
+either way, and their work starts later.
+"""
 VerificationDecision = Literal["verified", "rejected"]
 """The decision of a verification."""
 VerificationProvider = Literal["manual_mock", "idverify"]
@@ -1659,6 +1671,8 @@ class Readiness(TypedDict):
     """
     temporal: TemporalStatus
     """Whether work starts at once. It does not decide the status."""
+    temporal_cause: TemporalCause | None
+    """What is wrong with Temporal; null if it is up."""
 
 
 class RecipientBody(TypedDict):

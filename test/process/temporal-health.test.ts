@@ -1,0 +1,108 @@
+/** What Temporal answers wrongly: how it is named, and what a worker puts back. */
+import { createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import { expect, test, vi } from 'vitest';
+import { temporalFault } from '../../domain/temporal-health.ts';
+import { SWEEP_ID } from '../../domain/workflow-id.ts';
+import { connectTemporal } from '../../process/temporal.ts';
+import { temporalFaultOf } from '../../process/temporal-health.ts';
+import { watchTemporal } from '../../worker/temporal-watch.ts';
+import { WAIT } from '../support/patience.ts';
+import { testDevServer, workerConfig } from '../support/temporal.ts';
+
+const RETENTION = { workflowExecutionRetentionPeriod: msToTs(86_400_000) };
+
+/** Answers every call with a code of gRPC. */
+async function startRefusing(code: number): Promise<{ address: string; close(): void }> {
+  const server = createServer().on('stream', (stream) => {
+    const headers = {
+      ':status': 200,
+      'content-type': 'application/grpc',
+      'grpc-status': `${code}`,
+      'grpc-message': 'no',
+    };
+    stream.respond(headers, { endStream: true });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
+}
+
+async function healthAt(address: string, { namespace = 'missing', tls = false } = {}) {
+  const { connectionOptions } = workerConfig({ address, namespace }).temporal;
+  const temporal = connectTemporal({
+    temporal: { connectionOptions: { ...connectionOptions, tls }, namespace },
+    payloadKeys: undefined,
+  });
+  return await temporal.health().finally(temporal.close);
+}
+
+test('a refusal of Temporal is named: the credential, the right, TLS, the namespace, and who does not answer', async () => {
+  const servers = { right: await startRefusing(7), credential: await startRefusing(16) };
+  const { address } = await testDevServer();
+  expect({
+    right: await healthAt(servers.right.address),
+    credential: await healthAt(servers.credential.address),
+    tls: await healthAt(servers.right.address.replace('127.0.0.1', 'localhost'), { tls: true }),
+    namespace: await healthAt(address),
+    nobody: await healthAt('127.0.0.1:1'),
+  }).toEqual({
+    right: temporalFault('right_missing', 'no'),
+    credential: temporalFault('credentials_refused', 'no'),
+    tls: { status: 'down', cause: 'tls_failed', sentence: expect.stringContaining('wrong version number') },
+    namespace: temporalFault('namespace_missing', 'Namespace missing is not found.'),
+    nobody: {
+      status: 'degraded',
+      cause: 'not_answering',
+      sentence: expect.stringContaining('ECONNREFUSED 127.0.0.1:1'),
+    },
+  });
+  for (const server of Object.values(servers)) server.close();
+});
+
+test.for([
+  [14, 'No connection established. Last error: Error: self-signed certificate.', 'tls_failed'],
+  [14, "Last error: Error [ERR_TLS_CERT_ALTNAME_INVALID]: Host is not in the cert's altnames", 'tls_failed'],
+  [14, 'error:0A00045C:SSL routines:ssl3_read_bytes:tlsv13 alert certificate required', 'tls_failed'],
+  [14, 'Name resolution failed for target dns:temporal:7233', 'not_answering'],
+  [4, 'Deadline exceeded', 'not_answering'],
+  [3, 'Namespace x has no mapping defined for search attribute OrgId', 'search_attributes_missing'],
+  [3, 'Invalid schedule', undefined],
+  [5, 'workflow not found for ID: x', undefined],
+] as const)('an error of a call with code %s, "%s", is %s', ([code, details, cause]) => {
+  expect(temporalFaultOf(Object.assign(new Error('grpc'), { code, details, metadata: {} }))?.cause).toBe(cause);
+});
+
+test('a worker says once that the namespace is missing, and puts attributes and schedule back into a new one', async () => {
+  const { address } = await testDevServer();
+  const namespace = `watch-${crypto.randomUUID()}`;
+  const temporal = connectTemporal(workerConfig({ address, namespace }));
+  const { workflowService, operatorService } = temporal.client.connection;
+  const log = { info: vi.fn(), warn: vi.fn() };
+  const watch = watchTemporal({ temporal, log, lookMs: 50 });
+  const schedule = temporal.client.schedule.getHandle(SWEEP_ID);
+  const untilWhole = async () => {
+    await vi.waitFor(() => schedule.describe(), WAIT);
+    await vi.waitFor(async () => expect(await temporal.health()).toEqual({ status: 'up', cause: null }), WAIT);
+  };
+  const missing = { address, namespace, cause: 'namespace_missing' };
+  await vi.waitFor(
+    () => expect(log.warn).toHaveBeenCalledWith(expect.objectContaining(missing), expect.anything()),
+    WAIT,
+  );
+
+  await workflowService.registerNamespace({ namespace, ...RETENTION });
+  await watch.up;
+  await untilWhole();
+  await schedule.delete();
+  await untilWhole();
+
+  await operatorService.deleteNamespace({ namespace });
+  await vi.waitFor(async () => expect((await temporal.health()).cause).toBe('namespace_missing'), WAIT);
+  await workflowService.registerNamespace({ namespace, ...RETENTION });
+  await untilWhole();
+  await watch.stop();
+  await temporal.close();
+  const causes = log.warn.mock.calls.map(([fields]) => fields.cause);
+  expect(causes.filter((cause) => cause === 'namespace_missing').length, causes.join()).toBeLessThanOrEqual(4);
+});
