@@ -69,10 +69,7 @@ async function applyUnlocked(client: pg.Client): Promise<void> {
     }
 }
 
-/**
- * Until the first release, a change of the schema changes the migrations themselves: an old database cannot be
- * migrated.
- */
+/** A database from before the first release was made by other migrations, and nothing leads from them to these. */
 async function refuseOtherMigrations(client: pg.Client): Promise<void> {
   const { rows } = await client.query(`SELECT FROM pg_tables WHERE schemaname = 'drizzle'`);
   if (rows.length === 0) return;

@@ -15,42 +15,56 @@ export type ScenarioDeps = {
 };
 
 /** The settlement that a scenario is about. */
-type Subject = { readonly settlementId: string; readonly recipientId: string };
+export type Subject = { readonly settlementId: string; readonly recipientId: string };
 
 /** @throws Error when an answer, the path of states, an exception or the failure differs from the scenario */
 export async function playScenario(deps: ScenarioDeps, scenario: Scenario): Promise<void> {
   const { narrator, partner } = deps;
   narrator.say(`${scenario.name}: ${scenario.summary}`);
   const subject = await startSettlement(partner, scenario);
-  const wait = (until: (settlement: Settlement) => boolean) =>
-    partner.client.settlements.wait(subject.settlementId, { until });
-  for (const step of scenario.steps) {
-    const { when, received } = step;
-    await wait(
-      ({ status, amount_received }) => status === when && (received === undefined || amount_received === received),
-    );
+  await doSteps(deps, subject, scenario.steps);
+  await checkEnd(deps, subject, scenario);
+}
+
+/** Waits until the settlement is where the step is to be done. */
+export const untilDue = ({ client }: Partner, { settlementId }: Subject, { when, received }: ScenarioStep) =>
+  client.settlements.wait(settlementId, {
+    until: ({ status, amount_received }) => status === when && (received === undefined || amount_received === received),
+  });
+
+/** Does each step once it is due. */
+export async function doSteps(deps: ScenarioDeps, subject: Subject, steps: readonly ScenarioStep[]): Promise<void> {
+  for (const step of steps) {
+    await untilDue(deps.partner, subject, step);
     await doStep(deps, subject, step);
   }
-  const { path, exceptions, failure_code } = scenario;
+}
+
+/** Waits for the end of the scenario, and compares it. */
+export async function checkEnd(
+  { narrator, partner }: ScenarioDeps,
+  { settlementId }: Subject,
+  { path, exceptions, failure_code }: Scenario,
+): Promise<void> {
   const expected = { path, exceptions, failure_code };
-  const isExpected = (settlement: Settlement) => JSON.stringify(resultOf(settlement)) === JSON.stringify(expected);
-  const ended = await wait(isExpected).catch((error: unknown) => {
+  const until = (settlement: Settlement) => JSON.stringify(resultOf(settlement)) === JSON.stringify(expected);
+  const ended = await partner.client.settlements.wait(settlementId, { until }).catch((error: unknown) => {
     if (error instanceof WaitTimeout) return error.latest as Settlement;
     throw error;
   });
   narrator.check(`its states were ${path.join(' → ')}`, resultOf(ended), expected);
 }
 
-async function startSettlement({ client }: Partner, { given }: Scenario): Promise<Subject> {
+export async function startSettlement({ client }: Partner, { given }: Scenario): Promise<Subject> {
   const { recipient_name: name, public_token, ...settlement } = given;
-  const { data: recipient } = await client.request('POST', '/v1/recipients', { body: recipientBody(name) });
+  const { recipient_id } = await client.recipients.create(recipientBody(name));
   const linked = public_token === undefined ? undefined : await client.banklink.exchange({ public_token });
   const { settlement_id: settlementId } = await client.settlements.create({
     ...settlement,
-    recipient_id: recipient.recipient_id,
+    recipient_id,
     ...(linked && { banklink_account_token: linked.access_token }),
   });
-  return { settlementId, recipientId: recipient.recipient_id };
+  return { settlementId, recipientId: recipient_id };
 }
 
 async function doStep(deps: ScenarioDeps, subject: Subject, step: ScenarioStep): Promise<void> {
@@ -83,9 +97,9 @@ async function decideVerification(
   status: 'verified' | 'rejected',
 ): Promise<void> {
   const body = { recipient_id: recipientId, org_id: orgId };
-  const { data } = await client.request('POST', '/v1/kyc/verify', { body });
+  const { verification_id: verificationId } = await client.verifications.start(body);
   const reason = status === 'rejected' ? { rejection_reason: 'The document is not readable.' } : {};
-  await client.verifications.complete(data.verification_id, { status, ...reason });
+  await client.verifications.complete(verificationId, { status, ...reason });
 }
 
 async function postBankledgerEvent(

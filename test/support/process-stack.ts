@@ -30,11 +30,18 @@ export type Part = (typeof PARTS)[number];
 
 type Env = Readonly<Record<string, string>>;
 
+/** What the stack starts with in place of this version. */
+export type OtherVersion = {
+  readonly programs: Readonly<Record<Program, string>>;
+  migrate(urls: DatabaseUrls): Promise<void>;
+};
+
 export type ProcessStackOptions = {
   /** More environment for the API and the worker. */
   readonly env?: Env;
   /** The path of toxiproxy: the API and the worker connect through it. */
   readonly toxiproxy?: string | undefined;
+  readonly version?: OtherVersion;
 };
 
 /** One more program next to the API and the worker of the stack. */
@@ -44,6 +51,8 @@ export type OtherProgram = {
   ended(): Promise<NodeJS.Signals | null>;
   /** Sends SIGKILL. */
   kill(): Promise<void>;
+  /** Sends SIGTERM, and resolves when it has ended. */
+  stop(): Promise<void>;
 };
 
 export type ProcessStack = {
@@ -64,9 +73,11 @@ export type ProcessStack = {
   readonly folder: string;
   /** Sends SIGKILL to every process of the part: nothing is flushed. Resolves when its address is free. */
   kill(part: Part): Promise<void>;
+  /** Sends SIGTERM, and resolves when the program has ended. */
+  stop(program: Program): Promise<void>;
   /** Starts a part that does not run. The API and the worker may still be starting when it resolves. */
   start(part: Part, env?: Env): Promise<void>;
-  /** Starts one more API or worker. An API needs a `PORT` of its own. */
+  /** Starts one more API or worker, of this version. An API needs a `PORT` of its own. */
   startOther(program: Program, env?: Env): OtherProgram;
   /** Sends SIGSTOP. */
   pause(part: Part): void;
@@ -77,8 +88,8 @@ export type ProcessStack = {
   ended(program: Program): Promise<NodeJS.Signals | null>;
   /** When something was last killed, stopped, started or disturbed, as `Date.now()`. */
   disturbedAt(): number;
-  /** Resolves when the API answers that it is ready. */
-  untilReady(): Promise<void>;
+  /** Resolves when the API answers that it is ready, or another one at this address. */
+  untilReady(url?: string): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -88,7 +99,11 @@ const EXIT_TIMEOUT_MS = stretched(10_000);
 /** A port must be free before the next process can listen on it. */
 const PORT_RELEASE_MS = 200;
 
-export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOptions = {}): Promise<ProcessStack> {
+export async function startProcessStack({
+  env = {},
+  toxiproxy,
+  version,
+}: ProcessStackOptions = {}): Promise<ProcessStack> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'settlement-stack-'));
   // The account of PostgreSQL must be able to enter the folder.
   await chmod(folder, 0o755);
@@ -112,12 +127,12 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
     LOG_LEVEL: 'warn',
     ...env,
   });
-  const launch = (program: Program, more: Env): ChildProcess => {
+  const launch = (program: Program, more: Env, file: string): ChildProcess => {
     const database = new URL(servers.urls().databaseUrl);
     if (network) database.port = String(network.port(`${program}-postgres`));
     const own = envOf(database.href, network?.port(`${program}-temporal`) ?? temporalPort);
     const log = openSync(path.join(folder, `${program}.log`), 'a');
-    const child = spawn(process.execPath, [programs[program]], {
+    const child = spawn(process.execPath, [file], {
       cwd: repositoryRoot,
       env: { ...process.env, ...own, ...more },
       stdio: ['ignore', log, log],
@@ -126,7 +141,7 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
     return child;
   };
   const start: ProcessStack['start'] = async (part, more = {}) => {
-    if (isProgram(part)) children[part] = launch(part, more);
+    if (isProgram(part)) children[part] = launch(part, more, (version?.programs ?? programs)[part]);
     else await servers.start(part);
     disturb();
   };
@@ -151,7 +166,7 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
   };
   const others: OtherProgram[] = [];
   const startOther: ProcessStack['startOther'] = (program, more = {}) => {
-    const child = launch(program, more);
+    const child = launch(program, more, programs[program]);
     disturb();
     const other: OtherProgram = {
       isRunning: () => !hasEnded(child),
@@ -159,6 +174,11 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
       kill: async () => {
         disturb();
         if (!hasEnded(child)) child.kill('SIGKILL');
+        await endOf(child);
+      },
+      stop: async () => {
+        disturb();
+        if (!hasEnded(child)) child.kill('SIGTERM');
         await endOf(child);
       },
     };
@@ -190,12 +210,16 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
     start,
     startOther,
     kill,
+    stop: async (program) => {
+      signal(program, 'SIGTERM');
+      await ended(program);
+    },
     pause: (part) => signal(part, 'SIGSTOP'),
     resume: (part) => signal(part, 'SIGCONT'),
     isRunning: (part) => pidsOf(part).length > 0,
     ended,
     disturbedAt: () => disturbedAt,
-    untilReady: () => untilReady(baseUrl),
+    untilReady: (url = baseUrl) => untilReady(url),
     close: async () => {
       for (const part of PARTS) signal(part, 'SIGCONT');
       await Promise.all([...PROGRAMS.map(kill), ...others.map((other) => other.kill())]);
@@ -206,7 +230,7 @@ export async function startProcessStack({ env = {}, toxiproxy }: ProcessStackOpt
   };
   try {
     await Promise.all([start('postgres'), start('temporal')]);
-    await migrate(servers.urls());
+    await (version?.migrate ?? migrate)(servers.urls());
     await Promise.all(PROGRAMS.map((program) => start(program)));
     await stack.untilReady();
   } catch (error) {

@@ -1,0 +1,78 @@
+/**
+ * The last released version, beside this one: its sources are taken out of the clone's history once, into a folder of
+ * `.local`, where they find the packages of this clone, unless they need others.
+ */
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { execa } from 'execa';
+import { localDirectory, repositoryRoot } from '../../process/local/place.ts';
+import type { OtherVersion } from '../support/process-stack.ts';
+
+export type Released = OtherVersion & {
+  readonly commit: string;
+  /** The folder of its sources. */
+  readonly directory: string;
+};
+
+const COMMIT_FILE = 'test/rehearsal/released-commit.txt';
+
+/** Prints the programs as JSON. Both modules exist in every version from the first released one on. */
+const BUILD = `
+  const { compiledPrograms } = await import('./scripts/stack/compiled.ts');
+  const { workflowBundle } = await import('./worker/bundle.ts');
+  await workflowBundle();
+  console.log(JSON.stringify(await compiledPrograms(['api', 'worker'], 'own code')));`;
+
+/** The hash of the released commit. */
+export const releasedCommit = async (): Promise<string> =>
+  (await readFile(path.join(repositoryRoot, COMMIT_FILE), 'utf8')).trim();
+
+/** Why there is no released version to compare with; undefined when there is one. */
+export async function whyNotReleased(): Promise<string | undefined> {
+  const commit = await releasedCommit();
+  const { failed } = await execa('git', ['cat-file', '-e', `${commit}^{commit}`], {
+    cwd: repositoryRoot,
+    reject: false,
+  });
+  return failed
+    ? `This clone does not have the released commit ${commit} of ${COMMIT_FILE}: fetch the whole history.`
+    : undefined;
+}
+
+/** The folder of the released sources. */
+export async function releasedSources(): Promise<string> {
+  const commit = await releasedCommit();
+  const directory = path.join(localDirectory, 'released', commit);
+  if (existsSync(directory)) return directory;
+  const temporary = `${directory}.${process.pid}`;
+  const archive = `${temporary}.tar`;
+  await mkdir(temporary, { recursive: true });
+  await execa('git', ['archive', '--format=tar', `--output=${archive}`, commit], { cwd: repositoryRoot });
+  await execa('tar', ['-xf', archive, '-C', temporary]);
+  await rm(archive);
+  const lockOf = (root: string) => readFile(path.join(root, 'package-lock.json'), 'utf8');
+  if ((await lockOf(temporary)) !== (await lockOf(repositoryRoot))) await execa('npm', ['ci'], { cwd: temporary });
+  await rename(temporary, directory).catch(async (error: unknown) => {
+    await rm(temporary, { recursive: true, force: true });
+    // Another process has done the same meanwhile.
+    if (!existsSync(directory)) throw error;
+  });
+  return directory;
+}
+
+/** Builds the released programs, if they are not built. */
+export async function buildReleased(): Promise<Released> {
+  const directory = await releasedSources();
+  const run = (args: readonly string[], env: Record<string, string> = {}) =>
+    execa(process.execPath, ['--import', 'tsx', ...args], { cwd: directory, env });
+  const { stdout } = await run(['--input-type=module', '--eval', BUILD]);
+  const migrate: Released['migrate'] = async ({ databaseUrl, migrationUrl }) => {
+    await run(['ops/migrate.ts'], {
+      RUNTIME_ENVIRONMENT: 'local-sandbox',
+      DATABASE_URL: databaseUrl,
+      MIGRATION_DATABASE_URL: migrationUrl,
+    });
+  };
+  return { commit: await releasedCommit(), directory, programs: JSON.parse(stdout), migrate };
+}
