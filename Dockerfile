@@ -16,7 +16,7 @@ FROM ${NODE_IMAGE}
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=packages /app/node_modules node_modules
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json CHANGELOG.md ./
 COPY activities activities
 COPY api api
 COPY config config

@@ -11,6 +11,8 @@ import { limitConnections } from './http/connection-limit.ts';
 import { createWaitingRead } from './http/prefer-wait.ts';
 import { parseQuery, routedAddress } from './http/query-string.ts';
 import { openapi } from './openapi/document.ts';
+import { loadAssets } from './pages/asset.ts';
+import type { Frame } from './pages/layout.ts';
 import { authentication } from './plugins/authentication.ts';
 import { consumerOrigin } from './plugins/consumer-origin.ts';
 import { answerHeaders, http, requestIdOf } from './plugins/http.ts';
@@ -90,7 +92,8 @@ export const LIMITS = {
 export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promise<FastifyInstance> {
   const app = createServer(deps, logger);
   await app.register(operationList);
-  await app.register(http, { deps });
+  const frame: Frame = { runtime: deps.runtime, assets: await loadAssets() };
+  await app.register(http, { deps, frame });
   await app.register(unreadAnswer, LIMITS);
   await app.register(metrics, { deps });
   await app.register(tracing, { deps });
@@ -140,7 +143,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(eventRoutes(deps));
   await app.register(usageRoutes(deps));
   await app.register(healthRoutes(deps));
-  await app.register(pageRoutes(deps));
+  await app.register(pageRoutes(deps, frame));
   await app.register(openapiRoutes());
 
   registerMethodFallbacks(app);

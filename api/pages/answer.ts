@@ -1,12 +1,13 @@
 /** Sends pages and their files. Each page has a Content-Security-Policy that allows only what the page needs. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Asset } from './asset.ts';
+import { preferredType } from './negotiation.ts';
 
 /** Denies everything that a page's own policy does not allow. */
 export const DENY_OTHERS = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Allows our stylesheet and images, and no script. */
-export const PAGE_POLICY = `${DENY_OTHERS}; style-src 'self'; img-src 'self' data:`;
+/** Allows our stylesheet, our images and our script. */
+export const PAGE_POLICY = `${DENY_OTHERS}; script-src 'self'; style-src 'self'; img-src 'self' data:`;
 
 /** Allows the script of the API reference, the styles that the script sets, and the document that it loads. */
 export const REFERENCE_POLICY = [
@@ -23,6 +24,13 @@ const ASSET_CACHE_CONTROL = 'public, max-age=31536000, immutable';
 
 export const sendPage = (reply: FastifyReply, html: string, policy: string = PAGE_POLICY): FastifyReply =>
   reply.header('Content-Security-Policy', policy).type('text/html; charset=utf-8').send(html);
+
+export const sendText = (reply: FastifyReply, text: string, type: 'text/markdown' | 'text/plain'): FastifyReply =>
+  reply.type(`${type}; charset=utf-8`).send(text);
+
+/** Whether a person asks: the caller prefers a page to a problem. */
+export const prefersPage = ({ method, headers }: FastifyRequest): boolean =>
+  method === 'GET' && preferredType(headers.accept, ['application/problem+json', 'text/html']) === 'text/html';
 
 export async function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset): Promise<FastifyReply> {
   reply.hasSharedBody = true;

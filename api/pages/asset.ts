@@ -18,7 +18,7 @@ export type Asset = {
   readonly compressed: () => Promise<Buffer>;
 };
 
-export type Assets = { readonly style: Asset; readonly icon: Asset; readonly reference: Asset };
+export type Assets = { readonly style: Asset; readonly icon: Asset; readonly copy: Asset; readonly reference: Asset };
 
 /** A check mark, readable at 16 pixels on dark and on light backgrounds. */
 const ICON =
@@ -31,12 +31,14 @@ export const readStyle = (): Promise<Buffer> => readFile(new URL('./style.css', 
 /** Reads every file that pages load. The script of the API reference comes from its package. */
 export async function loadAssets(): Promise<Assets> {
   const referencePackage = import.meta.resolve('@scalar/fastify-api-reference');
-  const [style, reference] = await Promise.all([
+  const [style, copy, reference] = await Promise.all([
     readStyle(),
+    readFile(new URL('./copy.js', import.meta.url)),
     readFile(new URL('./js/standalone.js', referencePackage)),
   ]);
   return {
     style: asset('style', 'css', 'text/css; charset=utf-8', style),
+    copy: asset('copy', 'js', 'text/javascript; charset=utf-8', copy),
     icon: asset('icon', 'svg', 'image/svg+xml', Buffer.from(ICON)),
     reference: asset('reference', 'js', 'text/javascript; charset=utf-8', reference),
   };

@@ -17,11 +17,13 @@ export const certificateHtml = (view: CertificateView, style: string): string =>
 <style>!${style}</style>
 </head>
 <body>
-<main>
+<main class="certificate">
 <h1>Evidence certificate</h1>
+<p class="amount">${view.summary.amount}</p>
+<p class="lead">to ${view.summary.payee}, on ${view.summary.date}</p>
 !${view.warnings.map(([word, meaning]) => html`<p class="posture" role="note">${word}: ${meaning}</p>`)}
 <dl class="facts">
-!${allFacts(view).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}
+!${allFacts(view).map(([name, value]) => html`<div><dt>${name}</dt><dd!${digest(value)}>${value}</dd></div>`)}
 </dl>
 !${view.tables.map(table)}
 <h2>Verification</h2>
@@ -41,12 +43,15 @@ export function certificatePolicy(style: string): string {
   return `${DENY_OTHERS}; style-src 'sha256-${digest}'`;
 }
 
+/** Ids and digests may break anywhere: they have no words. */
+const digest = (value: string): string => (/[\w:.-]{30,}/.test(value) ? ' class="digest"' : '');
+
 const table = ({ title, columns, rows }: CertificateTable): string =>
   html`<table>
 <caption>${title}</caption>
 <thead><tr>!${columns.map(([column]) => html`<th scope="col">${column}</th>`)}</tr></thead>
 <tbody>
-!${rows.map((row) => html`<tr>!${row.map((cell) => html`<td>${cell}</td>`)}</tr>`)}
+!${rows.map((row) => html`<tr>!${row.map((cell) => html`<td!${digest(cell)}>${cell}</td>`)}</tr>`)}
 </tbody>
 </table>`;
 

@@ -46,7 +46,13 @@ export async function certificatePdf(view: CertificateView): Promise<Buffer> {
 }
 
 function draw(pdf: Pdf, view: CertificateView): void {
-  pdf.font('Helvetica-Bold').fontSize(20).fillColor(INK).text('Evidence certificate').moveDown(0.5);
+  pdf.font('Helvetica-Bold').fontSize(20).fillColor(INK).text('Evidence certificate').moveDown(0.4);
+  pdf.fontSize(17).text(view.summary.amount);
+  pdf
+    .font('Helvetica')
+    .fontSize(12)
+    .text(printable(`to ${view.summary.payee}, on ${view.summary.date}`))
+    .moveDown(0.6);
   for (const [word, meaning] of view.warnings) warning(pdf, word, meaning);
   pdf.moveDown(0.5);
   for (const [name, value] of allFacts(view)) fact(pdf, name, value);

@@ -19,6 +19,8 @@ export type CertificateView = {
   readonly sha256Hex: string;
   /** When the settlement settled: the date of the PDF. */
   readonly settledAt: Date;
+  /** What a reader looks for first: the amount, the payee and the date. */
+  readonly summary: { readonly amount: string; readonly payee: string; readonly date: string };
   /** Each a word and its meaning. */
   readonly warnings: readonly (readonly [string, string])[];
   readonly facts: readonly (readonly [string, string])[];
@@ -47,6 +49,11 @@ export function certificateView({ certId, content }: StoredCertificate, own: Own
     certId,
     sha256Hex,
     settledAt: new Date(last.at),
+    summary: {
+      amount: `${certificate.amounts.destination.amount} ${certificate.amounts.destination.currency}`,
+      payee: own.payeeName,
+      date: `${last.at.slice(0, 10)}, ${last.at.slice(11, 19)} UTC`,
+    },
     warnings: [
       ['SIMULATION', 'No value moved. This is a record of the local sandbox.'],
       ['UNANCHORED', 'This certificate is published on no ledger and by no authority of time.'],

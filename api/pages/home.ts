@@ -1,7 +1,9 @@
 /** The first page: the posture, the first request to try, and links to everything else. */
 import { html } from 'ghtml';
+import { codeBlock } from './code.ts';
 import { firstRequest } from './first-request.ts';
 import { document, type Frame, SERVICE_NAME } from './layout.ts';
+import { SETTLEMENT_WAY, settlementPicture } from './settlement-picture.ts';
 
 const PLACES = [
   { path: '/docs/quickstart', text: 'Guides', what: 'from the first request to reconciliation, with examples to run' },
@@ -30,7 +32,11 @@ answers 503 before anything is collected. No estimate is an executable quote, an
 <h2>First request</h2>
 <p>It needs no key. It creates an organization and shows its first key; no other answer does. Send that key as
 <code>X-API-Key</code> from your server.</p>
-<pre><code>${firstRequest(publicBaseUrl)}</code></pre>
+!${codeBlock({ text: firstRequest(publicBaseUrl), label: 'Shell' })}
+<p><a class="next" href="/docs/quickstart">Continue: quickstart, 5 minutes</a></p>
+<h2>The way of a settlement</h2>
+!${settlementPicture({ label: SETTLEMENT_WAY })}
+<p><a href="/docs/settlement">A settlement's life</a> says what happens in each state, and what you can do.</p>
 <h2>Where things are</h2>
 <dl class="places">
 !${PLACES.map(({ path, text, what }) => html`<div><dt><a href="${path}">${text}</a></dt><dd>${what}</dd></div>`)}

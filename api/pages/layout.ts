@@ -16,12 +16,13 @@ export type Page = {
   readonly path: string;
   /** HTML, made by `html`. */
   readonly main: string;
+  /** The pages beside this one, as HTML: they stand to the left of the main part, or above it. */
+  readonly side?: string;
 };
 
 const LINKS = [
-  { path: '/', text: 'Overview' },
   { path: '/docs/quickstart', text: 'Guides' },
-  { path: '/docs', text: 'API reference' },
+  { path: '/docs', text: 'Reference' },
   { path: '/status', text: 'Status' },
 ] as const;
 
@@ -33,20 +34,17 @@ export const document = (frame: Frame, page: Page): string =>
 <html lang="en">
 <head>
 !${head(frame.assets, page.title)}
-!${stylesheet(frame.assets)}
 </head>
 <body>
 <a class="skip" href="#main">Skip to content</a>
 <header>
-<p class="name"><a href="/">${SERVICE_NAME}</a></p>
+<p class="name"><a href="/"!${current(page.path === '/')}>${SERVICE_NAME}</a></p>
 <nav aria-label="Pages">
 <ul>!${LINKS.map(({ path, text }) => html`<li><a href="${path}"!${current(path === page.path)}>${text}</a></li>`)}</ul>
 </nav>
 </header>
 <p class="posture" role="note">${POSTURE[frame.runtime]}</p>
-<main id="main">
-!${page.main}
-</main>
+!${page.side === undefined ? mainOf(page) : html`<div class="columns">!${page.side}!${mainOf(page)}</div>`}
 <footer>
 <p>Controlled infrastructure under hardening. No corridor is live. Keep keys on a server: no page asks for one.</p>
 </footer>
@@ -54,15 +52,63 @@ export const document = (frame: Frame, page: Page): string =>
 </html>
 `;
 
+const mainOf = (page: Page): string => html`<main id="main">
+!${page.main}
+</main>`;
+
 /** The attribute that marks a link to the page itself. */
 export const current = (isCurrent: boolean): string => (isCurrent ? ' aria-current="page"' : '');
 
-/** The `head` of a page without its styles. */
-export const head = (assets: Assets, title: string): string =>
+const head = (assets: Assets, title: string): string =>
   html`<meta charset="utf-8">
 <title>${title === SERVICE_NAME ? title : `${title} · ${SERVICE_NAME}`}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<link rel="icon" type="image/svg+xml" href="${addressOf(assets.icon)}">`;
+<link rel="icon" type="image/svg+xml" href="${addressOf(assets.icon)}">
+<link rel="stylesheet" href="${addressOf(assets.style)}">
+<script defer src="${addressOf(assets.copy)}"></script>`;
 
-export const stylesheet = (assets: Assets): string => html`<link rel="stylesheet" href="${addressOf(assets.style)}">`;
+export type Heading = { readonly id: string; readonly text: string; readonly depth: number };
+
+/** A heading with an address of its own. @param inner HTML */
+export const heading = ({ id, depth }: Omit<Heading, 'text'>, inner: string): string =>
+  depth === 1
+    ? `<h1 id="${id}">${inner}</h1>\n`
+    : `<h${depth} id="${id}">${inner}<a class="anchor" href="#${id}" aria-label="Address of this section">#</a></h${depth}>\n`;
+
+export type Place = { readonly path: string; readonly title: string };
+
+/** Where one is: all pages of a kind, and the headings of the present one. */
+export const sideOf = (
+  label: string,
+  places: readonly Place[],
+  present: { readonly path: string; readonly headings: readonly Heading[] },
+): string =>
+  html`<nav class="side" aria-label="${label}">
+<details><summary>${label}</summary>
+<ul>
+!${places.map(
+    ({ path, title }) =>
+      html`<li><a href="${path}"!${current(path === present.path)}>${title}</a>!${
+        path === present.path ? contents(present.headings) : ''
+      }</li>`,
+  )}
+</ul></details>
+</nav>`;
+
+const contents = (headings: readonly Heading[]): string =>
+  headings.length === 0
+    ? ''
+    : html`<ul>!${headings.map(({ id, text }) => html`<li><a href="#${id}">${text}</a></li>`)}</ul>`;
+
+/** The pages before and after this one. */
+export function stepsOf(places: readonly Place[], path: string): string {
+  const index = places.findIndex((place) => place.path === path);
+  const link = (place: Place | undefined, rel: string, word: string) =>
+    place === undefined ? '<span></span>' : html`<a rel="${rel}" href="${place.path}">${word}: ${place.title}</a>`;
+  return html`<nav class="steps" aria-label="Previous and next">!${link(places[index - 1], 'prev', 'Previous')}!${link(
+    places[index + 1],
+    'next',
+    'Next',
+  )}</nav>`;
+}

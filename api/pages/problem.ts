@@ -2,6 +2,7 @@
 import { html } from 'ghtml';
 import { ERROR_CODES, ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
 import { STATUS_OF } from '../http/error-handler.ts';
+import { codeBlock } from './code.ts';
 import { current, document, type Frame } from './layout.ts';
 
 const NEXT_STEP: Record<ErrorCode, string> = {
@@ -69,15 +70,39 @@ export function problemPage(frame: Frame, code: string): string | undefined {
 <h2>In an answer</h2>
 <p>The content type is <code>application/problem+json</code>. Programs must use <code>code</code> only: the texts may
 change.</p>
-<pre><code>${JSON.stringify(sample(known), null, 2)}</code></pre>
+!${codeBlock({ text: JSON.stringify(sample(known), null, 2), label: 'JSON' })}
 <h2>All problems</h2>
-<ul class="codes">
+!${list(known)}`,
+  });
+}
+
+/** All codes. */
+export const problemsPage = (frame: Frame): string =>
+  document(frame, {
+    title: 'Problems',
+    path: '/problems',
+    main: html`<h1>Problems</h1>
+<p class="lead">A refusal has a <code>code</code>. Each code has a page that says what it means and what to do next.</p>
+!${list()}
+<p><a href="/docs/errors">The guide of errors</a> shows how to read a refusal.</p>`,
+  });
+
+/** For people, where programs get the problem `not_found`. */
+export const notFoundPage = (frame: Frame): string =>
+  document(frame, {
+    title: 'Not found',
+    path: '',
+    main: html`<h1>Not found</h1>
+<p class="lead">There is no page at this address.</p>
+<p>What there is: <a href="/">the overview</a>, <a href="/docs/quickstart">the guides</a>, <a href="/docs">the API
+reference</a>, <a href="/problems">the problems</a> and <a href="/status">the status</a>.</p>`,
+  });
+
+const list = (known?: ErrorCode): string => html`<ul class="codes">
 !${byStatus.map((other) => link(other, other === known))}
 </ul>
 <p>An invalid request is answered by 422 in another form: <code>{"detail": [{"loc", "msg", "type"}]}</code> lists all
-faults at once.</p>`,
-  });
-}
+faults at once.</p>`;
 
 const link = (code: ErrorCode, isCurrent: boolean): string =>
   html`<li>${STATUS_OF[code]} <a href="/problems/${code}"!${current(isCurrent)}><code>${code}</code></a></li>`;

@@ -5,7 +5,7 @@
 import { html } from 'ghtml';
 import type { Operation } from '../plugins/operation-list.ts';
 import { addressOf } from './asset.ts';
-import { type Frame, head, SERVICE_NAME, stylesheet } from './layout.ts';
+import { type Frame, SERVICE_NAME } from './layout.ts';
 
 /** The settings of the script: no telemetry, no test requests, no other hosts, and nothing stored. */
 const CONFIGURATION = {
@@ -29,8 +29,11 @@ export const referencePage = (frame: Frame, operations: readonly Operation[]): s
   html`<!doctype html>
 <html lang="en">
 <head>
-!${head(frame.assets, 'API reference')}
-<noscript>!${stylesheet(frame.assets)}</noscript>
+<meta charset="utf-8">
+<title>API reference · ${SERVICE_NAME}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" type="image/svg+xml" href="${addressOf(frame.assets.icon)}">
+<noscript><link rel="stylesheet" href="${addressOf(frame.assets.style)}"></noscript>
 </head>
 <body>
 <noscript>

@@ -8,6 +8,7 @@ import type { CapabilityState } from '../../domain/capability-state.ts';
 import type { Gate, GateReason } from '../../domain/gate.ts';
 import type { catalogResource } from '../../domain/resource/capability.ts';
 import type { gatesResource } from '../../domain/resource/gate.ts';
+import { breakable } from './code.ts';
 import { document, type Frame } from './layout.ts';
 
 type Catalog = ReturnType<typeof catalogResource>;
@@ -71,12 +72,14 @@ make a capability live.</p>
 !${time(catalog.updated_at)}. It is also at <code>GET /v2/capabilities</code>: all of it with a key, the entries for
 everyone without one.</p>
 !${gateSection(gates)}
-!${catalog.states.map((state) =>
-      stateSection(
-        state,
-        catalog.services.filter((entry) => entry.state === state),
-      ),
-    )}`,
+<h2 id="capabilities">Capabilities</h2>
+<dl class="facts">
+!${catalog.states.map(
+      (state) =>
+        html`<div><dt>${STATE_TEXT[state].title}: ${countOf(catalog, state)}</dt><dd>${STATE_TEXT[state].meaning}</dd></div>`,
+    )}
+</dl>
+!${table(catalog)}`,
   });
 
 const gateSection = ({ open, gates }: Gates): string =>
@@ -97,33 +100,41 @@ const badge = (text: string): string => html`<span class="state">${text}</span>`
 const why = (reason: GateReason | null): string =>
   reason === null ? '' : html`<span class="why">${REASON_TEXT[reason]}</span>`;
 
-const stateSection = (state: CapabilityState, entries: readonly Entry[]): string =>
-  html`<section aria-labelledby="${idOf(state)}">
-<h2 id="${idOf(state)}">${STATE_TEXT[state].title}: ${entries.length === 0 ? 'none' : entries.length}</h2>
-<p>${STATE_TEXT[state].meaning}</p>
-!${entries.map(capability)}
-</section>`;
+const COLUMNS = ['Capability', 'State', 'Used through', 'Offer', 'Evidence', 'Next gate'] as const;
+
+const table = ({ states, services }: Catalog): string =>
+  html`<table class="capabilities">
+<thead><tr>!${COLUMNS.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
+<tbody>
+!${states.flatMap((state) => services.filter((entry) => entry.state === state)).map(capability)}
+</tbody>
+</table>`;
 
 const capability = (entry: Entry): string =>
-  html`<article id="${entry.id}">
-<h3>${entry.name} !${badge(entry.state)}</h3>
-<p>${entry.description}</p>
-<dl class="facts">
-<div><dt>Used through</dt><dd>${entry.surface}</dd></div>
-<div><dt>Offer</dt><dd>${offer(entry)}</dd></div>
-<div><dt>Evidence</dt><dd>!${evidence(entry)}</dd></div>
-<div><dt>Next gate</dt><dd>${GATE_NAME[entry.next_gate]}</dd></div>
-<div><dt>Reviewed</dt><dd>!${time(entry.reviewed_at)}</dd></div>
-</dl>
-</article>`;
+  html`<tr id="${entry.id}">
+<th scope="row"><strong>${entry.name}</strong><br><span class="why">${entry.description}</span></th>
+!${cells([
+    badge(entry.state),
+    breakable(entry.surface),
+    html`${offer(entry)}`,
+    evidence(entry),
+    html`${GATE_NAME[entry.next_gate]}<br><span class="why">reviewed !${time(entry.reviewed_at)}</span>`,
+  ])}
+</tr>
+`;
+
+/** @param values HTML of each column but the first */
+const cells = (values: readonly string[]): string =>
+  values.map((value, index) => html`<td data-column="${COLUMNS[index + 1]}">!${value}</td>`).join('');
 
 const evidence = (entry: Entry): string =>
   entry.evidence.length === 0
     ? html`${entry.evidence_level}`
     : html`<details><summary>${entry.evidence_level}: ${count(entry.evidence)}</summary>
-<ul>!${entry.evidence.map((test) => html`<li>${test}</li>`)}</ul></details>`;
+<ul>!${entry.evidence.map((test) => html`<li>!${breakable(test)}</li>`)}</ul></details>`;
 
-const idOf = (state: CapabilityState): string => `state-${state.replaceAll(' ', '-')}`;
+const countOf = ({ services }: Catalog, state: CapabilityState): string =>
+  String(services.filter((entry) => entry.state === state).length || 'none');
 
 const count = ({ length }: readonly string[]): string => (length === 1 ? 'one test' : `${length} tests`);
 

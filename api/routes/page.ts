@@ -1,18 +1,17 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
-import { DomainError } from '../../domain/error.ts';
 import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
 import { gatesResource } from '../../domain/resource/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { readGates } from '../http/gate.ts';
-import { REFERENCE_POLICY, sendAsset, sendPage } from '../pages/answer.ts';
-import { ASSETS_PATH, loadAssets } from '../pages/asset.ts';
-import { createGuidePages } from '../pages/guide.ts';
+import { REFERENCE_POLICY, sendAsset, sendPage, sendText } from '../pages/answer.ts';
+import { ASSETS_PATH } from '../pages/asset.ts';
+import { createGuidePages, llmsText, readGuide } from '../pages/guide.ts';
 import { homePage } from '../pages/home.ts';
 import type { Frame } from '../pages/layout.ts';
-import { problemPage } from '../pages/problem.ts';
+import { problemPage, problemsPage } from '../pages/problem.ts';
 import { referencePage } from '../pages/reference.ts';
 import { statusPage } from '../pages/status.ts';
 
@@ -29,13 +28,10 @@ type ByName<Params> = { readonly Params: Params };
 
 /** The pages of the service (contract §15). */
 export const pageRoutes =
-  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
+  (deps: ApiDeps, frame: Frame): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    const { runtime } = deps;
     const { publicBaseUrl } = deps.config;
-    const assets = await loadAssets();
-    const assetOf = new Map(Object.values(assets).map((asset) => [asset.name, asset]));
-    const frame: Frame = { runtime, assets };
+    const assetOf = new Map(Object.values(frame.assets).map((asset) => [asset.name, asset]));
     const guidePage = createGuidePages(frame);
 
     app.get('/', PAGE, async (_request, reply) => sendPage(reply, homePage(frame, publicBaseUrl)));
@@ -45,25 +41,29 @@ export const pageRoutes =
     );
 
     app.get<ByName<{ guide: string }>>('/docs/:guide', PAGE, async (request, reply) => {
-      const page = await guidePage(request.params.guide);
-      if (page === undefined) throw new DomainError('not_found', {}, 'There is no such guide.');
-      return sendPage(reply, page);
+      const [, name = '', markdown] = /^(.*?)(\.md)?$/.exec(request.params.guide) ?? [];
+      const text = markdown ? await readGuide(name) : await guidePage(name);
+      if (text === undefined) return reply.callNotFound();
+      return markdown ? sendText(reply, text, 'text/markdown') : sendPage(reply, text);
     });
 
+    app.get('/llms.txt', PAGE, async (_request, reply) => sendText(reply, llmsText(), 'text/plain'));
+
     app.get('/status', PAGE, async (request, reply) => {
-      const gates = gatesResource(environmentName(runtime), await readGates(deps, request.log));
+      const gates = gatesResource(environmentName(frame.runtime), await readGates(deps, request.log));
       return sendPage(reply, statusPage(frame, catalogResource(CAPABILITY_CATALOG, true), gates));
     });
 
+    app.get('/problems', PAGE, async (_request, reply) => sendPage(reply, problemsPage(frame)));
+
     app.get<ByName<{ code: string }>>('/problems/:code', PAGE, async (request, reply) => {
       const page = problemPage(frame, request.params.code);
-      if (page === undefined) throw new DomainError('not_found', {}, 'There is no such problem code.');
-      return sendPage(reply, page);
+      return page === undefined ? reply.callNotFound() : sendPage(reply, page);
     });
 
     app.get<ByName<{ name: string }>>(`${ASSETS_PATH}/:name`, ASSET, async (request, reply) => {
       const asset = assetOf.get(request.params.name);
-      if (!asset) throw new DomainError('not_found', {}, 'There is no such file.');
+      if (!asset) return reply.callNotFound();
       return sendAsset(request, reply, asset);
     });
   };

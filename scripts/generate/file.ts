@@ -2,6 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import stringify from 'json-stringify-pretty-compact';
+import { SETTLEMENT_WAY, settlementPicture } from '../../api/pages/settlement-picture.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { clientTypes } from './client.ts';
 import { configurationPage } from './configuration.ts';
@@ -33,6 +34,7 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
     'docs/errors.md': errorPage(),
     'docs/guides/corridors.md': corridorPage(),
     'docs/guides/failures.md': failurePage(),
+    'docs/images/settlement-way.svg': settlementPicture({ label: SETTLEMENT_WAY, isFile: true }),
     'docs/state-machines.md': stateMachinePage(),
     'clients/typescript/generated/openapi.ts': await clientTypes(written),
     ...pythonClient(written),

@@ -9,7 +9,7 @@ import { loadAssets } from '../../api/pages/asset.ts';
 import { certificateView } from '../../api/pages/certificate.ts';
 import { certificateHtml } from '../../api/pages/certificate-html.ts';
 import { certificatePdf } from '../../api/pages/certificate-pdf.ts';
-import { GUIDES, guidePath } from '../../api/pages/guide.ts';
+import { GUIDE_PLACES } from '../../api/pages/guide.ts';
 import { preferredType } from '../../api/pages/negotiation.ts';
 import { qrCode } from '../../api/pages/qr-code.ts';
 import { GATE_NAME, REASON_TEXT, statusPage } from '../../api/pages/status.ts';
@@ -28,7 +28,8 @@ const PAGES = [
   '/',
   '/docs',
   '/status',
-  ...GUIDES.map(({ name }) => guidePath(name)),
+  '/problems',
+  ...GUIDE_PLACES.map(({ path }) => path),
   ...ERROR_CODES.map((code) => `/problems/${code}`),
 ];
 const NO_KEY = `CERT-${'0'.repeat(32)}`;
@@ -64,9 +65,14 @@ async function statusOf(api: TestApi, address: string): Promise<number> {
 const textOf = (html: string): string =>
   html
     .replace(/<style>.*?<\/style>/s, '')
+    .replaceAll(/<wbr>|<\/?span[^>]*>/g, '')
     .replaceAll(/<[^>]+>/g, ' ')
     .replaceAll(/&#(\d+);/g, (_entity, code) => String.fromCharCode(Number(code)))
     .replaceAll(/\s+/g, ' ');
+
+/** What the button of an example copies. */
+const codeOf = (html: string): string =>
+  html.replaceAll(/<[^>]+>/g, '').replaceAll(/&#(\d+);/g, (_entity, code) => String.fromCharCode(Number(code)));
 
 /** Every address that a browser loads for the page. */
 const loadedBy = (html: string): string[] =>
@@ -82,12 +88,18 @@ describe('an address that is not a page', () => {
     '/assets/..%2Flayout.ts',
     '/docs/x',
     '/docs/..%2Fcontract',
-    '/docs/quickstart.md',
-  ])('404 as a problem for %s', async (url, { api }) => {
+    '/docs/..%2FREADME.md',
+    '/docs/.md',
+    '/nothing-here',
+  ])('404 for %s: a problem, and a page for who prefers one', async (url, { api }) => {
     const response = await get(api, url);
     expect(response.statusCode).toBe(404);
     expect(response.headers['content-type']).toMatch(/^application\/problem\+json/);
     expect(response.json()).toMatchObject({ code: 'not_found' });
+    const page = await get(api, url, { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' });
+    expect(page.statusCode).toBe(404);
+    expect(page.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', vary: 'Accept' });
+    expect(textOf(page.body)).toContain('There is no page at this address.');
   });
 
   test.for(['/', '/docs', '/docs/quickstart', '/status', '/problems/not_found'])(
@@ -135,15 +147,11 @@ describe.each(PAGES)('%s', (url) => {
     }
   });
 
-  test('allows no script, except on the API reference', async ({ api }) => {
+  test('allows the script of this server only', async ({ api }) => {
     const policy = String((await get(api, url)).headers['content-security-policy']);
-    if (url === '/docs') {
-      expect(policy).toContain("script-src 'self';");
-      expect(policy).not.toMatch(/unsafe-eval|script-src[^;]*(unsafe|http|\*)/);
-    } else {
-      expect(policy).not.toContain('script-src');
-      expect(policy).toContain("style-src 'self';");
-    }
+    expect(policy).toContain("script-src 'self';");
+    expect(policy).not.toMatch(/unsafe-eval|script-src[^;]*(unsafe|http|\*)/);
+    if (url !== '/docs') expect(policy).toContain("style-src 'self';");
   });
 
   test('has no dead link to this server', async ({ api }) => {
@@ -183,7 +191,7 @@ describe('/', () => {
 describe('/status', () => {
   test('offers nothing that is unavailable, and says of what is gated whether it exists', async ({ api }) => {
     const { body } = await get(api, '/status');
-    const offer = (id: string) => /<dt>Offer<\/dt><dd>([^<]*)/.exec(body.split(`<article id="${id}"`)[1] ?? '')?.[1];
+    const offer = (id: string) => /data-column="Offer">([^<]*)/.exec(body.split(`<tr id="${id}"`)[1] ?? '')?.[1];
     for (const { id, state, surface } of CAPABILITY_CATALOG.services) {
       const begins = { 'local sandbox': 'Offered in: ', unavailable: 'Not offered. It would belong to: ' };
       const gated = surface === NO_SURFACE ? 'Does not exist yet. It would' : 'Exists, and is outside the reviewed';
@@ -196,14 +204,14 @@ describe('/status', () => {
   test('shows each capability as the JSON catalog does, all 25', async ({ api, partner }) => {
     const [{ body }, json] = await Promise.all([get(api, '/status'), api.call(partner, 'GET', '/v2/capabilities')]);
     const { services, updated_at: updatedAt } = json.json();
-    const articles = body.split('<article').slice(1);
-    expect(articles.map((article) => article.match(/^ id="([^"]*)"/)?.[1]).toSorted()).toEqual(
+    const rows = body.split('<tr').filter((row) => row.startsWith(' id='));
+    expect(rows.map((row) => row.match(/^ id="([^"]*)"/)?.[1]).toSorted()).toEqual(
       services.map(({ id }: { id: string }) => id).toSorted(),
     );
     expect(body).toContain(`datetime="${updatedAt}"`);
     for (const entry of services) {
-      const article = articles.find((candidate) => candidate.startsWith(` id="${entry.id}"`)) ?? '';
-      const text = textOf(article);
+      const row = rows.find((candidate) => candidate.startsWith(` id="${entry.id}"`)) ?? '';
+      const text = textOf(row);
       for (const said of [
         entry.name,
         entry.description,
@@ -215,7 +223,7 @@ describe('/status', () => {
       ])
         expect(text).toContain(said.replaceAll(/\s+/g, ' '));
       expect(text).toContain(GATE_NAME[entry.next_gate as keyof typeof GATE_NAME]);
-      expect(article).toContain(`datetime="${entry.reviewed_at}"`);
+      expect(row).toContain(`datetime="${entry.reviewed_at}"`);
     }
   });
 
@@ -255,7 +263,7 @@ describe('/status', () => {
       catalogResource({ ...CAPABILITY_CATALOG, services: entries }, true),
       gatesResource('local sandbox', allClosed('unreadable')),
     );
-    expect(html).not.toMatch(/<script|<img/);
+    expect(html).not.toMatch(/<script(?! defer src="\/assets\/)|<img/);
     expect(textOf(html)).toContain(hostile);
   });
 });
@@ -275,6 +283,41 @@ describe('/problems', () => {
     expect(page.statusCode).toBe(200);
     expect(textOf(page.body)).toContain(problem.title);
   });
+});
+
+describe('a guide', () => {
+  test('is there as Markdown too, and /llms.txt leads to each', async ({ api }) => {
+    const list = await get(api, '/llms.txt');
+    expect(list.headers['content-type']).toBe('text/plain; charset=utf-8');
+    for (const { path, title } of GUIDE_PLACES) {
+      expect(list.body).toContain(`- [${title}](${path}.md)`);
+      const markdown = await get(api, `${path}.md`);
+      expect(markdown.headers['content-type']).toBe('text/markdown; charset=utf-8');
+      expect(markdown.body).toContain(`# ${title}\n`);
+    }
+    const links = [...list.body.matchAll(/\]\(([^)]+)\)/g)].map(([, address]) => address ?? '');
+    for (const address of links) expect(await statusOf(api, address), address).toBe(200);
+  });
+
+  test('tells outputs from commands, and leads to the next one and to each of its sections', async ({ api }) => {
+    const { body } = await get(api, '/docs/quickstart');
+    const kinds = [...body.matchAll(/<figure class="(code(?: output)?)"><figcaption>(\w+)/g)];
+    expect(new Set(kinds.map(([, kind, label]) => `${kind}: ${label}`))).toEqual(
+      new Set(['code: Shell', 'code output: Output']),
+    );
+    expect(body).toContain('<a rel="next" href="/docs/settlement">');
+    for (const [, id] of body.matchAll(/<h[23] id="([^"]+)"/g)) expect(body).toContain(`<li><a href="#${id}">`);
+  });
+
+  test.for(GUIDE_PLACES)(
+    '$path keeps every line of its code, and names the column of every cell',
+    async ({ path }, { api }) => {
+      const [{ body }, { body: markdown }] = [await get(api, path), await get(api, `${path}.md`)];
+      const shown = [...body.matchAll(/<pre[^>]*>(.*?)<\/pre>/gs)].map(([code]) => codeOf(code));
+      expect(shown).toEqual([...markdown.matchAll(/^```\w*\n(.*?)^```/gms)].map(([, code]) => code));
+      expect(body).not.toMatch(/<td>/);
+    },
+  );
 });
 
 describe('/docs', () => {
@@ -418,6 +461,11 @@ describe('the form of a certificate', () => {
   }) => {
     const response = await certificate('text/html');
     const json = (await certificate()).json();
+    const { amount, currency } = json.amounts.destination;
+    const day = json.timeline.at(-1).at.slice(0, 10);
+    expect(textOf(response.body)).toMatch(
+      new RegExp(`^[^:]*Evidence certificate ${amount} ${currency} to [A-Z][A-Za-z ]+, on ${day}`),
+    );
     const text = textOf(response.body);
     const sha256 = String((await certificate()).headers.etag).slice(1, -1);
     for (const said of [
@@ -496,6 +544,7 @@ describe('the form of a certificate', () => {
         sha256Hex: hostile,
         settledAt: new Date(0),
         warnings: [[hostile, hostile]],
+        summary: { amount: hostile, payee: hostile, date: hostile },
         facts: [[hostile, hostile]],
         tables: [{ title: hostile, columns: [[hostile, 1]], rows: [[hostile]] }],
         qrText: hostile,

@@ -15,7 +15,7 @@ const ENTRY_POINTS = [
 ];
 const IMPORTED = /(?:^|[^.\w])(?:from|import)\s*\(?\s*'(\.{1,2}\/[^']+)'/g;
 /** Files that the programs read by path: the migrations and their journal, the package's version, the guides. */
-const READ_BY_PATH = ['db/migrations/meta/_journal.json', 'package.json', 'docs/guides/quickstart.md'];
+const READ_BY_PATH = ['db/migrations/meta/_journal.json', 'package.json', 'docs/guides/quickstart.md', 'CHANGELOG.md'];
 /** The bundler starts here, by path. */
 const BUNDLED = 'workflows/index.ts';
 

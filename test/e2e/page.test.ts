@@ -7,10 +7,12 @@ import { buildApp } from '../../api/app.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { startBrowser } from '../support/browser.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import { layoutFaults } from '../support/page-layout.ts';
 import { stretched } from '../support/patience.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
+import { readSource } from '../support/source.ts';
 
-const PLAIN_PAGES = ['/', '/docs/settlement', '/status', '/problems/idempotency_key_reused'];
+const PLAIN_PAGES = ['/', '/docs/settlement', '/docs/webhooks', '/status', '/problems/idempotency_key_reused'];
 const NARROW = { width: 360, height: 740 };
 const WIDE = { width: 1280, height: 900 };
 const BACKGROUND = { light: 'rgb(255, 255, 255)', dark: 'rgb(18, 24, 29)' };
@@ -62,7 +64,7 @@ test.beforeAll(({ visit: _ }) => undefined);
  */
 function kindsOf([page = '', ...others]: readonly string[]): string[] {
   const paths = [page, ...others.toSorted()].map((url) => new URL(url).pathname.replace(/-[0-9a-f]{16}\./, '.'));
-  return [...new Set([paths[0] ?? '', '/assets/icon.svg', ...paths])];
+  return [...new Set([paths[0] ?? '', ...['/assets/icon.svg', ...paths.slice(1)].toSorted()])];
 }
 
 /** How many pixels the page is wider than the window. */
@@ -117,11 +119,12 @@ test.for(PLAIN_PAGES)(
           await page.emulateMedia({ colorScheme });
           await page.setViewportSize(viewport);
           expect(await styleOf(page, 'body', 'backgroundColor')).toBe(BACKGROUND[colorScheme]);
-          expect(await overflow(page)).toBe(0);
+          expect(await layoutFaults(page)).toEqual([]);
           expect(await faintTexts(page)).toEqual([]);
         }
       }
-      expect(kindsOf(requested)).toEqual([path, '/assets/icon.svg', '/assets/style.css']);
+      expect((await page.locator('header').boundingBox())?.height).toBeLessThan(60);
+      expect(kindsOf(requested)).toEqual([path, '/assets/copy.js', '/assets/icon.svg', '/assets/style.css']);
     });
   },
 );
@@ -140,7 +143,7 @@ test('the keyboard skips the navigation, and the focus is visible', async ({ vis
     const skip = await focused();
     expect(skip.text).toBe('Skip to content');
     expect(skip.left).toBeGreaterThanOrEqual(0);
-    for (const text of ['Settlement service', 'Overview', 'Guides', 'API reference', 'Status']) {
+    for (const text of ['Settlement service', 'Guides', 'Reference', 'Status']) {
       await page.keyboard.press('Tab');
       expect(await focused()).toMatchObject({ text, outline: '3px' });
     }
@@ -154,12 +157,28 @@ test('the keyboard skips the navigation, and the focus is visible', async ({ vis
 
 test('the evidence of a capability opens by keyboard, without scripts', async ({ visit }) => {
   await visit('/status', { javaScriptEnabled: false, viewport: NARROW }, async ({ page }) => {
-    const details = page.locator('article details').first();
+    const details = page.locator('td details').first();
     expect(await details.locator('li').first().isVisible()).toBe(false);
     await details.locator('summary').focus();
     await page.keyboard.press('Enter');
     expect(await details.locator('li').first().isVisible()).toBe(true);
     expect(await overflow(page)).toBe(0);
+  });
+});
+
+test('an example is copied as it is written, by its button and by the keyboard', async ({ visit }) => {
+  await visit('/docs/quickstart', { permissions: ['clipboard-read', 'clipboard-write'] }, async ({ page }) => {
+    const example = page.locator('figure.code').first();
+    await example.getByRole('button', { name: 'Copy' }).focus();
+    await page.keyboard.press('Enter');
+    await example.getByRole('button', { name: 'Copied' }).waitFor();
+    const copied = await page
+      .locator('html')
+      .evaluate((html) => html.ownerDocument.defaultView.navigator.clipboard.readText());
+    expect(copied).toBe(/```sh\n(.*?)\n```/s.exec(readSource('docs/guides/quickstart.md'))?.[1]);
+    expect(await page.locator('figure.output button').count()).toBe(0);
+    await page.keyboard.press('Tab');
+    expect(await page.locator('pre:focus').textContent()).toBe(`${copied}\n`);
   });
 });
 
@@ -203,7 +222,7 @@ describe('a certificate', () => {
       ).toBe(true);
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme });
-        expect(await overflow(page)).toBe(0);
+        expect(await layoutFaults(page)).toEqual([]);
         expect(await faintTexts(page)).toEqual([]);
       }
       expect(requested.filter((url) => !url.endsWith('/favicon.ico'))).toEqual([`${baseUrl}${certificatePath}`]);

@@ -1,6 +1,5 @@
 /** The README promises outputs. Its own lines are run against a stack, and their outputs are compared. */
 import { expect, test as plain } from 'vitest';
-import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import { withStack } from '../support/fixture.ts';
 import { examplesOf, expectExamples } from '../support/page-example.ts';
 import { readSource } from '../support/source.ts';
@@ -18,16 +17,6 @@ test('every line of the five minutes runs, and prints what the README shows', as
   const examples = examplesOf(sectionOf('Five minutes'));
   expect(examples.length).toBeGreaterThan(1);
   await expectExamples(examples, stack.baseUrl);
-});
-
-plain('the picture of a settlement shows every state, and none that does not exist', () => {
-  const words = new Set(sectionOf('The way of a settlement').match(/\b[a-z_]+\b/g));
-  expect(SETTLEMENT_STATUSES.filter((status) => !words.has(status))).toEqual([]);
-  const drawn = [...sectionOf('The way of a settlement').matchAll(/(?:^|-->)\s+([a-z_]+)(?=\s|$)/gm)].map(
-    ([, state]) => state,
-  );
-  const known: readonly string[] = [...SETTLEMENT_STATUSES, 'request', 'certificate', 'flowchart'];
-  expect(drawn.filter((state) => !known.includes(state ?? ''))).toEqual([]);
 });
 
 const pages = ['README.md', 'CONTRIBUTING.md'].map((file) => [file, readSource(file)] as const);
