@@ -253,7 +253,6 @@ CREATE TABLE settlements (
   payment_token_sealed text,
   expires_at timestamptz(3),
   clock_offset_ms bigint NOT NULL,
-  sandbox_requested_minor bigint,
   certificate_id text,
   request_id text NOT NULL,
   created_at timestamptz(3) NOT NULL,
