@@ -4,6 +4,7 @@
  */
 import type { Organization } from './organization.ts';
 import type { Channel } from './otp.ts';
+import { TIER_QUOTAS } from './quota.ts';
 import type { EnvironmentName } from './runtime.ts';
 
 export type Consumer = {
@@ -32,8 +33,10 @@ export type ConsumerSession = {
 
 export const SESSION_VALIDITY_MS = 12 * 60 * 60_000;
 
-/** The length of the longest list in the consumer API. Newest first; a cursor leads to the next page. */
-export const CONSUMER_LIST_MAX = 200;
+const TIER = 'starter';
+
+/** The longest list in the consumer API, which has no pages: as many recipients as a consumer may have. */
+export const CONSUMER_LIST_MAX = TIER_QUOTAS[TIER].recipients;
 
 /** ISO 3166-1 leaves this code to its users. Here it means that the country is not known. */
 const NO_COUNTRY = 'ZZ';
@@ -48,6 +51,6 @@ export const consumerOrganization = ({ consumerId, environment, createdAt }: Con
   environment,
   createdAt,
   suspendedAt: null,
-  tier: 'starter',
+  tier: TIER,
   limits: {},
 });

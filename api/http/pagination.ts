@@ -25,6 +25,12 @@ export const pageOf = <Item extends z.ZodType>(item: Item, description: string) 
   content: { 'application/json': { schema: z.array(item) } },
 });
 
+/** The response of a list that has no pages, but only its newest objects. */
+export const newestOf = <Item extends z.ZodType>(item: Item, max: number) => ({
+  ...pageOf(item, `Newest first, at most ${max}.`),
+  headers: { 'X-Total-Count': PAGE_HEADERS['X-Total-Count'] },
+});
+
 /** Sets the headers of a page. */
 export function setPageHeaders(
   request: FastifyRequest,

@@ -80,10 +80,10 @@ function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject, ow
 }
 
 /**
- * Headers that OpenAPI describes elsewhere: a credential by the security of the operation, the accepted types by the
- * content of its answers. A parameter of these names is ignored (OpenAPI 3.1, Parameter Object).
+ * Headers that OpenAPI describes elsewhere: the accepted types by the content of the answers. The specification has
+ * `authorization` as a parameter too.
  */
-const DESCRIBED_ELSEWHERE = ['authorization', 'accept', 'content-type'];
+const DESCRIBED_ELSEWHERE = ['accept', 'content-type'];
 
 function describeParameters(operation: OpenAPIV3_1.OperationObject): void {
   const { parameters } = operation;

@@ -14,9 +14,8 @@ import { environmentName } from '../../domain/runtime.ts';
 import type { Verification } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
 import { openApplicant } from '../http/applicant.ts';
-import { consumerPage } from '../http/consumer-list.ts';
 import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
-import { answerPage, pageOf } from '../http/pagination.ts';
+import { answerPage, newestOf } from '../http/pagination.ts';
 import { consumerOf } from '../route-config.ts';
 import {
   ConsumerRecipientResponse,
@@ -27,7 +26,6 @@ import {
   RecipientBody,
 } from '../schemas/consumer.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
-import { CursorQuery } from '../schemas/page.ts';
 import { RecipientPath, recipientDraft } from '../schemas/recipient.ts';
 import { SessionHeader } from '../schemas/session.ts';
 
@@ -71,14 +69,13 @@ export const consumerRoutes =
           operationId: 'listConsumerRecipients',
           summary: 'List the recipients',
           headers: SessionHeader,
-          querystring: CursorQuery,
-          response: { 200: pageOf(ConsumerRecipientResponse, `Newest first, at most ${CONSUMER_LIST_MAX}.`) },
+          response: { 200: newestOf(ConsumerRecipientResponse, CONSUMER_LIST_MAX) },
         },
       },
       async (request, reply) => {
-        const page = consumerPage(request.query);
+        const page = { limit: CONSUMER_LIST_MAX, offset: 0 };
         const paged = await listRecipients(deps, consumerOf(request).orgId, { selection: {}, page });
-        return answerPage(request, reply, { page, paged, show: consumerRecipientResource });
+        return answerPage(request, reply, { page, paged: { ...paged, next: null }, show: consumerRecipientResource });
       },
     );
 

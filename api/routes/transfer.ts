@@ -16,15 +16,13 @@ import { type SettlementWithHistory, settlementDetail } from '../../domain/resou
 import type { Settlement } from '../../domain/settlement/state.ts';
 import type { ApiDeps } from '../deps.ts';
 import { ACCEPTS_SETTLEMENT, settlementCommand } from '../http/acceptance.ts';
-import { consumerPage } from '../http/consumer-list.ts';
 import { sendAnswer } from '../http/idempotent-answer.ts';
-import { answerPage, pageOf } from '../http/pagination.ts';
+import { answerPage, newestOf } from '../http/pagination.ts';
 import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
 import type { WaitingRead } from '../http/prefer-wait.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
 import { faultsOfIssues } from '../http/validation.ts';
 import { consumerOf } from '../route-config.ts';
-import { CursorQuery } from '../schemas/page.ts';
 import { SessionHeader } from '../schemas/session.ts';
 import { SettlementPreferences } from '../schemas/settlement.ts';
 import { QuotedPayment, TransferBody, TransferHeaders, TransferPath, TransferResponse } from '../schemas/transfer.ts';
@@ -73,14 +71,13 @@ export const transferRoutes =
           operationId: 'listTransfers',
           summary: 'List the transfers',
           headers: SessionHeader,
-          querystring: CursorQuery,
-          response: { 200: pageOf(TransferResponse, `Newest first, at most ${CONSUMER_LIST_MAX}.`) },
+          response: { 200: newestOf(TransferResponse, CONSUMER_LIST_MAX) },
         },
       },
       async (request, reply) => {
-        const page = consumerPage(request.query);
+        const page = { limit: CONSUMER_LIST_MAX, offset: 0 };
         const paged = await listSettlementsWithHistory(deps, consumerOf(request).orgId, { selection: {}, page });
-        return answerPage(request, reply, { page, paged, show: transferDetail });
+        return answerPage(request, reply, { page, paged: { ...paged, next: null }, show: transferDetail });
       },
     );
 

@@ -74,8 +74,5 @@ export const PageQuery = z
       context.addIssue({ code: 'custom', path: ['after'], message: 'cannot be combined with an offset' });
   });
 
-/** The pages of a consumer's list have a fixed size. */
-export const CursorQuery = z.strictObject({ after: cursor().optional() });
-
 /** An id to select by. One that no object has selects nothing. */
 export const selectedId = (max: number, description: string) => text(1, max).optional().meta({ description });

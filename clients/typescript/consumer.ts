@@ -1,7 +1,7 @@
 /** The client of one consumer: a person with a session, instead of an organization with a key (contract §12). */
 import { downloadCertificate, downloadSignedFile } from './catalog.ts';
 import { type ConnectionOptions, transportOptions } from './client.ts';
-import type { AnswerOf, BodyOf, QueryOf } from './operation.ts';
+import type { AnswerOf, BodyOf } from './operation.ts';
 import { createRequest, creationAt, listAt } from './request.ts';
 import { heldRead, REPEATABLE } from './settlement.ts';
 import { type CallOptions, createTransport, filledPath } from './transport.ts';
@@ -41,8 +41,7 @@ export function createConsumerClient({ accessToken, ...options }: ConsumerClient
     me: async (call: CallOptions = {}) => (await request('GET', '/consumer/me', call)).data,
     recipients: {
       ...creationAt(send, '/consumer/recipients'),
-      list: (query?: QueryOf<'/consumer/recipients'>, call?: CallOptions) =>
-        listAt(send, '/consumer/recipients', query, call),
+      list: (call?: CallOptions) => listAt(send, '/consumer/recipients', undefined, call),
       verify: async (recipientId: string, call: CallOptions = {}) => {
         const path = { recipient_id: recipientId };
         return (await request('POST', '/consumer/recipients/{recipient_id}/verify', { path, ...call })).data;
@@ -62,8 +61,7 @@ export function createConsumerClient({ accessToken, ...options }: ConsumerClient
       ...creationAt(send, '/consumer/transfers'),
       get: async (transferId: string, call: CallOptions = {}): Promise<Transfer> =>
         (await request('GET', '/consumer/transfers/{transfer_id}', { path: at(transferId), ...call })).data,
-      list: (query?: QueryOf<'/consumer/transfers'>, call?: CallOptions) =>
-        listAt(send, '/consumer/transfers', query, call),
+      list: (call?: CallOptions) => listAt(send, '/consumer/transfers', undefined, call),
       /** As `settlements.wait`. */
       wait: async (transferId: string, wait?: WaitOptions<Transfer>): Promise<Transfer> =>
         waitFor(

@@ -140,12 +140,20 @@ function lengthOf({ db, longLists }: ListDeps, orgId: string, selection: Settlem
   return { ...length, staying: source.idsFrom ?? source };
 }
 
-/** One row more than the page has, to see the next. */
+/** One row more than the page has, to see the next. A statement reads at most `PAGE.limitMax + 1`. */
 async function selectAny({ db, sealer }: ReadDeps, orgId: string, { limit, after }: Page) {
-  const rows = after
-    ? await olderStatement(db, orgId, limit + 1, after.at.toISOString(), after.id)
-    : await newestStatement(db, orgId, limit + 1);
-  return rows.map((row) => withHistory(sealer, row));
+  const found: SettlementWithHistory[] = [];
+  let from = after;
+  for (;;) {
+    const wanted = Math.min(limit - found.length, PAGE.limitMax) + 1;
+    const rows = from
+      ? await olderStatement(db, orgId, wanted, from.at.toISOString(), from.id)
+      : await newestStatement(db, orgId, wanted);
+    found.push(...rows.map((row) => withHistory(sealer, row)));
+    const last = found.at(-1);
+    if (rows.length < wanted || found.length > limit || last === undefined) return found;
+    from = { at: last.createdAt, id: last.settlementId };
+  }
 }
 
 async function selectWithHistory(

@@ -5,6 +5,7 @@ import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { outbox, settlements } from '../../db/schema/index.ts';
+import { PAGE } from '../../domain/page.ts';
 import type { TestApi } from '../support/api.ts';
 import {
   type ConsumerCaller,
@@ -18,6 +19,7 @@ import {
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
 import { expectInvalid, expectRefused, faultsOf } from '../support/refusal.ts';
+import { fillSettlements } from '../support/settlement-fill.ts';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -233,6 +235,22 @@ describe('reading transfers', () => {
     expect(new Set(listed.map((each: Json) => each.settlement_id))).toEqual(
       new Set(made.map((each) => each.settlement_id)),
     );
+  });
+
+  test('200 with every transfer, beyond what one statement reads, in their order', async ({ api }) => {
+    const caller = await signIn(api);
+    const made = jsonOf(await transfer(api, caller, transferBody(await createConsumerRecipient(api, caller))));
+    const { pool } = api.owner;
+    await fillSettlements(pool, api.deps.sealer, {
+      orgId: caller.consumerId,
+      templateId: made.settlement_id,
+      settlements: 2 * PAGE.limitMax + 1,
+      columns: { created_at: "created_at - n * interval '1 second'" },
+    });
+    const listed: Json[] = jsonOf(await callAs(api, caller, 'GET', '/consumer/transfers'));
+    const dates = listed.map((each) => Date.parse(each.created_at));
+    expect([listed.length, new Set(listed.map((each) => each.transfer_id)).size]).toEqual([202, 202]);
+    expect(dates).toEqual(dates.toSorted((a, b) => b - a));
   });
 
   test("200 with the consumer's own transfers, newest first, which no partner's list has", async ({ api }) => {

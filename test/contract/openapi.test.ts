@@ -113,8 +113,8 @@ const document = Document.parse({
   webhooks: withReferencesRead(raw.webhooks),
 });
 const operations = described.operations.filter(({ schema }) => schema.hide !== true);
-/** Headers that OpenAPI describes elsewhere: by the security, and by the content of the answers. */
-const DESCRIBED_ELSEWHERE = ['authorization', 'accept'];
+/** OpenAPI describes it by the content of the answers. */
+const DESCRIBED_ELSEWHERE = ['accept'];
 const declared = new Map(operations.map((operation) => [`${operation.method} ${operation.path}`, operation]));
 const all: readonly Named[] = Object.entries(document.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => {
@@ -288,7 +288,8 @@ describe('every operation', () => {
       breaking((named) => shapeOf(named.operation?.schema.headers).every((name) => headers(named).includes(name))),
     ).toEqual([]);
     const spelled = new Set(all.flatMap((named) => documented(named, 'header')));
-    expect([...spelled].filter((name) => !/^[A-Z][A-Za-z]*(-[A-Z][A-Za-z]*)*$/.test(name))).toEqual([]);
+    const others = [...spelled].filter((name) => !/^[A-Z][A-Za-z]*(-[A-Z][A-Za-z]*)*$/.test(name));
+    expect(others).toEqual(['authorization']);
     expect(spelled).toContain('Idempotency-Key');
   });
 
@@ -506,15 +507,34 @@ describe('a client made from the document', () => {
     expect(silent.sort()).toEqual(CLOSED);
   });
 
-  test('finds each header once: as a parameter or as a credential', () => {
+  test('finds no header twice: a key, and what the answers describe, is no parameter', () => {
     const names = ({ described }: Named) =>
       described.parameters.filter((parameter) => parameter.in === 'header').map(({ name }) => name.toLowerCase());
     const { securitySchemes } = z
       .looseObject({ securitySchemes: z.record(z.string(), z.looseObject({ name: z.string().optional() })) })
       .parse(raw.components);
-    const credentials = Object.values(securitySchemes).map(({ name = 'authorization' }) => name.toLowerCase());
-    expect(breaking((named) => !names(named).some((name) => credentials.includes(name)))).toEqual([]);
+    const keys = Object.values(securitySchemes).map(({ name = '' }) => name.toLowerCase());
+    expect(keys).toContain('x-api-key');
+    expect(breaking((named) => !names(named).some((name) => keys.includes(name)))).toEqual([]);
     expect(breaking((named) => !DESCRIBED_ELSEWHERE.some((name) => names(named).includes(name)))).toEqual([]);
+  });
+
+  test('finds `authorization` as an optional text of at most 256 characters, or null, where a session is needed', () => {
+    const optional = (named: Named) =>
+      named.described.parameters.filter(
+        ({ name, required = false, schema }) =>
+          name === 'authorization' && !required && JSON.stringify(schema).includes('"maxLength":256'),
+      );
+    const needsSession = ({ operation }: Named) => operation?.access.auth === 'session';
+    expect(breaking((named) => optional(named).length === (needsSession(named) ? 1 : 0))).toEqual([]);
+  });
+
+  test("finds no parameter of a page at a consumer's list", () => {
+    const lists = all.filter(({ name }) => /^GET .consumer.(transfers|recipients)$/.test(name));
+    expect(lists.map(({ described }) => described.parameters.map(({ name }) => name))).toEqual([
+      ['authorization'],
+      ['authorization'],
+    ]);
   });
 
   test.each([

@@ -5589,6 +5589,10 @@ export interface operations {
     createConsumerLinkToken: {
         parameters: {
             query?: never;
+            header?: {
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
+            };
         };
         requestBody?: {
             content: {
@@ -5615,6 +5619,10 @@ export interface operations {
     exchangeConsumerPublicToken: {
         parameters: {
             query?: never;
+            header?: {
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
+            };
         };
         requestBody: {
             content: {
@@ -5889,6 +5897,8 @@ export interface operations {
             header?: {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
                 "If-None-Match"?: string;
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
             };
             path: {
                 /** @description The transfer. */
@@ -6619,6 +6629,10 @@ export interface operations {
     logout: {
         parameters: {
             query?: never;
+            header?: {
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
+            };
         };
         requestBody?: never;
         responses: {
@@ -6637,6 +6651,10 @@ export interface operations {
     getConsumer: {
         parameters: {
             query?: never;
+            header?: {
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
+            };
         };
         requestBody?: never;
         responses: {
@@ -6656,18 +6674,18 @@ export interface operations {
     };
     listConsumerRecipients: {
         parameters: {
-            query?: {
-                /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-                after?: string;
+            query?: never;
+            header?: {
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
             };
         };
         requestBody?: never;
         responses: {
-            /** @description Newest first, at most 200. */
+            /** @description Newest first, at most 1000. */
             200: {
                 headers: {
                     "X-Total-Count": components["headers"]["X-Total-Count"];
-                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6685,6 +6703,8 @@ export interface operations {
             header?: {
                 /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
             };
         };
         requestBody: {
@@ -6714,6 +6734,10 @@ export interface operations {
     verifyConsumerRecipient: {
         parameters: {
             query?: never;
+            header?: {
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
+            };
             path: {
                 /** @description The recipient. */
                 recipient_id: string;
@@ -6743,6 +6767,10 @@ export interface operations {
     createQuote: {
         parameters: {
             query?: never;
+            header?: {
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
+            };
         };
         requestBody: {
             content: {
@@ -6768,18 +6796,18 @@ export interface operations {
     };
     listTransfers: {
         parameters: {
-            query?: {
-                /** @description Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects are added, and every page is equally fast. */
-                after?: string;
+            query?: never;
+            header?: {
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
             };
         };
         requestBody?: never;
         responses: {
-            /** @description Newest first, at most 200. */
+            /** @description Newest first, at most 1000. */
             200: {
                 headers: {
                     "X-Total-Count": components["headers"]["X-Total-Count"];
-                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6797,6 +6825,8 @@ export interface operations {
             header: {
                 /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key": string;
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
             };
         };
         requestBody: {
@@ -6833,6 +6863,8 @@ export interface operations {
                 "If-None-Match"?: string;
                 /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. With the `ETag` of the last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads. */
                 Prefer?: string;
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
             };
             path: {
                 /** @description The transfer. */
@@ -6871,6 +6903,10 @@ export interface operations {
     cancelTransfer: {
         parameters: {
             query?: never;
+            header?: {
+                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                authorization?: string | null;
+            };
             path: {
                 /** @description The transfer. */
                 transfer_id: string;

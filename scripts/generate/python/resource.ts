@@ -72,7 +72,7 @@ function methodOf(document: OpenApi, { path, method, operation }: PlacedOperatio
   const isKeyed = parameters.some((one) => one.in === 'header' && one.name === 'Idempotency-Key');
   const answer = Object.entries(responses).find(([status]) => status.startsWith('2'))?.[1];
   const body = jsonSchemaOf(requestBody?.content);
-  const isList = inQuery.some((one) => one.name === 'after');
+  const isList = answer?.headers !== undefined && 'X-Total-Count' in answer.headers;
   return {
     name,
     path,

@@ -1710,14 +1710,11 @@ class AsyncConsumerAccount(AsyncResource):
 
 
 class ConsumerRecipients(Resource):
-    def list(self, *, after: str | None = None) -> Pages[models.ConsumerRecipientResponse]:
+    def list(self) -> Pages[models.ConsumerRecipientResponse]:
         """List the recipients."""
         call: Call[models.ConsumerRecipientResponse] = Call(
             "GET",
             path_of("/consumer/recipients"),
-            query={
-                "after": after,
-            },
             repeatable=True,
         )
         return self._pages(call)
@@ -1761,14 +1758,11 @@ class ConsumerRecipients(Resource):
 
 
 class AsyncConsumerRecipients(AsyncResource):
-    def list(self, *, after: str | None = None) -> AsyncPages[models.ConsumerRecipientResponse]:
+    def list(self) -> AsyncPages[models.ConsumerRecipientResponse]:
         """List the recipients."""
         call: Call[models.ConsumerRecipientResponse] = Call(
             "GET",
             path_of("/consumer/recipients"),
-            query={
-                "after": after,
-            },
             repeatable=True,
         )
         return self._pages(call)
@@ -1862,14 +1856,11 @@ class Transfers(Resource):
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
         return prepared("/consumer/transfers", idempotency_key, fields)
 
-    def list(self, *, after: str | None = None) -> Pages[models.TransferResponse]:
+    def list(self) -> Pages[models.TransferResponse]:
         """List the transfers."""
         call: Call[models.TransferResponse] = Call(
             "GET",
             path_of("/consumer/transfers"),
-            query={
-                "after": after,
-            },
             repeatable=True,
         )
         return self._pages(call)
@@ -1922,14 +1913,11 @@ class AsyncTransfers(AsyncResource):
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
         return prepared("/consumer/transfers", idempotency_key, fields)
 
-    def list(self, *, after: str | None = None) -> AsyncPages[models.TransferResponse]:
+    def list(self) -> AsyncPages[models.TransferResponse]:
         """List the transfers."""
         call: Call[models.TransferResponse] = Call(
             "GET",
             path_of("/consumer/transfers"),
-            query={
-                "after": after,
-            },
             repeatable=True,
         )
         return self._pages(call)
