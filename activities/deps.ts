@@ -10,6 +10,13 @@ import type { GuardedHttp } from './providers/guarded-http.ts';
 import type { Mailer } from './providers/mailer.ts';
 import type { PayoutRail } from './providers/payout-rail.ts';
 
+export type ActivityObserver = {
+  /** @param of `isStep`: it is a step of a settlement. `isFailed`: by an error that is no refusal */
+  activityEnded(activity: string, of: { isStep: boolean; isFailed: boolean; seconds: number }): void;
+  /** A lane begins a first attempt, this long after it was due. */
+  deliveryTaken(lateSeconds: number): void;
+};
+
 /**
  * `now` is real time: expiries of codes, gates, timestamps of requests. Other rules get the workflow's time as input.
  */
@@ -38,5 +45,7 @@ export type ActivityDeps = CommandDeps & {
   /** Aborted when the process begins to stop: long activities end then. */
   readonly stopping: AbortSignal;
   readonly eventRetentionDays: number;
+  /** Counts what activities do; undefined in tests. */
+  readonly observer?: ActivityObserver | undefined;
   readonly log: Record<'info' | 'warn', (fields: Record<string, unknown>, message: string) => void>;
 };

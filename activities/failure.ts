@@ -37,7 +37,7 @@ type AnyActivity = (input: never) => Promise<unknown>;
 type Reports = {
   readonly done: (activity: string, input: unknown, result: unknown, durationMs: number) => void;
   /** Gets the original error. */
-  readonly failed: (activity: string, input: unknown, error: unknown) => void;
+  readonly failed: (activity: string, input: unknown, error: unknown, durationMs: number) => void;
 };
 
 /** Wraps each activity of a group so that it fails by this rule, and is reported. */
@@ -46,12 +46,13 @@ export function withReports<T extends Record<string, AnyActivity>>(group: T, { d
     name,
     async (input: never) => {
       const begun = performance.now();
+      const durationMs = (): number => Math.round(performance.now() - begun);
       try {
         const result = await run(input);
-        done(name, input, result, Math.round(performance.now() - begun));
+        done(name, input, result, durationMs());
         return result;
       } catch (error) {
-        failed(name, input, error);
+        failed(name, input, error, durationMs());
         throw failureOf(error);
       }
     },

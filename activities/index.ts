@@ -1,7 +1,7 @@
 /** All activities. The worker registers them; workflows import their types. */
 import { asyncLocalStorage } from '@temporalio/activity';
 import type { ActivityDeps } from './deps.ts';
-import { withReports } from './failure.ts';
+import { failureOf, withReports } from './failure.ts';
 import { inLocalSandboxOnly } from './local-sandbox.ts';
 import { otpActivities } from './otp.ts';
 import { sandboxActivities } from './sandbox.ts';
@@ -12,8 +12,9 @@ import { webhookLaneActivities } from './webhook-lane.ts';
 import { webhookSubscriptionActivities } from './webhook-subscription.ts';
 
 export function createActivities(deps: ActivityDeps) {
+  const steps = settlementActivities(deps);
   const activities = {
-    ...settlementActivities(deps),
+    ...steps,
     ...verificationActivities(deps),
     ...webhookLaneActivities({ ...deps, db: deps.laneDb }),
     ...webhookSubscriptionActivities({ ...deps, db: deps.retryDb }),
@@ -21,14 +22,20 @@ export function createActivities(deps: ActivityDeps) {
     ...sweepActivities(deps),
     ...inLocalSandboxOnly(deps.runtime, { ...sandboxActivities(deps), ...verificationSandboxActivities(deps) }),
   };
+  const observe = (activity: string, durationMs: number, isFailed: boolean): void =>
+    deps.observer?.activityEnded(activity, { isStep: activity in steps, isFailed, seconds: durationMs / 1_000 });
   return withReports(activities, {
-    done: (activity, input, result, durationMs) =>
+    done: (activity, input, result, durationMs) => {
+      observe(activity, durationMs, false);
       deps.log.info(
         { activity, ...subjectOf(input), ...outcomeOf(result), duration_ms: durationMs, ...runFields() },
         'activity done',
-      ),
-    failed: (activity, input, error) =>
-      deps.log.warn({ err: error, activity, ...subjectOf(input), ...runFields() }, 'an activity failed'),
+      );
+    },
+    failed: (activity, input, error, durationMs) => {
+      observe(activity, durationMs, failureOf(error).nonRetryable !== true);
+      deps.log.warn({ err: error, activity, ...subjectOf(input), ...runFields() }, 'an activity failed');
+    },
   });
 }
 

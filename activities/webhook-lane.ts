@@ -240,6 +240,7 @@ function sendQueued(lane: Lane, subscriber: Subscriber): void {
 
 async function send(lane: Lane, subscriber: Subscriber, delivery: ClaimedDelivery): Promise<void> {
   const { deps, connections } = lane;
+  if (delivery.attempt === 1 && !subscriber.isFailing) deps.observer?.deliveryTaken(delivery.lateSeconds);
   lane.inFlight += 1;
   subscriber.inFlight += 1;
   const result = await sendDelivery(deps, delivery, connections, deps.now()).catch((error: unknown) => ({ error }));

@@ -70,18 +70,19 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
   command({
     name: 'settlements',
     description:
-      'Lists settlements, open ones unless a status, recipient or reference is given; the latest changes come first.',
+      'Lists settlements, open ones unless a status, recipient, reference or --refund-due is given; the latest changes come first.',
     takes: {
       status: repeatable('--status <status>', 'this status; may be repeated', oneOf(SETTLEMENT_STATUSES)),
       corridor: optional('--corridor <corridor>', 'this corridor only', oneOf(CORRIDOR_IDS)),
       minAmount: optional('--min-amount <amount>', "at least this, in each settlement's source currency", amount),
       recipientId: optional('--recipient <id>', 'to this recipient only', text),
       reference: optional('--reference <reference>', "with this reference of the partner's only", text),
+      isRefundDue: flag('--refund-due', 'only with money that is due back to the payer'),
       orgId: organization,
       ...COMMON,
     },
     run: async (deps: OpsDeps, { status, minAmount, limit, olderThan: ageMs, ...only }) => {
-      const isWide = only.recipientId !== undefined || only.reference !== undefined;
+      const isWide = only.isRefundDue || only.recipientId !== undefined || only.reference !== undefined;
       const statuses = status.length > 0 ? status : isWide ? SETTLEMENT_STATUSES : OPEN_STATUSES;
       const filter = { ...cutOf(deps, { limit, olderThan: ageMs }), ...only, statuses, amountMinorMin: minAmount };
       const rows = await listSettlementsBy(deps.db, filter);

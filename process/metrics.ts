@@ -5,8 +5,12 @@
  */
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { totalmem } from 'node:os';
+import { getHeapStatistics } from 'node:v8';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Connection } from '../db/client.ts';
+import { asProcess } from '../db/tenant.ts';
+import { measureDatabase } from './readiness.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 const TEMPORAL_SCRAPE_TIMEOUT_MS = 2_000;
@@ -20,7 +24,10 @@ export type Exposition = () => Promise<string>;
 export function processRegistry({
   pool,
   waiting,
-}: Pick<Connection, 'waiting'> & { readonly pool: Pick<Connection['pool'], 'totalCount' | 'idleCount'> }): Registry {
+  db,
+}: Pick<Connection, 'waiting' | 'db'> & {
+  readonly pool: Pick<Connection['pool'], 'totalCount' | 'idleCount'>;
+}): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   new Gauge({
@@ -32,6 +39,30 @@ export function processRegistry({
       this.set({ state: 'total' }, pool.totalCount);
       this.set({ state: 'idle' }, pool.idleCount);
       this.set({ state: 'waiting' }, waiting());
+    },
+  });
+  new Gauge({
+    name: 'settlement_process_memory_ratio',
+    help: 'How much of its memory the process uses: of the container or machine, or of the heap, whichever is more',
+    registers: [registry],
+    collect() {
+      const { rss, heapUsed } = process.memoryUsage();
+      const limit = process.constrainedMemory();
+      const room = limit > 0 && limit < totalmem() ? limit : totalmem();
+      this.set(Math.max(rss / room, heapUsed / getHeapStatistics().heap_size_limit));
+    },
+  });
+  new Gauge({
+    name: 'settlement_clock_offset_seconds',
+    help: "How far this process's clock is ahead of PostgreSQL's; absent while PostgreSQL does not answer",
+    registers: [registry],
+    async collect() {
+      try {
+        const { clockOffsetMs } = await asProcess(() => measureDatabase({ db, now: () => new Date() }));
+        this.set(clockOffsetMs / 1_000);
+      } catch {
+        this.remove();
+      }
     },
   });
   return registry;

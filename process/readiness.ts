@@ -64,13 +64,18 @@ export const createWorkerReadiness =
 
 type DatabaseAnswer = DatabaseProbe & { readonly clockOffsetMs: number };
 
-async function askDatabase({ db, now, log }: ReadinessDeps): Promise<DatabaseAnswer | undefined> {
+/** @throws when the database was never migrated or cannot be reached */
+export async function measureDatabase({ db, now }: Pick<ReadinessDeps, 'db' | 'now'>): Promise<DatabaseAnswer> {
   const startedMs = performance.now();
+  const found = await probeDatabase(db);
+  // PostgreSQL read its clock somewhere between the question and the answer.
+  const halfMs = (performance.now() - startedMs) / 2;
+  return { ...found, clockOffsetMs: Math.round(now().getTime() - halfMs - found.now.getTime()) };
+}
+
+async function askDatabase({ log, ...deps }: ReadinessDeps): Promise<DatabaseAnswer | undefined> {
   try {
-    const found = await probeDatabase(db);
-    // PostgreSQL read its clock somewhere between the question and the answer.
-    const halfMs = (performance.now() - startedMs) / 2;
-    return { ...found, clockOffsetMs: Math.round(now().getTime() - halfMs - found.now.getTime()) };
+    return await measureDatabase(deps);
   } catch (error) {
     log.warn({ err: error }, 'readiness could not query the database');
     return undefined;

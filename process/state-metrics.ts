@@ -28,7 +28,7 @@ export function stateExposition(registry: Registry, { db, outboxMaxRows, now, lo
   const registers = [registry];
   const up = new Gauge({
     name: 'settlement_database_up',
-    help: 'Whether the last read of the state from PostgreSQL succeeded',
+    help: 'Whether PostgreSQL answers, and takes writes',
     registers,
   });
   const limit = new Gauge({
@@ -46,7 +46,7 @@ export function stateExposition(registry: Registry, { db, outboxMaxRows, now, lo
     try {
       const counts = await latest.counts;
       for (const { set } of parts) set(counts);
-      up.set(1);
+      up.set(counts.isWritable ? 1 : 0);
     } catch (error) {
       log.warn({ err: error }, 'the state of the service could not be read');
       for (const { clear } of parts) clear();
@@ -82,6 +82,13 @@ function stateGauges(registry: Registry) {
     'Pending deliveries, and deliveries created within the last day',
     'status',
   );
+  const refunds = gauge('settlement_refunds_due', 'Settlements with money that is due back to the payer');
+  const oldestRefund = gauge('settlement_refund_oldest_seconds', 'How long ago the oldest of them last changed');
+  const evidence = gauge(
+    'settlement_gate_evidence_expiring',
+    'Approved evidence of launch gates that expires within 14 days, or has, and that no later one replaces',
+  );
+  const keys = gauge('settlement_keys_expiring', 'Organizations whose last key of scope full expires within 14 days');
   const late = gauge(
     'settlement_deliveries_overdue',
     'Pending deliveries whose next attempt is more than five minutes late',
@@ -104,10 +111,14 @@ function stateGauges(registry: Registry) {
       for (const status of DELIVERY_STATUSES)
         deliveries.set({ status }, counts.deliveriesLastDay.find((row) => row.status === status)?.count ?? 0);
       late.set(counts.deliveriesOverdue);
+      refunds.set(counts.refundsDue);
+      oldestRefund.set(counts.refundOldestSeconds);
+      evidence.set(counts.evidenceExpiring);
+      keys.set(counts.keysExpiring);
     },
     clear: (): void => {
       for (const each of [open, oldest, overdue, finished, rows, age, deliveries]) each.reset();
-      late.remove();
+      for (const each of [late, refunds, oldestRefund, evidence, keys]) each.remove();
     },
   };
 }

@@ -9,8 +9,10 @@ import type { TemporalClient } from './temporal.ts';
  * until the next sweep, and a second until the dispatcher has started it.
  */
 const EVERY = '20 seconds';
-/** Of one run: about an hour of them. While it runs, the schedule starts no other one. */
-const SWEEPS = 180;
+/** Of one run: ten minutes of them. While it runs, the schedule starts no other one. */
+const SWEEPS = 30;
+/** An earlier version cannot continue a run of this one: after a rollback it ends by itself. */
+const RUN_TIMEOUT = '30 minutes';
 /** After an outage of Temporal, one sweep is enough. */
 const CATCHUP_WINDOW = '10 seconds';
 const CALL_TIMEOUT_MS = 5_000;
@@ -24,6 +26,7 @@ const OPTIONS = {
     workflowId: SWEEP_ID,
     taskQueue: TASK_QUEUE,
     args: [{ sweeps: SWEEPS } satisfies SweepInput],
+    workflowRunTimeout: RUN_TIMEOUT,
   },
   policies: { overlap: 'SKIP', catchupWindow: CATCHUP_WINDOW, pauseOnFailure: false },
 } as const satisfies ScheduleOptions;

@@ -10,6 +10,7 @@ import { LANE_CONNECTIONS } from '../activities/webhook-lane.ts';
 import { createChangeListener } from '../db/change-listener.ts';
 import { startLanes } from '../db/commands/lost-run.ts';
 import { newId } from '../db/id.ts';
+import { activityMetrics } from '../process/activity-metrics.ts';
 import { createLogger } from '../process/logger.ts';
 import { freeLoopbackPort, serveMetrics, temporalExposition, workerMetricsPort } from '../process/metrics.ts';
 import { createReadiness, createWorkerReadiness } from '../process/readiness.ts';
@@ -37,7 +38,16 @@ Runtime.install({
     logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} },
     ...(sdkMetricsPort === undefined
       ? {}
-      : { metrics: { prometheus: { bindAddress: `127.0.0.1:${sdkMetricsPort}` } } }),
+      : {
+          metrics: {
+            prometheus: {
+              bindAddress: `127.0.0.1:${sdkMetricsPort}`,
+              countersTotalSuffix: true,
+              unitSuffix: true,
+              useSecondsForDurations: true,
+            },
+          },
+        }),
   },
 });
 
@@ -53,6 +63,7 @@ const deliveriesDue = createChangeListener(config.databaseListenUrl, 'deliveries
 const lanes = openPool('settlement-lanes', LANE_CONNECTIONS);
 const retries = openPool('settlement-retries', RETRY_POOL.sizeMax, RETRY_POOL);
 const stopping = new AbortController();
+const observer = activityMetrics(metrics);
 const activities = createActivities({
   ...deps,
   laneDb: lanes.db,
@@ -71,8 +82,10 @@ const activities = createActivities({
   deliveriesDue,
   stopping: stopping.signal,
   eventRetentionDays: config.eventRetentionDays,
+  observer,
   log,
 });
+observer.known(Object.keys(activities));
 let worker: RunningWorker | undefined;
 let running: Promise<void> = Promise.resolve();
 const temporalHealth = temporal.health;

@@ -8,10 +8,12 @@ import { remote } from './activities.ts';
 import type { SweepInput } from './contract.ts';
 import { uncancelable } from './uncancelable.ts';
 
+/** For a schedule that an earlier version made. */
+const ONCE: SweepInput = { sweeps: 1 };
 const EVERY = '20 seconds';
 
 /** @returns what the last sweep did */
-export const sweep = uncancelable(async ({ sweeps }: SweepInput): Promise<SweepResult> => {
+export const sweep = uncancelable(async ({ sweeps }: SweepInput = ONCE): Promise<SweepResult> => {
   const once = (): Promise<SweepResult> => remote('Start lost runs again').restartLostRuns({ nowMs: Date.now() });
   for (let done = 1; done < sweeps; done += 1) {
     await once();

@@ -1,11 +1,13 @@
 /**
  * Metrics of requests (contract §15): number and duration by route template, method and status, and refusals by code.
- * The address that a caller sent is never a label: an unknown route is `none`.
+ * The address that a caller sent is never a label: an unknown route is `none`. Also counts what the objectives are about:
+ * acceptances and reads.
  */
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
 import { Counter, Histogram } from 'prom-client';
 import { ERROR_CODES, type ErrorCode } from '../../domain/error.ts';
+import { countServiceLevels } from '../../process/service-level.ts';
 import type { ApiDeps } from '../deps.ts';
 import { refusalOf } from '../http/client-error.ts';
 import { STATUS_OF } from '../http/error-handler.ts';
@@ -19,6 +21,11 @@ declare module 'fastify' {
 
 /** Seconds. The last bucket is the longest wait of a read (contract §6). */
 const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+const ACCEPTING = ['/v2/settle', '/v1/caribbean/settle'];
+const ACCEPT_MS_MAX = 1_000;
+const READ_MS_MAX = 500;
+const SERVER_ERRORS_FROM = 500;
 
 export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   if (!deps.metrics) return;
@@ -36,6 +43,7 @@ export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps
     labelNames: ['code'],
     registers,
   });
+  const count = countServiceLevels(deps.metrics, ['accept', 'read']);
   // Prometheus computes a rate from two samples, so that each series must begin with 0.
   for (const code of ERROR_CODES) refusals.inc({ code }, 0);
   // Before the answer, which ends the socket.
@@ -49,6 +57,12 @@ export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps
     const { url: route = 'none' } = request.routeOptions;
     duration.observe({ route, method: request.method, status: reply.statusCode }, reply.elapsedTime / 1_000);
     if (request.refusal !== undefined) refusals.inc({ code: request.refusal });
+    // A closed gate is meant. A read that waits is as slow as its caller wishes.
+    const isBad = reply.statusCode >= SERVER_ERRORS_FROM && request.refusal !== 'launch_gates_closed';
+    if (request.method === 'POST' && ACCEPTING.includes(route))
+      count('accept', !isBad && reply.elapsedTime <= ACCEPT_MS_MAX);
+    if (request.method === 'GET' && request.routeOptions.config.access?.auth !== 'none')
+      count('read', !isBad && (reply.elapsedTime <= READ_MS_MAX || reply.hasHeader('preference-applied')));
     done();
   });
 });

@@ -4,6 +4,7 @@ import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
 import { OPEN_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
 import type { DeliveryStatus } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
+import { hasRefundDue } from './refund.ts';
 
 export type StateCounts = {
   /**
@@ -21,6 +22,14 @@ export type StateCounts = {
   readonly deliveriesLastDay: readonly { readonly status: DeliveryStatus; readonly count: number }[];
   /** Deliveries past their time that no lane took; without those of endpoints that fail, which delay them. */
   readonly deliveriesOverdue: number;
+  readonly refundsDue: number;
+  /** Since the oldest of them last changed. */
+  readonly refundOldestSeconds: number;
+  /** Approved evidence of launch gates that expires soon, or has expired, and that no later one replaces. */
+  readonly evidenceExpiring: number;
+  /** Organizations whose last key of scope full expires soon. */
+  readonly keysExpiring: number;
+  readonly isWritable: boolean;
   /** How many runs were restarted in total, and how long ago the last sweep for lost runs was. */
   readonly sweeps: readonly { readonly kind: SweptKind; readonly restarted: number; readonly ageSeconds: number }[];
 };
@@ -28,6 +37,8 @@ export type StateCounts = {
 /** A wait that should have ended longer ago than this is stuck: timers and retries take less. */
 export const OVERDUE_GRACE_MS = 5 * 60_000;
 const HOUR_MS = 60 * 60_000;
+/** Operators need this long to renew evidence, or a partner its key. */
+const EXPIRY_MS = 14 * 24 * HOUR_MS;
 
 const listOf = (statuses: readonly string[]) =>
   sql.join(
@@ -42,6 +53,9 @@ export const isUntaken: SQL = sql`webhook_deliveries.lane_key IS NOT NULL AND we
 /** Waits are compared on each settlement's own clock, outbox rows on the database's clock. */
 export async function countStates(db: Queryable, now: Date): Promise<StateCounts> {
   const ago = (ms: number) => new Date(now.getTime() - ms).toISOString();
+  const soon = new Date(now.getTime() + EXPIRY_MS).toISOString();
+  const isApproved = (evidence: SQL) => sql`${evidence}.revoked_at IS NULL
+    AND (SELECT count(*) FROM launch_gate_approvals a WHERE a.evidence_id = ${evidence}.evidence_id) >= 2`;
   const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;
   const { rows } = await db.execute<StateCounts>(sql`
     SELECT
@@ -66,6 +80,20 @@ export async function countStates(db: Queryable, now: Date): Promise<StateCounts
       (SELECT count(*)::int FROM webhook_deliveries
         WHERE status = 'pending' AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}
           AND ${isUntaken}) AS "deliveriesOverdue",
+      (SELECT count(*)::int FROM settlements WHERE ${hasRefundDue}) AS "refundsDue",
+      (SELECT coalesce(greatest(0, extract(epoch FROM ${now.toISOString()}::timestamptz - min(updated_at))), 0)::float8
+        FROM settlements WHERE ${hasRefundDue}) AS "refundOldestSeconds",
+      (SELECT count(*)::int FROM launch_gate_evidence e
+        WHERE e.expires_at BETWEEN ${ago(EXPIRY_MS)} AND ${soon} AND ${isApproved(sql`e`)} AND NOT EXISTS (
+          SELECT 1 FROM launch_gate_evidence later WHERE (later.gate, later.environment, later.corridor)
+            = (e.gate, e.environment, e.corridor) AND later.expires_at > e.expires_at AND ${isApproved(sql`later`)}
+        )) AS "evidenceExpiring",
+      (SELECT count(DISTINCT k.org_id)::int FROM api_keys k
+        WHERE k.status = 'active' AND k.scope = 'full' AND k.expires_at BETWEEN ${ago(0)} AND ${soon} AND NOT EXISTS (
+          SELECT 1 FROM api_keys later WHERE later.org_id = k.org_id AND later.status = 'active'
+            AND later.scope = 'full' AND coalesce(later.expires_at > ${soon}, true)
+        )) AS "keysExpiring",
+      NOT current_setting('transaction_read_only')::boolean AS "isWritable",
       (SELECT coalesce(json_agg(w), '[]') FROM (
         SELECT kind, restarted, greatest(0, extract(epoch FROM now() - finished_at))::float8 AS "ageSeconds"
         FROM sweeps) w) AS sweeps`);

@@ -1,5 +1,6 @@
 /** Refunds that operators recorded. Each is a posting set, whose step names the refund's reference. */
 
+import { type SQL, sql } from 'drizzle-orm';
 import { REFUND_STEP } from '../../domain/settlement/change.ts';
 import type { Facts } from '../../domain/settlement/facts.ts';
 import type { Aggregated } from '../aggregated.ts';
@@ -30,3 +31,9 @@ export async function readRefundFacts(tx: Tx, settlementId: string): Promise<Pic
     exceptions: exceptionsOf(row),
   };
 }
+
+/** As `refundDueMinor` of domain/settlement/posting.ts. The condition of the index `settlements_refund_due`. */
+export const hasRefundDue: SQL = sql`amount_received_minor > amount_refunded_minor
+  AND (status IN ('rejected', 'expired', 'failed', 'canceled')
+    OR status IN ('funded', 'paying_out', 'needs_review', 'settled')
+      AND amount_received_minor - amount_refunded_minor > amount_minor)`;

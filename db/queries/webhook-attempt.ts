@@ -18,6 +18,8 @@ export type ClaimedDelivery = {
   readonly requestId: string;
   /** On the database's clock, as PostgreSQL writes it. */
   readonly claimedAt: string;
+  /** How long it was due when it was claimed. */
+  readonly lateSeconds: number;
   readonly traceparent: string | null;
   readonly url: string;
   /** Of its subscription: sealed, the current one first, then the earlier ones that still sign. */
@@ -28,7 +30,8 @@ export type ClaimedDelivery = {
 
 /** What a claim returns of a delivery `d`: add it to the columns of an UPDATE's RETURNING. */
 export const CLAIMED_COLUMNS = `d.delivery_id, d.webhook_id, d.org_id, d.event_id, d.request_id, d.claimed_at, d.traceparent,
-    1 + d.attempt_count - d.prior_attempts AS attempt`;
+    1 + d.attempt_count - d.prior_attempts AS attempt,
+    extract(epoch FROM now() - d.next_attempt_at)::float8 AS late_seconds`;
 
 /**
  * The columns of a `ClaimedDelivery`, for rows `c` with the columns above and the subscription's row `w`.
@@ -37,6 +40,7 @@ export const CLAIMED_COLUMNS = `d.delivery_id, d.webhook_id, d.org_id, d.event_i
  */
 export const claimedText = (now: string): string => `c.delivery_id AS "deliveryId", c.webhook_id AS "webhookId",
     c.org_id AS "orgId", c.event_id AS "eventId", c.attempt, c.request_id AS "requestId", c.claimed_at AS "claimedAt",
+    c.late_seconds AS "lateSeconds",
     c.traceparent, (SELECT body FROM events e WHERE e.event_id = c.event_id) AS body, w.url,
     w.failing_since IS NOT NULL AS "isFailing", array_remove(ARRAY[w.secret_sealed], NULL) || ARRAY(
       SELECT s.secret_sealed FROM webhook_earlier_secrets s

@@ -93,6 +93,13 @@ export const settlements = pgTable(
     index('settlements_recipient_status').on(table.recipientId, table.status),
     index('settlements_status').on(table.status, table.updatedAt),
     index('settlements_request').on(table.requestId),
+    index('settlements_refund_due')
+      .on(table.updatedAt)
+      .where(
+        sql`amount_received_minor > amount_refunded_minor AND (status IN ('rejected', 'expired', 'failed', 'canceled')
+          OR status IN ('funded', 'paying_out', 'needs_review', 'settled')
+            AND amount_received_minor - amount_refunded_minor > amount_minor)`,
+      ),
   ],
 );
 

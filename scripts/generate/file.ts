@@ -7,6 +7,7 @@ import { repositoryRoot } from '../../process/local/place.ts';
 import { clientTypes } from './client.ts';
 import { configurationPage } from './configuration.ts';
 import { corridorPage } from './corridor.ts';
+import { dashboard } from './dashboard.ts';
 import { withSection } from './document.ts';
 import { errorPage } from './error.ts';
 import { failurePage } from './failure.ts';
@@ -35,6 +36,7 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
     'docs/guides/corridors.md': corridorPage(),
     'docs/guides/failures.md': failurePage(),
     'docs/images/settlement-way.svg': settlementPicture({ label: SETTLEMENT_WAY, isFile: true }),
+    'docs/observability/dashboard.json': dashboard(),
     'docs/state-machines.md': stateMachinePage(),
     'clients/typescript/generated/openapi.ts': await clientTypes(written),
     ...pythonClient(written),

@@ -3,14 +3,23 @@ import { describe, expect } from 'vitest';
 import { connect } from '../../db/client.ts';
 import { processRegistry, serveMetrics } from '../../process/metrics.ts';
 import { stateExposition } from '../../process/state-metrics.ts';
+import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import { createOps } from '../support/ops.ts';
 import { createRecipient } from '../support/partner.ts';
-import { openSettlement } from '../support/settlement.ts';
+import { BY_MANUAL_CARD, openSettlement } from '../support/settlement.ts';
 
 const quiet = { warn: () => undefined };
 const HOUR_MS = 3_600_000;
 
-const metrics = processRegistry({ pool: { totalCount: 3, idleCount: 2 }, waiting: () => 1 });
+const nowhere = connect('postgresql://127.0.0.1:1/none', {
+  poolSizeMax: 1,
+  name: 'test',
+  onIdleError: () => undefined,
+});
+const registryOf = (totalCount: number, db = nowhere.db) =>
+  processRegistry({ pool: { totalCount, idleCount: 2 }, waiting: () => 1, db });
+const metrics = registryOf(3);
 
 const test = withApi({ deps: { metrics } }).extend('scraper', FILE, async ({ api }, { onCleanup }) => {
   // The clock of the cache. `scrapeAnew` moves it past the cache's lifetime.
@@ -107,6 +116,50 @@ describe('the counts of requests', () => {
     expect(sampleOf(page, 'settlement_open{state="canceled"}')).toBeUndefined();
   });
 
+  test('money that is due back, and what expires within 14 days', async ({ api, partner, steps, scraper }) => {
+    const settlement = await steps.waiting(BY_MANUAL_CARD);
+    await sendCardproc(api, cardprocBody(settlement, { amount_received: 10_000 }));
+    await api.call(partner, 'POST', `/v2/settle/${settlement}/cancel`);
+    const { orgId } = await api.createCaller();
+    await api.owner.pool.query(`UPDATE api_keys SET expires_at = now() + interval '13 days' WHERE org_id = $1`, [
+      orgId,
+    ]);
+    await api.owner.pool.query(`
+      INSERT INTO launch_gate_evidence (evidence_id, gate, environment, corridor, reference, sha256, recorded_by,
+        recorded_at, expires_at)
+      SELECT evidence, 'rail_admission', 'local sandbox', corridor, 'file.pdf', sha256(''), 'ana', now(), now() + days
+      FROM (VALUES ('renewed', 'US-JM', interval '3 days'), ('later', 'US-JM', interval '90 days'),
+        ('expires', 'US-HT', interval '3 days'), ('unapproved', 'CA-JM', interval '3 days')) AS e (evidence, corridor, days);
+      INSERT INTO launch_gate_approvals (evidence_id, operator, approved_at)
+      SELECT evidence, operator, now() FROM unnest(ARRAY['renewed', 'later', 'expires']) evidence,
+        unnest(ARRAY['ana', 'bo']) operator`);
+    const page = await scraper.scrapeAnew();
+    expect(sampleOf(page, 'settlement_refunds_due')).toBe(1);
+    expect(sampleOf(page, 'settlement_refund_oldest_seconds')).toBeGreaterThan(0);
+    expect(sampleOf(page, 'settlement_gate_evidence_expiring')).toBe(1);
+    expect(sampleOf(page, 'settlement_keys_expiring')).toBe(1);
+    const ops = createOps(api.connection.db);
+    expect((await ops('list', 'settlements', '--refund-due')).printed).toEqual([expect.stringContaining(settlement)]);
+  });
+
+  test("the objectives': acceptances and reads that went well or not", async ({ api, partner, scraper }) => {
+    const sample = (slo: string, result: string) => `settlement_slo_total{slo="${slo}",result="${result}"}`;
+    const before = await scraper.scrape();
+    expect(sampleOf(before, sample('accept', 'bad'))).toBe(0);
+    await openSettlement(api, partner);
+    await api.call(partner, 'GET', '/v1/me');
+    const page = await scraper.scrape();
+    for (const slo of ['accept', 'read'])
+      expect(sampleOf(page, sample(slo, 'good'))).toBe((sampleOf(before, sample(slo, 'good')) ?? 0) + 1);
+  });
+
+  test('how far the clock of the process is from that of PostgreSQL, and its memory', async ({ api }) => {
+    const page = await registryOf(1, api.connection.db).metrics();
+    expect(Math.abs(sampleOf(page, 'settlement_clock_offset_seconds') ?? Number.NaN)).toBeLessThan(1);
+    expect(sampleOf(page, 'settlement_process_memory_ratio')).toBeGreaterThan(0);
+    expect(await registryOf(1).metrics()).not.toContain('\nsettlement_clock_offset_seconds ');
+  });
+
   test('the connections of the pool and the delay of the event loop', async ({ scraper }) => {
     const page = await scraper.scrape();
     expect(sampleOf(page, 'settlement_database_pool_connections{state="waiting"}')).toBe(1);
@@ -124,19 +177,12 @@ describe('the database', () => {
   });
 
   test('is down: settlement_database_up is 0, and no old value is shown', async () => {
-    const registry = processRegistry({ pool: { totalCount: 0, idleCount: 0 }, waiting: () => 0 });
-    const gone = connect('postgresql://127.0.0.1:1/none', {
-      poolSizeMax: 1,
-      name: 'test',
-      onIdleError: () => undefined,
-    });
-    const page = await stateExposition(registry, {
-      db: gone.db,
+    const page = await stateExposition(registryOf(0), {
+      db: nowhere.db,
       outboxMaxRows: 10,
       now: () => new Date(),
       log: quiet,
     })();
-    await gone.close();
     expect(sampleOf(page, 'settlement_database_up')).toBe(0);
     expect(page).not.toMatch(/^settlement_(open|outbox_rows|overdue|deliveries)\{/m);
     expect(sampleOf(page, 'settlement_deliveries_overdue')).toBeUndefined();

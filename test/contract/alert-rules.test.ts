@@ -13,9 +13,10 @@ import { repositoryRoot } from '../../process/local/place.ts';
 import { findPrometheus } from '../support/prometheus.ts';
 
 const RULES = path.join(repositoryRoot, 'docs/alerts.yaml');
-const ALERTS: { alert: string; labels: { severity: string } }[] = parse(readFileSync(RULES, 'utf8')).groups.flatMap(
+const ALL: { alert?: string; labels?: { severity: string } }[] = parse(readFileSync(RULES, 'utf8')).groups.flatMap(
   ({ rules }: { rules: [] }) => rules,
 );
+const ALERTS = ALL.flatMap(({ alert, labels }) => (alert && labels ? [{ alert, severity: labels.severity }] : []));
 const programs = await findPrometheus();
 
 /** `quiet`: not yet, or never, at this time; `labels` in addition to the severity. Series have a sample a minute. */
@@ -32,7 +33,10 @@ const of = (labels: Readonly<Record<string, string>>): string =>
     .map(([name, value]) => `${name}="${value}"`)
     .join(',');
 const LATENCY = 'settlement_http_request_duration_seconds';
-const SCHEDULE = 'temporal_workflow_task_schedule_to_start_latency_bucket';
+const SCHEDULE = 'temporal_workflow_task_schedule_to_start_latency_seconds_bucket';
+const FAILED_TASKS = 'temporal_workflow_task_execution_failed_total';
+const slo = (result: 'good' | 'bad') => `settlement_slo_total{slo="accept",runtime="remote",result="${result}"}`;
+const OF_SLO = { slo: 'accept', runtime: 'remote' };
 
 const CASES: Readonly<Record<string, Case>> = {
   ApiDown: {
@@ -40,20 +44,27 @@ const CASES: Readonly<Record<string, Case>> = {
     quiet: '1m',
     fires: '2m',
     labels: { job: 'settlement-api', instance: 'api:9464' },
-    summary: 'An API process does not answer',
+    summary: 'An API process does not answer, or none is known',
   },
   WorkerDown: {
     series: { [`up{${of(PROCESS)}}`]: '1 0x20' },
     quiet: '1m',
     fires: '2m',
     labels: PROCESS,
-    summary: 'A worker does not answer; accepted settlements wait',
+    summary: 'A worker does not answer, or none is known; accepted settlements wait',
   },
   DatabaseDown: {
     series: { settlement_database_up: '1 0x20' },
     quiet: '1m',
     fires: '2m',
-    summary: 'PostgreSQL cannot be read',
+    summary: 'PostgreSQL cannot be read or written',
+  },
+  ClockOff: {
+    series: { [`settlement_clock_offset_seconds{${of(PROCESS)}}`]: '0 -3x20' },
+    quiet: '1m',
+    fires: '2m',
+    labels: PROCESS,
+    summary: "The clock of worker:9465 is 3 s away from PostgreSQL's",
   },
   OutboxStuck: {
     series: { 'settlement_outbox_oldest_seconds{kind="settlement"}': '0 30 90x20' },
@@ -73,7 +84,7 @@ const CASES: Readonly<Record<string, Case>> = {
     summary: '21 outbox rows wait; beyond OUTBOX_MAX_ROWS, new commands are refused',
   },
   WorkflowTasksFail: {
-    series: { 'temporal_workflow_task_execution_failed{workflow_type="settlement"}': '0 0 1x20' },
+    series: { [`${FAILED_TASKS}{workflow_type="settlement"}`]: '0 0 1x20' },
     quiet: '1m',
     fires: '2m',
     labels: { workflow_type: 'settlement' },
@@ -109,11 +120,48 @@ const CASES: Readonly<Record<string, Case>> = {
     fires: '4m',
     summary: 'Nobody looks for lost runs',
   },
+  PayoutsFail: {
+    series: { 'settlement_activity_failures_total{activity="sendPayout"}': '0 0 1x20' },
+    quiet: '1m',
+    fires: '2m',
+    summary: 'Calls to the payout rail fail; those settlements stay in paying_out',
+  },
+  ActivitiesFail: {
+    series: { 'settlement_activity_failures_total{activity="admitSettlement"}': '0 0 1x20' },
+    quiet: '1m',
+    fires: '2m',
+    labels: { activity: 'admitSettlement' },
+    summary: 'The activity admitSettlement fails and is repeated',
+  },
   ReviewWaits: {
     series: { 'settlement_open{state="needs_review"}': '0 2x30' },
     quiet: '15m',
     fires: '16m',
     summary: '2 payouts with an unknown outcome wait for an operator',
+  },
+  ReviewForgotten: {
+    series: { 'settlement_oldest_open_seconds{state="needs_review"}': '86300+60x20' },
+    quiet: '1m',
+    fires: '2m',
+    summary: 'A payout with an unknown outcome has waited for an operator for a day',
+  },
+  RefundsDue: {
+    series: { settlement_refund_oldest_seconds: '86300+60x20' },
+    quiet: '1m',
+    fires: '2m',
+    summary: 'Money has been due back to a payer for a day',
+  },
+  EvidenceExpires: {
+    series: { settlement_gate_evidence_expiring: '0 0 2x20' },
+    quiet: '1m',
+    fires: '2m',
+    summary: '2 approved evidences of launch gates expire within 14 days, or have',
+  },
+  KeysExpire: {
+    series: { settlement_keys_expiring: '0 0 2x20' },
+    quiet: '1m',
+    fires: '2m',
+    summary: '2 organizations lose their last full key within 14 days',
   },
   GateRefusals: {
     series: { 'settlement_http_refusals_total{code="launch_gates_closed"}': '0 0 1x20' },
@@ -163,6 +211,13 @@ const CASES: Readonly<Record<string, Case>> = {
     labels: { ...PROCESS, state: 'waiting' },
     summary: 'Requests wait for a database connection in worker:9465',
   },
+  MemoryRunsOut: {
+    series: { [`settlement_process_memory_ratio{${of(PROCESS)}}`]: '0.8 0.9x20' },
+    quiet: '5m',
+    fires: '6m',
+    labels: PROCESS,
+    summary: 'worker:9465 uses 90% of its memory',
+  },
   EventLoopLate: {
     series: { [`nodejs_eventloop_lag_p99_seconds{${of(PROCESS)}}`]: '0 0.7x20' },
     quiet: '5m',
@@ -182,8 +237,8 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   TasksWait: {
     series: {
-      [`${SCHEDULE}{task_queue="settlement",le="1000"}`]: '0+10x30',
-      [`${SCHEDULE}{task_queue="settlement",le="5000"}`]: '0+20x30',
+      [`${SCHEDULE}{task_queue="settlement",le="1"}`]: '0+10x30',
+      [`${SCHEDULE}{task_queue="settlement",le="5"}`]: '0+20x30',
       [`${SCHEDULE}{task_queue="settlement",le="+Inf"}`]: '0+20x30',
     },
     quiet: '10m',
@@ -191,7 +246,32 @@ const CASES: Readonly<Record<string, Case>> = {
     labels: { task_queue: 'settlement' },
     summary: 'Workflow tasks on settlement wait for a worker for more than a second',
   },
+  BudgetBurnsFast: {
+    series: { [slo('good')]: '0+60x120', [slo('bad')]: '0x60 0+2x60' },
+    quiet: '65m',
+    fires: '80m',
+    labels: OF_SLO,
+    summary: 'The error budget of accept is used up within days',
+  },
+  BudgetBurnsSlowly: {
+    series: { [slo('good')]: '0+600x200', [slo('bad')]: '0+1.2x200' },
+    quiet: '5m',
+    fires: '3h',
+    labels: OF_SLO,
+    summary: 'The error budget of accept is used up before its 30 days end',
+  },
 };
+
+const NO_CASE: Case = { series: {}, quiet: '', fires: '', summary: '' };
+const vanished = (job: string) => ({ [`up{job="${job}",instance="one"}`]: '1 1 stale' });
+
+/** Other ways into an alert: a process vanishes, and a counter begins with its first error. */
+const OTHER_CASES: readonly (readonly [alert: string, other: Partial<Case> & Pick<Case, 'series'>])[] = [
+  ['ApiDown', { series: vanished('settlement-api'), fires: '3m', labels: { job: 'settlement-api' } }],
+  ['WorkerDown', { series: vanished('settlement-worker'), fires: '3m', labels: { job: 'settlement-worker' } }],
+  ['WorkflowTasksFail', { series: { [`${FAILED_TASKS}{workflow_type="settlement"}`]: '_ _ 1x20' } }],
+  ['RequestsFail', { series: { [`${LATENCY}_count{route="/v2/settle",status="500"}`]: '_ _ 1x20' } }],
+];
 
 /** Of a service that is well, under load. */
 const WELL: Readonly<Record<string, string>> = {
@@ -216,6 +296,19 @@ const WELL: Readonly<Record<string, string>> = {
   [`${LATENCY}_bucket{method="POST",le="+Inf"}`]: '0+600x60',
   [`settlement_database_pool_connections{${of(PROCESS)},state="waiting"}`]: '0x60',
   [`nodejs_eventloop_lag_p99_seconds{${of(PROCESS)}}`]: '0.02x60',
+  [`settlement_clock_offset_seconds{${of(PROCESS)}}`]: '0.01 -0.02 1.9x60',
+  [`settlement_process_memory_ratio{${of(PROCESS)}}`]: '0.84x60',
+  [`${FAILED_TASKS}{workflow_type="settlement"}`]: '3x60',
+  'settlement_activity_failures_total{activity="sendPayout"}': '1x60',
+  'settlement_oldest_open_seconds{state="needs_review"}': '0x60',
+  settlement_refund_oldest_seconds: '3600x60',
+  settlement_gate_evidence_expiring: '0x60',
+  settlement_keys_expiring: '0x60',
+  'temporal_worker_task_slots_available{instance="w",task_queue="settlement",worker_type="ActivityWorker"}': '0 0 9x60',
+  [`${SCHEDULE}{task_queue="settlement",le="1"}`]: '0+99x60',
+  [`${SCHEDULE}{task_queue="settlement",le="+Inf"}`]: '0+100x60',
+  [slo('good')]: '0+600x60',
+  [slo('bad')]: '0+0.3x60',
 };
 
 const inputOf = (series: Readonly<Record<string, string>>) => ({
@@ -238,8 +331,13 @@ async function faultsOf(promtool: string, tests: readonly unknown[]): Promise<st
   }
 }
 
-test('every alert has a case', () => {
+const metricOf = (series: string): string => series.split('{')[0] ?? series;
+
+test('every alert has a case in which it fires, and its metrics when the service is well', () => {
   expect(Object.keys(CASES)).toEqual(ALERTS.map(({ alert }) => alert));
+  const well = new Set(Object.keys(WELL).map(metricOf));
+  for (const [alert, { series }] of Object.entries(CASES))
+    for (const name of Object.keys(series)) expect(well, alert).toContain(metricOf(name));
 });
 
 describe.runIf(programs)('promtool', () => {
@@ -247,12 +345,15 @@ describe.runIf(programs)('promtool', () => {
 
   test('the rules are valid', async () => {
     const { stdout } = await execa(promtool, ['check', 'rules', RULES]);
-    expect(stdout).toContain(`SUCCESS: ${ALERTS.length} rules found`);
+    expect(stdout).toContain(`SUCCESS: ${ALL.length} rules found`);
   });
 
   test('each alert fires when its condition has lasted, not before, and says what is wrong', async () => {
-    const tests = ALERTS.map(({ alert, labels: { severity } }) => {
-      const { series, quiet, fires, labels = {}, summary } = CASES[alert] ?? { series: {}, quiet: '', fires: '' };
+    const cases = [...ALERTS.map(({ alert }) => [alert, {}] as const), ...OTHER_CASES];
+    const tests = cases.map(([alert, other]) => {
+      const found: Case = { ...(CASES[alert] ?? NO_CASE), ...other };
+      const severity = ALERTS.find((rule) => rule.alert === alert)?.severity;
+      const { series, quiet, fires, labels = {}, summary } = found;
       const firing = { exp_labels: { severity, ...labels }, exp_annotations: { summary } };
       return {
         ...inputOf(series),
@@ -267,7 +368,7 @@ describe.runIf(programs)('promtool', () => {
 
   test('no alert fires in an hour in which the service is well', async () => {
     const never = ALERTS.flatMap(({ alert }) =>
-      ['5m', '15m', '30m', '59m'].map((eval_time) => ({ eval_time, alertname: alert, exp_alerts: [] })),
+      ['15m', '30m', '45m', '59m'].map((eval_time) => ({ eval_time, alertname: alert, exp_alerts: [] })),
     );
     expect(await faultsOf(promtool, [{ ...inputOf(WELL), alert_rule_test: never }])).toBe('');
   });

@@ -13,6 +13,7 @@ const NAMES = [
   'docs/errors.md',
   'docs/guides/corridors.md',
   'docs/guides/failures.md',
+  'docs/observability/dashboard.json',
   'docs/state-machines.md',
   'clients/typescript/generated/openapi.ts',
   'clients/python/src/settlement_service/models.py',

@@ -15,6 +15,7 @@ import { evidence } from '../../schema/evidence.ts';
 import { organizations } from '../../schema/organization.ts';
 import { settlements } from '../../schema/settlement.ts';
 import { webhookDeliveries, webhooks } from '../../schema/webhook.ts';
+import { hasRefundDue } from '../refund.ts';
 import { shownNextAttemptAt, shownStatus } from '../webhook-delivery.ts';
 import { hasReference } from './named.ts';
 import { KEY_COLUMNS } from './organization.ts';
@@ -34,6 +35,7 @@ export const listSettlementsBy = (
     readonly amountMinorMin?: bigint | undefined;
     readonly recipientId?: string | undefined;
     readonly reference?: string | undefined;
+    readonly isRefundDue?: boolean | undefined;
   },
 ) =>
   db
@@ -58,6 +60,7 @@ export const listSettlementsBy = (
         when(filter.orgId, (orgId) => eq(settlements.orgId, orgId)),
         when(filter.recipientId, (recipientId) => eq(settlements.recipientId, recipientId)),
         when(filter.reference, hasReference),
+        filter.isRefundDue ? hasRefundDue : undefined,
         when(filter.amountMinorMin, (least) => gte(settlements.amountMinor, least)),
         when(filter.before, (before) => lte(settlements.updatedAt, before)),
       ),

@@ -1,0 +1,29 @@
+/** What a worker counts of its activities and deliveries. */
+import { Counter, type Registry } from 'prom-client';
+import { countServiceLevels } from './service-level.ts';
+
+const STEP_SECONDS_MAX = 5;
+const DELIVERY_SECONDS_MAX = 10;
+
+/** @returns `known`: to be called with the names of all activities; the rest is for the activities */
+export function activityMetrics(registry: Registry) {
+  const failures = new Counter({
+    name: 'settlement_activity_failures_total',
+    help: 'Attempts of activities that failed by an error that is no refusal',
+    labelNames: ['activity'],
+    registers: [registry],
+  });
+  const count = countServiceLevels(registry, ['delivery', 'step']);
+  return {
+    known: (activities: readonly string[]): void => {
+      for (const activity of activities) failures.inc({ activity }, 0);
+    },
+    /** @param of `isStep`: it is a step of a settlement */
+    activityEnded: (activity: string, of: { isStep: boolean; isFailed: boolean; seconds: number }): void => {
+      if (of.isFailed) failures.inc({ activity });
+      if (of.isStep) count('step', !of.isFailed && of.seconds <= STEP_SECONDS_MAX);
+    },
+    /** @param lateSeconds how long it was due */
+    deliveryTaken: (lateSeconds: number): void => count('delivery', lateSeconds <= DELIVERY_SECONDS_MAX),
+  };
+}
