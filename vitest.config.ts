@@ -5,6 +5,7 @@ import { stretched, WAIT } from './test/support/patience.ts';
 /** These files mostly wait for servers or for time limits. They start first, so that the others run meanwhile. */
 const LONGEST = [
   '/test/torture/',
+  '/test/rehearsal/upgrade.test.ts',
   '/test/attack/unread-answer.test.ts',
   '/test/attack/slow-client.test.ts',
   '/test/attack/schemathesis.test.ts',
