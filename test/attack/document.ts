@@ -133,7 +133,11 @@ export function describedOperations(described: {
         method: Method.parse(method),
         path,
         access,
-        parameters: operation.parameters.map(parameterOf).map((given) => ({ ...given, schema: resolve(given.schema) })),
+        parameters: operation.parameters
+          .map(parameterOf)
+          // A credential, which each attack sends as it needs it.
+          .filter(({ name }) => name !== 'authorization')
+          .map((given) => ({ ...given, schema: resolve(given.schema) })),
         body: schema && bare(resolve(schema)),
         bodyRequired: operation.requestBody?.required === true,
       };
