@@ -28,7 +28,7 @@ COPY process process
 COPY worker worker
 COPY workflows workflows
 COPY --from=bundle /app/.local/bundle .local/bundle
-USER node
+USER 1000:1000
 EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT ?? 3000}/health/live`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]

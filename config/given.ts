@@ -16,9 +16,10 @@ const TEMPORAL_NAMES = [
   'TEMPORAL_TLS_SERVER_CA_CERT_DATA',
   'TEMPORAL_TLS_SERVER_NAME',
 ];
-const NAMES: readonly string[] = [...Object.keys(Environment.shape), ...TEMPORAL_NAMES];
+/** Every variable that the service knows; each also as `<NAME>_FILE`. */
+export const VARIABLES: readonly string[] = [...Object.keys(Environment.shape), ...TEMPORAL_NAMES];
 const FILE = '_FILE';
-const KNOWN = new Set(NAMES.flatMap((name) => [name, `${name}${FILE}`]));
+const KNOWN = new Set(VARIABLES.flatMap((name) => [name, `${name}${FILE}`]));
 
 /** A name with so few other characters than a known one is that name, misspelt. Shorter ones resemble too much. */
 const MISSPELT = { distanceMax: 2, lengthMin: 8 } as const;
@@ -36,7 +37,7 @@ export function readGiven(env: NodeJS.ProcessEnv): {
     Object.entries(env).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
   );
   const faults = misspelt([...set.keys()]);
-  for (const name of NAMES) {
+  for (const name of VARIABLES) {
     const file = set.get(name + FILE);
     if (file === undefined) continue;
     const value = set.has(name) ? undefined : contentOf(file);

@@ -24,6 +24,7 @@ import { createWorker, type RunningWorker } from './worker.ts';
 const RETRY_POOL = { sizeMax: 4, connectTimeoutMs: 30_000 } as const;
 const CLOSE_TIMEOUT_MS = 30_000;
 const CONNECT_RETRY_MS = 5_000;
+const READY_POLL_MS = 1_000;
 
 const config = loadConfigOrExit('worker');
 const log = createLogger({ level: config.logLevel, name: 'worker' });
@@ -116,6 +117,9 @@ const grace = closeInOrder(CLOSE_TIMEOUT_MS, async ({ err }) => {
 });
 
 await watch.up;
+// A database that is not migrated yet, or a clock that is wrong: work begins when it is right.
+while (!stopping.signal.aborted && (await readiness()).status !== 'ready')
+  await delay(READY_POLL_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
 while (worker === undefined && !stopping.signal.aborted) {
   try {
     worker = await createWorker({ config, activities, tracing });

@@ -36,7 +36,7 @@ export async function startApiProcess(stack: TestStack): Promise<ApiProcess> {
   const baseUrl = `http://127.0.0.1:${port}`;
   const env = {
     ...process.env,
-    ...processSecrets(),
+    ...secrets(),
     RUNTIME_ENVIRONMENT: 'local-sandbox',
     DATABASE_URL: stack.api.databaseUrl,
     TEMPORAL_ADDRESS: address,
@@ -73,8 +73,7 @@ export async function startApiProcess(stack: TestStack): Promise<ApiProcess> {
 
 const named = ({ id, key }: { readonly id: string; readonly key: Buffer }) => `${id}:${key.toString('base64')}`;
 
-/** Of a process on the database of a test's API. */
-export const processSecrets = () => ({
+const secrets = () => ({
   API_KEY_PEPPER: randomBytes(32).toString('base64'),
   ENCRYPTION_KEYS: named(TEST_SECRETS.encryption),
   CERTIFICATE_SIGNING_KEY: named(TEST_SECRETS.signing),

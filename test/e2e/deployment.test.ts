@@ -1,0 +1,145 @@
+/**
+ * The processes as deploy/kubernetes starts them: commands, variables, secrets in files, probes, and their end. What
+ * differs: the addresses of PostgreSQL and Temporal, the ports, the place of the files, and programs that are compiled.
+ */
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import { expect, vi } from 'vitest';
+import { repositoryRoot } from '../../process/local/place.ts';
+import { compiledPrograms } from '../../scripts/stack/compiled.ts';
+import { freePort } from '../../scripts/stack/port.ts';
+import { withDatabase } from '../support/fixture.ts';
+import { buildKustomization, environmentOf, type Resource } from '../support/kustomize.ts';
+import { WAIT } from '../support/patience.ts';
+import { devServer } from '../support/temporal.ts';
+
+const RESOURCES = buildKustomization('deploy/kubernetes/example');
+const podOf = (app: string): Resource =>
+  RESOURCES.find(({ kind, metadata }) => kind !== 'Service' && metadata.labels?.['app'] === app) ??
+  expect.unreachable();
+const containerOf = (app: string) => podOf(app).spec?.template?.spec.containers[0] ?? expect.unreachable();
+
+type Probe = { readonly httpGet: { readonly path: string; readonly port: string } };
+const key = () => `k1:${randomBytes(32).toString('base64')}`;
+const text = () => randomBytes(32).toString('hex');
+/** What an operator puts into the secrets `service` and `migrate`. */
+const SECRETS: Readonly<Record<string, () => string>> = {
+  TEMPORAL_API_KEY: text,
+  API_KEY_PEPPER: text,
+  ENCRYPTION_KEYS: key,
+  CERTIFICATE_SIGNING_KEY: key,
+  CARDPROC_WEBHOOK_SECRET: text,
+  BANKLEDGER_WEBHOOK_SECRET: text,
+  IDVERIFY_WEBHOOK_SECRET: text,
+};
+
+const test = withDatabase().extend('deployment', async ({ database }, { onCleanup }) => {
+  const server = await devServer();
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'deployment-'));
+  const [port, apiMetrics, workerMetrics] = [await freePort(), await freePort(), await freePort()];
+  const programs = await compiledPrograms(['api', 'worker'], 'with packages');
+  const namespace = `deployed-${randomBytes(6).toString('hex')}`;
+  const secrets: Readonly<Record<string, string>> = {
+    ...Object.fromEntries(Object.entries(SECRETS).map(([name, make]) => [name, make()])),
+    DATABASE_URL: database.databaseUrl,
+    MIGRATION_DATABASE_URL: database.migrationUrl,
+  };
+  const environment = async (app: string): Promise<NodeJS.ProcessEnv> => {
+    const given = Object.entries(environmentOf(RESOURCES, podOf(app)));
+    const placed = await Promise.all(
+      given.map(async ([name, value]) => {
+        if (!name.endsWith('_FILE')) return [name, value];
+        const file = path.join(folder, value);
+        await mkdir(path.dirname(file), { recursive: true });
+        await writeFile(file, `${secrets[name.slice(0, -'_FILE'.length)] ?? expect.unreachable(name)}\n`);
+        return [name, file];
+      }),
+    );
+    return {
+      PATH: process.env['PATH'],
+      ...Object.fromEntries(placed),
+      PORT: String(port),
+      METRICS_PORT: String(app === 'api' ? apiMetrics : workerMetrics - 1),
+      TEMPORAL_ADDRESS: server.address,
+      TEMPORAL_NAMESPACE: namespace,
+      // The test's servers are on this machine, and have no certificates.
+      TEMPORAL_TLS: 'false',
+    };
+  };
+  const children: ChildProcess[] = [];
+  onCleanup(async () => {
+    for (const child of children) child.kill('SIGKILL');
+    await server.close();
+    await rm(folder, { recursive: true });
+  });
+  const start = async (app: 'api' | 'worker') => {
+    expect(containerOf(app).command).toEqual(['node', `${app}/main.ts`]);
+    const child = spawn(process.execPath, [programs[app]], {
+      cwd: repositoryRoot,
+      env: await environment(app),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    children.push(child);
+    let log = '';
+    child.stdout?.on('data', (chunk) => {
+      log += chunk;
+    });
+    const probed: Readonly<Record<string, number>> = {
+      http: port,
+      metrics: app === 'api' ? apiMetrics : workerMetrics,
+    };
+    const probe = async (name: 'startupProbe' | 'livenessProbe' | 'readinessProbe') => {
+      const { httpGet } = containerOf(app)[name] as Probe;
+      const answer = await fetch(`http://127.0.0.1:${probed[httpGet.port]}${httpGet.path}`);
+      return { code: answer.status, ...((await answer.json()) as object) };
+    };
+    const until = (name: 'startupProbe' | 'readinessProbe', wanted: object) =>
+      vi.waitFor(async () => expect(await probe(name)).toMatchObject(wanted), WAIT);
+    /** As Kubernetes does after preStop, with what is left of the grace. */
+    const end = async (): Promise<void> => {
+      const grace = Number(podOf(app).spec?.template?.spec['terminationGracePeriodSeconds']);
+      const preStop = app === 'api' ? 10 : 0;
+      const startedMs = Date.now();
+      child.kill('SIGTERM');
+      expect(await once(child, 'exit')).toEqual([0, null]);
+      expect(Date.now() - startedMs).toBeLessThan((grace - preStop) * 1_000);
+    };
+    const linesWith = (message: string) =>
+      log
+        .split('\n')
+        .filter((line) => line.includes(`"${message}"`))
+        .map((line) => JSON.parse(line) as object);
+    return { probe, until, end, linesWith };
+  };
+  return { server, namespace, environment, start };
+});
+
+test('the manifests start processes that wait for their namespace, say so, serve, and end in time', async ({
+  deployment: { server, namespace, environment, start },
+}) => {
+  expect(containerOf('migrate').command).toEqual(['node', 'ops/migrate.ts']);
+  const migration = { cwd: repositoryRoot, env: await environment('migrate') };
+  await promisify(execFile)(process.execPath, ['--import', 'tsx', 'ops/migrate.ts'], migration);
+
+  const [api, worker] = [await start('api'), await start('worker')];
+  const missing = { temporal: 'down', temporal_cause: 'namespace_missing' };
+  await api.until('startupProbe', { code: 200, status: 'live' });
+  await api.until('readinessProbe', { code: 200, status: 'ready', ...missing });
+  await worker.until('startupProbe', { code: 200, status: 'live' });
+  await worker.until('readinessProbe', { code: 503, status: 'not_ready', ...missing, pollers: 'stopped' });
+  expect(await worker.probe('livenessProbe')).toEqual({ code: 200, status: 'live' });
+  expect(worker.linesWith('the worker cannot use Temporal')).toEqual([
+    expect.objectContaining({ address: server.address, namespace, cause: 'namespace_missing' }),
+  ]);
+
+  const retention = { workflowExecutionRetentionPeriod: msToTs(86_400_000) };
+  await server.client.connection.workflowService.registerNamespace({ namespace, ...retention });
+  await worker.until('readinessProbe', { code: 200, status: 'ready', temporal: 'up', pollers: 'running' });
+  await Promise.all([api.end(), worker.end()]);
+});
