@@ -16,7 +16,7 @@ import {
   verifications,
   webhooks,
 } from '../../db/schema/index.ts';
-import { readSource, sourceFiles } from '../support/source.ts';
+import { hasTest, readSource, sourceFiles } from '../support/source.ts';
 import { codes, itemsOf, rowsOf, sentencesOf } from './page-text.ts';
 import { SECURITY_CLAIMS } from './security-claims.ts';
 import { ITEM_CLAIMS } from './security-item-claims.ts';
@@ -67,17 +67,8 @@ test('docs/security.md has no part of an item without its tests, and the list ha
 
 test.each([...SECURITY_CLAIMS, ...ITEM_CLAIMS])('a test exists for: %s', (_sentence, ...shownBy) => {
   expect(shownBy).not.toEqual([]);
-  expect(shownBy.filter((name) => !name.startsWith('not tested: ') && !isTest(name))).toEqual([]);
+  expect(shownBy.filter((name) => !name.startsWith('not tested: ') && !hasTest(name))).toEqual([]);
 });
-
-/** Whether the file has a test, or a table of tests, of this name. */
-function isTest(named: string): boolean {
-  const [file = '', title = ''] = named.split(' > ', 2);
-  const source = `test/${file}.test.ts`;
-  if (!FILES.includes(source)) return false;
-  const literal = title.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
-  return new RegExp(`(['"])${literal}\\1,`).test(readSource(source));
-}
 
 test('what SECURITY.md says is sealed or not is so in the tables', () => {
   const nameOf = (column: AnyPgColumn) => `${getTableName(column.table)}.${column.name}`;

@@ -1,6 +1,4 @@
 /** The catalog claims only what its table allows and the tests prove (contract §14). */
-import { existsSync, readFileSync } from 'node:fs';
-import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import {
   CAPABILITY_AUDIENCES,
@@ -16,12 +14,12 @@ import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
 import { CAPABILITY_STATES } from '../../domain/capability-state.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
 import { OPERATIONS } from '../contract/operations.ts';
+import { hasTest, readSource } from '../support/source.ts';
 
-const ROOT = path.join(import.meta.dirname, '..', '..');
 const { services } = CAPABILITY_CATALOG;
 
 /** The table, written out a second time. */
-const SPECIFIED = readFileSync(path.join(ROOT, 'test', 'contract', 'capability-states.csv'), 'utf8')
+const SPECIFIED = readSource('test/contract/capability-states.csv')
   .trim()
   .split('\n')
   .slice(1)
@@ -121,28 +119,12 @@ describe('the catalog', () => {
   });
 });
 
-/** Whether a file has a test or a group with exactly this name. */
-function hasTest(file: string, name: string): boolean {
-  const source = path.join(ROOT, file);
-  if (!existsSync(source)) return false;
-  const code = readFileSync(source, 'utf8');
-  return [`'${name.replaceAll("'", "\\'")}'`, `"${name}"`, `\`${name}\``].some((literal) =>
-    [`(${literal},`, `(\n    ${literal},`, `(\n  ${literal},`].some((call) => code.includes(call)),
-  );
-}
-
 const proofs = services.flatMap(({ id, evidence }: Capability) =>
   evidence.map((proof) => [id, ...proof.split(' › ')] as const),
 );
 
 describe('the evidence of an entry exists', () => {
-  test('hasTest does not find a test that does not exist', () => {
-    expect(hasTest('test/domain/capability.test.ts', ['no such', 'test'].join(' '))).toBe(false);
-    expect(hasTest('test/domain/nothing.test.ts', 'is valid')).toBe(false);
-    expect(hasTest('test/domain/capability.test.ts', 'is valid')).toBe(true);
-  });
-
   test.each(proofs)('%s: %s › %s', (_id, file = '', name = '') => {
-    expect(hasTest(file, name)).toBe(true);
+    expect(hasTest(`${file.replace(/^test\/(.*)\.test\.ts$/, '$1')} > ${name}`)).toBe(true);
   });
 });

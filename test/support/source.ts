@@ -1,5 +1,5 @@
 /** The repository's own files, for tests that read them. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { repositoryRoot } from '../../process/local/place.ts';
 
@@ -19,3 +19,16 @@ export function sourceFiles(extension: string): string[] {
 }
 
 export const readSource = (file: string): string => readFileSync(path.join(repositoryRoot, file), 'utf8');
+
+/**
+ * Whether a test, a table of tests or a group of this name exists.
+ *
+ * @param named `api/remote > the name`: the file without `test/` and `.test.ts`
+ */
+export function hasTest(named: string): boolean {
+  const at = named.indexOf(' > ');
+  const source = `test/${named.slice(0, at)}.test.ts`;
+  if (!existsSync(path.join(repositoryRoot, source))) return false;
+  const literal = named.slice(at + 3).replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
+  return new RegExp(`(['"\`])${literal}\\1,`).test(readSource(source));
+}
