@@ -13,6 +13,7 @@ import { parseQuery, routedAddress } from './http/query-string.ts';
 import { openapi } from './openapi/document.ts';
 import { loadAssets } from './pages/asset.ts';
 import type { Frame } from './pages/layout.ts';
+import { createNotFoundPage } from './pages/problem.ts';
 import { authentication } from './plugins/authentication.ts';
 import { consumerOrigin } from './plugins/consumer-origin.ts';
 import { answerHeaders, http, requestIdOf } from './plugins/http.ts';
@@ -93,7 +94,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   const app = createServer(deps, logger);
   await app.register(operationList);
   const frame: Frame = { runtime: deps.runtime, assets: await loadAssets() };
-  await app.register(http, { deps, frame });
+  await app.register(http, { deps, sendNotFoundPage: createNotFoundPage(frame) });
   await app.register(unreadAnswer, LIMITS);
   await app.register(metrics, { deps });
   await app.register(tracing, { deps });

@@ -25,8 +25,8 @@ const QUOTA_MIN = 10;
 /** What all organizations of one address may request together, in budgets of one. */
 const ORGANIZATIONS_OF_ADDRESS = 3;
 
-/** Units of the budgets. A sign-up writes rows without a credential; an asset is up to 3.5 MB. */
-export const REQUEST_WEIGHTS = { signUp: 10, asset: 5, certificatePdf: 10, codeRequest: 12, usage: 10 } as const;
+/** Units of the budgets. A sign-up writes rows without a credential. */
+export const REQUEST_WEIGHTS = { signUp: 10, certificatePdf: 10, codeRequest: 12, usage: 10 } as const;
 
 const WEIGHED_BYTES = 64 * 1024;
 

@@ -8,11 +8,14 @@ export const ETAG_HEADER = { type: 'string', description: 'The SHA-256 of the by
 /** A JSON answer. */
 export type TaggedJson = { readonly body: string | Buffer; readonly etag: string };
 
+/** Bytes with their digest. A compressed form has other bytes, and so another tag. */
+export const tagged = (body: string | Buffer): TaggedJson => ({
+  body,
+  etag: `"${createHash('sha256').update(body).digest('hex')}"`,
+});
+
 /** The answer is text, because Node writes it together with the headers. */
-export function taggedJson(value: unknown): TaggedJson {
-  const body = JSON.stringify(value);
-  return { body, etag: `"${createHash('sha256').update(body).digest('hex')}"` };
-}
+export const taggedJson = (value: unknown): TaggedJson => tagged(JSON.stringify(value));
 
 /** For an answer that is made once: all callers are sent the same bytes, and none is sent a copy. */
 export function sharedJson(value: unknown): TaggedJson {

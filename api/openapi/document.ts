@@ -16,7 +16,7 @@ import { WEBHOOK_PARAMETERS, WEBHOOK_RESPONSES, webhooks } from './webhook.ts';
 
 const API_VERSION = '2.0.0';
 
-const TAGS = {
+export const TAGS = {
   Settlement: 'Start, read, list and cancel settlements.',
   'Provider webhooks': 'What the payment and identity providers send to the service. Partners do not call it.',
   'Bank linking': 'Link a bank account that pays by ACH.',

@@ -1,5 +1,6 @@
 /** Sends pages and their files. Each page has a Content-Security-Policy that allows only what the page needs. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Compressible, sendCompressible } from '../http/compression.ts';
 import type { Asset } from './asset.ts';
 import { preferredType } from './negotiation.ts';
 
@@ -9,15 +10,8 @@ export const DENY_OTHERS = "default-src 'none'; base-uri 'none'; form-action 'no
 /** Allows our stylesheet, our images and our script. */
 export const PAGE_POLICY = `${DENY_OTHERS}; script-src 'self'; style-src 'self'; img-src 'self' data:`;
 
-/** Allows the script of the API reference, the styles that the script sets, and the document that it loads. */
-export const REFERENCE_POLICY = [
-  DENY_OTHERS,
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "connect-src 'self'",
-  "img-src 'self' data: blob:",
-  "font-src 'self' data:",
-].join('; ');
+/** Allows the search form too. */
+export const REFERENCE_POLICY = PAGE_POLICY.replace("form-action 'none'", "form-action 'self'");
 
 /** The name of an asset contains the digest of its bytes, so that its bytes never change. */
 const ASSET_CACHE_CONTROL = 'public, max-age=31536000, immutable';
@@ -32,10 +26,17 @@ export const sendText = (reply: FastifyReply, text: string, type: 'text/markdown
 export const prefersPage = ({ method, headers }: FastifyRequest): boolean =>
   method === 'GET' && preferredType(headers.accept, ['application/problem+json', 'text/html']) === 'text/html';
 
-export async function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset): Promise<FastifyReply> {
-  reply.hasSharedBody = true;
-  reply.header('Cache-Control', ASSET_CACHE_CONTROL).header('Vary', 'Accept-Encoding').type(asset.type);
-  if (!/\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(request.headers['accept-encoding'] ?? ''))
-    return reply.send(asset.bytes);
-  return reply.header('Content-Encoding', 'gzip').send(await asset.compressed());
-}
+/** Sends a page that is the same for everyone, compressed for who takes that. */
+export const sendSharedPage = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  page: Compressible,
+): Promise<FastifyReply> =>
+  sendCompressible(
+    request,
+    reply.header('Content-Security-Policy', REFERENCE_POLICY).type('text/html; charset=utf-8'),
+    page,
+  );
+
+export const sendAsset = (request: FastifyRequest, reply: FastifyReply, asset: Asset): Promise<FastifyReply> =>
+  sendCompressible(request, reply.header('Cache-Control', ASSET_CACHE_CONTROL).type(asset.type), asset);

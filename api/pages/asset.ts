@@ -4,21 +4,17 @@
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { type Compressible, compressible } from '../http/compression.ts';
 
 export const ASSETS_PATH = '/assets';
 
-export type Asset = {
+export type Asset = Compressible & {
   /** For example `style-9f86d081884c7d65.css`. */
   readonly name: string;
   readonly type: string;
-  readonly bytes: Buffer;
-  /** Compressed once, at the first call. */
-  readonly compressed: () => Promise<Buffer>;
 };
 
-export type Assets = { readonly style: Asset; readonly icon: Asset; readonly copy: Asset; readonly reference: Asset };
+export type Assets = { readonly style: Asset; readonly icon: Asset; readonly copy: Asset };
 
 /** A check mark, readable at 16 pixels on dark and on light backgrounds. */
 const ICON =
@@ -28,19 +24,13 @@ const ICON =
 
 export const readStyle = (): Promise<Buffer> => readFile(new URL('./style.css', import.meta.url));
 
-/** Reads every file that pages load. The script of the API reference comes from its package. */
+/** Reads every file that pages load. */
 export async function loadAssets(): Promise<Assets> {
-  const referencePackage = import.meta.resolve('@scalar/fastify-api-reference');
-  const [style, copy, reference] = await Promise.all([
-    readStyle(),
-    readFile(new URL('./copy.js', import.meta.url)),
-    readFile(new URL('./js/standalone.js', referencePackage)),
-  ]);
+  const [style, copy] = await Promise.all([readStyle(), readFile(new URL('./copy.js', import.meta.url))]);
   return {
     style: asset('style', 'css', 'text/css; charset=utf-8', style),
     copy: asset('copy', 'js', 'text/javascript; charset=utf-8', copy),
     icon: asset('icon', 'svg', 'image/svg+xml', Buffer.from(ICON)),
-    reference: asset('reference', 'js', 'text/javascript; charset=utf-8', reference),
   };
 }
 
@@ -49,14 +39,5 @@ export const addressOf = (file: Asset): string => `${ASSETS_PATH}/${file.name}`;
 
 function asset(noun: string, extension: string, type: string, bytes: Buffer): Asset {
   const digest = createHash('sha256').update(bytes).digest('hex').slice(0, 16);
-  let compressed: Promise<Buffer> | undefined;
-  return {
-    name: `${noun}-${digest}.${extension}`,
-    type,
-    bytes,
-    compressed: () => {
-      compressed ??= promisify(gzip)(bytes);
-      return compressed;
-    },
-  };
+  return { name: `${noun}-${digest}.${extension}`, type, ...compressible(bytes) };
 }

@@ -112,3 +112,9 @@ export function stepsOf(places: readonly Place[], path: string): string {
     'Next',
   )}</nav>`;
 }
+
+export const QUERY_LENGTH_MAX = 80;
+
+/** Leads to the search, which needs no script. */
+export const searchForm = (query = ''): string =>
+  html`<form action="/docs/search" role="search"><input type="search" name="q" value="${query}" maxlength="${QUERY_LENGTH_MAX}" aria-label="Search the documentation" placeholder="Search"> <button>Search</button></form>`;

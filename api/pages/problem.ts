@@ -1,7 +1,9 @@
 /** The page that a problem's `type` links to (contract §2): what the code means, and what to do next. */
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import { ERROR_CODES, ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
 import { STATUS_OF } from '../http/error-handler.ts';
+import { prefersPage, sendPage } from './answer.ts';
 import { codeBlock } from './code.ts';
 import { current, document, type Frame } from './layout.ts';
 
@@ -88,8 +90,8 @@ export const problemsPage = (frame: Frame): string =>
   });
 
 /** For people, where programs get the problem `not_found`. */
-export const notFoundPage = (frame: Frame): string =>
-  document(frame, {
+export function createNotFoundPage(frame: Frame) {
+  const page = document(frame, {
     title: 'Not found',
     path: '',
     main: html`<h1>Not found</h1>
@@ -97,6 +99,9 @@ export const notFoundPage = (frame: Frame): string =>
 <p>What there is: <a href="/">the overview</a>, <a href="/docs/quickstart">the guides</a>, <a href="/docs">the API
 reference</a>, <a href="/problems">the problems</a> and <a href="/status">the status</a>.</p>`,
   });
+  return (request: FastifyRequest, reply: FastifyReply): FastifyReply | undefined =>
+    prefersPage(request) ? sendPage(reply.code(STATUS_OF.not_found).header('Vary', 'Accept'), page) : undefined;
+}
 
 const list = (known?: ErrorCode): string => html`<ul class="codes">
 !${byStatus.map((other) => link(other, other === known))}

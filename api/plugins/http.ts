@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import { z } from 'zod';
 import { DomainError } from '../../domain/error.ts';
@@ -12,7 +12,7 @@ import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { type ClientAddress, createClientAddress } from '../http/client-address.ts';
 import { namesOneHost } from '../http/client-error.ts';
-import { ABORTED_STATUS, handleError, STATUS_OF } from '../http/error-handler.ts';
+import { ABORTED_STATUS, handleError } from '../http/error-handler.ts';
 import { headerLines } from '../http/header-lines.ts';
 import { parseJsonBody } from '../http/json-body.ts';
 import { subjectFields } from '../http/log-subject.ts';
@@ -20,9 +20,6 @@ import { splitAddress } from '../http/query-string.ts';
 import { FAULTS_MAX, InvalidRequestError, missingField, type RequestFault } from '../http/request-fault.ts';
 import { securityHeaders } from '../http/security-header.ts';
 import { faultsOfIssues, requestFaults } from '../http/validation.ts';
-import { prefersPage, sendPage } from '../pages/answer.ts';
-import type { Frame } from '../pages/layout.ts';
-import { notFoundPage } from '../pages/problem.ts';
 import { methodsAt } from './method-fallback.ts';
 
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
@@ -88,7 +85,13 @@ function noBodyFaults(body: unknown): RequestFault[] {
   return result.success ? [] : faultsOfIssues(result.error.issues, 'body');
 }
 
-export const http = fp(async (app: FastifyInstance, { deps, frame }: { deps: ApiDeps; frame: Frame }) => {
+type HttpOptions = {
+  readonly deps: ApiDeps;
+  /** Answers with a page who prefers one to a problem. */
+  readonly sendNotFoundPage: (request: FastifyRequest, reply: FastifyReply) => FastifyReply | undefined;
+};
+
+export const http = fp(async (app: FastifyInstance, { deps, sendNotFoundPage }: HttpOptions) => {
   app.decorateRequest('rawBody');
   app.decorateRequest('parsedBody');
   app.decorateRequest('arrivedAtMs', 0);
@@ -149,10 +152,11 @@ export const http = fp(async (app: FastifyInstance, { deps, frame }: { deps: Api
       ? undefined
       : methodsAt(app, splitAddress(request.url).path);
     if (allow === undefined) {
-      if (!prefersPage(request))
+      const page = sendNotFoundPage(request, reply);
+      if (page === undefined)
         return handleError(new DomainError('not_found', {}, 'There is no such address.'), request, reply);
       request.refusal = 'not_found';
-      return sendPage(reply.code(STATUS_OF.not_found).header('Vary', 'Accept'), notFoundPage(frame));
+      return page;
     }
     return handleError(new DomainError('method_not_allowed'), request, reply.header('Allow', allow));
   });

@@ -1,7 +1,10 @@
 /** The OpenAPI document (contract §15), as `openapi/document.ts` generates it. */
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
-import { ETAG_HEADER, sendTagged, sharedJson, type TaggedJson } from '../http/conditional.ts';
+import { takesGzip } from '../http/compression.ts';
+import { ETAG_HEADER, sendTagged, sharedJson, type TaggedJson, tagged } from '../http/conditional.ts';
 import { constant, ifNoneMatch } from '../schemas/common.ts';
 
 const OpenApiDocument = z
@@ -16,6 +19,7 @@ const DocumentConditions = z.looseObject({
 /** The document is made at the first request for it: it describes every route, and generating it takes long. */
 export const openapiRoutes = (): FastifyPluginAsyncZodOpenApi => async (app) => {
   let document: TaggedJson | undefined;
+  let compressed: Promise<TaggedJson> | undefined;
   app.get(
     '/openapi.json',
     {
@@ -37,7 +41,10 @@ export const openapiRoutes = (): FastifyPluginAsyncZodOpenApi => async (app) => 
     },
     async (request, reply) => {
       document ??= sharedJson(app.swagger());
-      return sendTagged(request, reply, document);
+      reply.header('Vary', 'Accept-Encoding');
+      if (!takesGzip(request)) return sendTagged(request, reply, document);
+      compressed ??= promisify(gzip)(document.body).then(tagged);
+      return sendTagged(request, reply.header('Content-Encoding', 'gzip'), await compressed);
     },
   );
 };

@@ -122,11 +122,11 @@ export const AMOUNT_PATTERN = '^[1-9][0-9]{0,4}([.][0-9]{1,2})?$';
 const MONEY_FORM = 'a decimal string such as 1200.00';
 
 /** A decimal string in major units. The allowed amounts depend on the currency and are checked together with it. */
-export const money = (description: string) =>
+export const money = (description: string, example = '250.00') =>
   pattern(MONEY_PATTERN, [1, MONEY_TEXT_LENGTH_MAX], MONEY_FORM).meta({
     description,
     pattern: AMOUNT_PATTERN,
-    example: '250.00',
+    example,
   });
 
 export const moneyOrNull = (description: string) =>
@@ -155,7 +155,7 @@ const SettlementPaymentMethod = openEnum(
 
 export const corridor = () => Corridor;
 export const rail = (description = 'How the recipient is paid.') => PayoutRail.meta({ description });
-export const currency = (description: string) => CurrencyCode.meta({ description });
+export const currency = (description: string, example = 'USD') => CurrencyCode.meta({ description, example });
 export const environment = (description = 'The runtime environment that answered.') =>
   Environment.meta({ description });
 export const paymentMethod = (description = 'How the payer pays.') => PaymentMethod.meta({ description });

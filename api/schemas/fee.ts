@@ -54,7 +54,7 @@ const FeeLine = z
 export const FeeEstimateResponse = z
   .object({
     fees: z.array(FeeLine).meta({ description: 'Every fee.' }),
-    total_fees: money('The sum of the fees.'),
+    total_fees: money('The sum of the fees.', '9.43'),
     executable: constant(false, 'An estimate cannot be executed.'),
     environment: environment(),
   })

@@ -31,7 +31,7 @@ const SOURCES = [...PROGRAM_FOLDERS, ...['package-lock.json', path.relative(repo
 
 /** The programs, and the packages that stay outside of each: they find files next to their own. */
 const PROGRAMS = {
-  api: ['@scalar/*', '@temporalio/core-bridge', '@temporalio/worker'],
+  api: ['@temporalio/core-bridge', '@temporalio/worker'],
   // The SDK's worker loads its parts by their paths, and must share one copy of the other packages.
   worker: ['@temporalio/*'],
   ops: ['@temporalio/core-bridge', '@temporalio/worker'],

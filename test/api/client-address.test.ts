@@ -7,7 +7,6 @@ import { Writable } from 'node:stream';
 import { describe, expect } from 'vitest';
 import { generateSessionToken } from '../../api/http/session-token.ts';
 import { parseBlock } from '../../domain/network-address.ts';
-import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { generateApiKey } from '../../process/api-key.ts';
 import { createLogger } from '../../process/logger.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -96,15 +95,6 @@ describe('the client behind proxies', MINUTE_ENDS, () => {
     const payload = { challenge_id: randomUUID(), code: '000000' };
     const tried = await api.app.inject({ method: 'POST', url: '/consumer/auth/verify-otp', remoteAddress, payload });
     expect(tried.statusCode).toBe(401);
-  });
-
-  test('pays for a large file of a page as for several pages', async ({ api }) => {
-    const get = (url: string) => api.app.inject({ method: 'GET', url, remoteAddress: '203.0.113.51' });
-    const leftAfter = async (url: string) => Number(/r=(\d+)/.exec(String((await get(url)).headers['ratelimit']))?.[1]);
-    const [asset = expect.fail('no asset')] = /\/assets\/[\w.-]+\.js/.exec((await get('/docs')).body) ?? [];
-    const left = await leftAfter('/docs');
-    expect(await leftAfter(asset)).toBe(left - REQUEST_WEIGHTS.asset);
-    expect(REQUEST_WEIGHTS.asset).toBeGreaterThan(1);
   });
 });
 

@@ -1,5 +1,6 @@
 /** `GET /openapi.json` is made once, and a client that has the current document gets 304 (contract §15). */
 import { createHash } from 'node:crypto';
+import { gunzipSync } from 'node:zlib';
 import { expect, vi } from 'vitest';
 import { withApi } from '../support/fixture.ts';
 
@@ -24,4 +25,15 @@ test('304 without a body for the current ETag, and 200 for another one', async (
   }
   const other = await api.call(null, 'GET', '/openapi.json', undefined, { 'if-none-match': '"other"' });
   expect(other.statusCode).toBe(200);
+});
+
+test('compressed for who takes gzip, with a tag of its own', async ({ api }) => {
+  const plain = await api.call(null, 'GET', '/openapi.json');
+  const accept = { 'accept-encoding': 'br, gzip' };
+  const packed = await api.app.inject({ method: 'GET', url: '/openapi.json', headers: accept });
+  expect(packed.headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'Accept-Encoding' });
+  expect(gunzipSync(packed.rawPayload).toString()).toBe(plain.body);
+  expect(packed.headers.etag).not.toBe(plain.headers.etag);
+  const again = { ...accept, 'if-none-match': String(packed.headers.etag) };
+  expect((await api.app.inject({ method: 'GET', url: '/openapi.json', headers: again })).statusCode).toBe(304);
 });

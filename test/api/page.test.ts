@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { create } from 'qrcode';
@@ -12,21 +13,25 @@ import { certificatePdf } from '../../api/pages/certificate-pdf.ts';
 import { GUIDE_PLACES } from '../../api/pages/guide.ts';
 import { preferredType } from '../../api/pages/negotiation.ts';
 import { qrCode } from '../../api/pages/qr-code.ts';
+import { EXAMPLES_FILE, type Example, REFERENCE_PLACES } from '../../api/pages/reference.ts';
 import { GATE_NAME, REASON_TEXT, statusPage } from '../../api/pages/status.ts';
 import { CAPABILITY_CATALOG, NO_SURFACE } from '../../domain/capability-catalog.ts';
 import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
+import { EVENT_TYPES } from '../../domain/event.ts';
 import { allClosed, GATE_REASONS, GATES } from '../../domain/gate.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
 import { gatesResource } from '../../domain/resource/gate.ts';
 import { RUNTIME_ENVIRONMENTS } from '../../domain/runtime.ts';
 import { banner } from '../../scripts/stack/banner.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { requireConformance } from '../support/conformance.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
 const PAGES = [
   '/',
-  '/docs',
+  '/docs/search?q=idempotency',
+  ...REFERENCE_PLACES.map(({ path }) => path),
   '/status',
   '/problems',
   ...GUIDE_PLACES.map(({ path }) => path),
@@ -151,7 +156,7 @@ describe.each(PAGES)('%s', (url) => {
     const policy = String((await get(api, url)).headers['content-security-policy']);
     expect(policy).toContain("script-src 'self';");
     expect(policy).not.toMatch(/unsafe-eval|script-src[^;]*(unsafe|http|\*)/);
-    if (url !== '/docs') expect(policy).toContain("style-src 'self';");
+    expect(policy).toContain("style-src 'self';");
   });
 
   test('has no dead link to this server', async ({ api }) => {
@@ -321,29 +326,92 @@ describe('a guide', () => {
 });
 
 describe('/docs', () => {
-  test('asks for no key, sends no request, reports to nobody and stores nothing', async ({ api }) => {
-    const { body } = await get(api, '/docs');
-    const configuration = JSON.parse(textOf(body.match(/data-configuration="([^"]*)"/)?.[1] ?? ''));
-    expect(configuration).toMatchObject({
-      telemetry: false,
-      withDefaultFonts: false,
-      hideTestRequestButton: true,
-      hideClientButton: true,
-      persistAuth: false,
-      showDeveloperTools: 'never',
-      agent: { disabled: true },
-      defaultHttpClient: { targetKey: 'shell', clientKey: 'curl' },
-    });
-    expect(body).toContain('data-url="/openapi.json"');
+  test('lists every operation of the document, and each is described under its address', async ({ api }) => {
+    const contents = (await get(api, '/docs')).body;
+    const { paths } = (await get(api, '/openapi.json')).json();
+    for (const [path, item] of Object.entries<Record<string, { summary: string; operationId: string }>>(paths)) {
+      for (const [method, { summary, operationId }] of Object.entries(item)) {
+        expect(textOf(contents)).toContain(`${method.toUpperCase()} ${path} ${summary}`);
+        const [, page = ''] = new RegExp(`"(/docs/reference/[a-z-]+)#${operationId}"`).exec(contents) ?? [];
+        expect((await get(api, page)).body).toContain(`<h2 id="${operationId}">`);
+      }
+    }
   });
 
-  test('lists every operation of the document when scripts are off', async ({ api }) => {
-    const text = textOf((await get(api, '/docs')).body);
-    const { paths } = (await get(api, '/openapi.json')).json();
-    for (const [path, item] of Object.entries<Record<string, { summary: string }>>(paths)) {
-      for (const [method, { summary }] of Object.entries(item))
-        expect(text).toContain(`${method.toUpperCase()} ${path} ${summary}`);
+  test('has an event under its name, with every field', async ({ api }) => {
+    const events = (await get(api, '/docs/reference/events')).body;
+    for (const type of EVENT_TYPES) expect(textOf(events)).toMatch(new RegExp(`${type} ?#`));
+    expect(textOf(events)).toContain('amount_refund_due text');
+  });
+
+  test('asks for no key: its only field is the search', async ({ api }) => {
+    for (const { path } of REFERENCE_PLACES) {
+      const { body } = await get(api, path);
+      expect(body.match(/<(?:input|textarea|select)\b[^>]*>/g)).toEqual([expect.stringContaining('name="q"')]);
+      expect(body.match(/<form [^>]*>/g)).toEqual(['<form action="/docs/search" role="search">']);
     }
+  });
+
+  test('is sent compressed to who takes that, in less than 100 KB, with the same text', async ({ api }) => {
+    for (const { path } of REFERENCE_PLACES) {
+      const [plain, packed] = [await get(api, path), await get(api, path, { 'accept-encoding': 'gzip' })];
+      expect(packed.headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'Accept-Encoding' });
+      expect(packed.rawPayload.length).toBeLessThan(100_000);
+      expect(gunzipSync(packed.rawPayload).toString()).toBe(plain.body);
+    }
+  });
+
+  test.for([
+    ['idempotency', '/docs/retries'],
+    ['refund', '/docs/settlement#whose-money-is-due-back'],
+    ['settlement.settled', '/docs/reference/events#settlement-settled'],
+    ['rotate secret', '/docs/webhooks#rotate-the-secret'],
+    ['quota_exceeded', '/problems/quota_exceeded'],
+  ] as const)('a search for %s finds %s among the first five', async ([query, wanted], { api }) => {
+    const { body } = await get(api, `/docs/search?q=${encodeURIComponent(query)}`);
+    const found = [...body.matchAll(/<dd><a href="([^"]+)"/g)].map(([, address]) => address ?? '');
+    expect(
+      found.slice(0, 5).some((address) => address.startsWith(wanted)),
+      found.join(),
+    ).toBe(true);
+  });
+
+  test.for(['', '?q=', '?q=zzzzzz', '?q=a&q=b', `?q=${'x'.repeat(5_000)}`, '?q=%3Cscript%3Ealert(1)%3C/script%3E'])(
+    'a search for nothing that exists finds nothing: %s',
+    async (query, { api }) => {
+      const response = await get(api, `/docs/search${query}`);
+      expect(response.statusCode).toBe(200);
+      expect(textOf(response.body)).toContain('Nothing was found.');
+      expect(response.body).not.toContain('<script>');
+    },
+  );
+});
+
+describe('the examples of the reference', () => {
+  const examples = new Map(Object.entries<Example>(JSON.parse(readFileSync(EXAMPLES_FILE, 'utf8'))));
+
+  test('are there for every operation that a partner or a consumer calls, and for every event', async ({ api }) => {
+    const { paths } = (await get(api, '/openapi.json')).json();
+    const operations = Object.values<Record<string, { operationId: string; tags: string[] }>>(paths)
+      .flatMap((item) => Object.values(item))
+      .filter(({ tags, operationId }) => tags[0] !== 'Provider webhooks' && operationId !== 'getOpenApiDocument')
+      .map(({ operationId }) => operationId);
+    expect(new Set(examples.keys())).toEqual(new Set([...operations, ...EVENT_TYPES]));
+  });
+
+  test('are answers that the document describes, and show no secret', async ({ api }) => {
+    const { paths } = (await get(api, '/openapi.json')).json();
+    const headers = { 'x-request-id': 'x', 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' };
+    for (const [path, item] of Object.entries<Record<string, { operationId: string }>>(paths)) {
+      for (const [method, { operationId }] of Object.entries(item)) {
+        const { status, answer } = examples.get(operationId) ?? { status: 0 };
+        if (status === 0) continue;
+        const type = answer === undefined ? {} : { 'content-type': 'application/json; charset=utf-8' };
+        const body = answer === undefined ? '' : JSON.stringify(answer);
+        requireConformance(method.toUpperCase(), path, { statusCode: status, headers: { ...headers, ...type }, body });
+      }
+    }
+    expect(JSON.stringify([...examples])).not.toMatch(/(?:sk_[a-z]+_|whsec_)\w{4}/);
   });
 });
 

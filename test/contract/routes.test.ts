@@ -11,7 +11,7 @@ import { nameOf, OPERATIONS, type OperationRow } from './operations.ts';
 
 /** The pages of the service about itself (contract §15): open reads. */
 const SERVICE_ROUTE =
-  /^GET \/(openapi\.json|llms\.txt|docs|docs\/\{guide\}|status|problems|problems\/\{code\}|assets\/\{name\})?$/;
+  /^GET \/(openapi\.json|llms\.txt|docs|docs\/\{guide\}|docs\/search|docs\/reference\/\{group\}|status|problems|problems\/\{code\}|assets\/\{name\})?$/;
 
 const registered = new Map((await describeApi()).operations.map((operation) => [nameOf(operation), operation]));
 

@@ -171,8 +171,8 @@ export const ITEM_CLAIMS: readonly (readonly [part: string, ...shownBy: string[]
     'api/page > has no inline script, style or handler, and loads only from this server',
   ],
   [
-    'V3: no form, no cookie, no key in a browser',
-    'api/page > asks for no key, sends no request, reports to nobody and stores nothing',
+    'V3: no form but the search, no cookie, no key in a browser',
+    'api/page > asks for no key: its only field is the search',
   ],
   [
     "V3: only named origins, compared as a whole, call consumers' operations",

@@ -6,6 +6,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { GUIDE_PLACES } from '../../api/pages/guide.ts';
+import { REFERENCE_PLACES } from '../../api/pages/reference.ts';
 import { optional, text, type ValuesOf } from '../../ops/command-line/parameter.ts';
 import {
   CommandError,
@@ -35,7 +36,8 @@ type Shot = { readonly path: string; readonly headers: Record<string, string> };
 const PAGES = [
   '/',
   '/status',
-  '/docs',
+  ...REFERENCE_PLACES.map(({ path: address }) => address),
+  '/docs/search?q=idempotency',
   ...GUIDE_PLACES.map(({ path: address }) => address),
   '/problems',
   '/problems/idempotency_key_reused',
@@ -53,7 +55,7 @@ async function certificateOf(baseUrl: string): Promise<Shot> {
 }
 
 async function take(browser: Browser, baseUrl: string, shot: Shot): Promise<string[]> {
-  const name = shot.path === '/' ? 'home' : shot.path.slice(1).replaceAll('/', '-').slice(0, 60);
+  const name = shot.path === '/' ? 'home' : shot.path.slice(1).replaceAll(/[/?=]/g, '-').slice(0, 60);
   const faults: string[] = [];
   for (const [kind, viewport] of Object.entries(WIDTHS)) {
     for (const colorScheme of SCHEMES) {

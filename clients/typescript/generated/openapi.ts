@@ -1186,7 +1186,10 @@ export interface components {
             routing_number?: string | null;
             /** @description The SWIFT code of the bank (ISO 9362). */
             swift_bic?: string | null;
-            /** @description The currency of the account. */
+            /**
+             * @description The currency of the account.
+             * @example USD
+             */
             currency?: components["schemas"]["Currency"];
         };
         /** @description A bank account. */
@@ -1218,7 +1221,10 @@ export interface components {
             routing_number?: string | null;
             /** @description The SWIFT code of the bank (ISO 9362). */
             swift_bic?: string | null;
-            /** @description The currency of the account. */
+            /**
+             * @description The currency of the account.
+             * @example USD
+             */
             currency: components["schemas"]["Currency"];
         };
         /** @description A bank account, without its number. */
@@ -1563,7 +1569,10 @@ export interface components {
              * @example 250.00
              */
             total_fees: string;
-            /** @description The currency of the fees. */
+            /**
+             * @description The currency of the fees.
+             * @example USD
+             */
             currency: components["schemas"]["Currency"];
         };
         /** @description The evidence certificate of a settlement was issued. */
@@ -1588,7 +1597,10 @@ export interface components {
              * @example 250.00
              */
             amount: string;
-            /** @description The currency of the amount. */
+            /**
+             * @description The currency of the amount.
+             * @example USD
+             */
             currency: components["schemas"]["Currency"];
         };
         /** @description Who was paid, without personal data. */
@@ -1618,7 +1630,10 @@ export interface components {
              * @example 250.00
              */
             amount: string;
-            /** @description The currency of the amount. */
+            /**
+             * @description The currency of the amount.
+             * @example USD
+             */
             currency: components["schemas"]["Currency"];
         };
         /** @description The rate. */
@@ -1778,14 +1793,20 @@ export interface components {
              * @example US
              */
             source_country: string;
-            /** @description What the payer pays in. */
+            /**
+             * @description What the payer pays in.
+             * @example USD
+             */
             source_currency: components["schemas"]["Currency"];
             /**
              * @description Where the recipient is paid (ISO 3166-1 alpha-2).
              * @example JM
              */
             destination_country: string;
-            /** @description What the recipient is paid in. */
+            /**
+             * @description What the recipient is paid in.
+             * @example USD
+             */
             destination_currency: components["schemas"]["Currency"];
             /**
              * @description Destination currency for one unit of the source currency. Six decimals.
@@ -2170,30 +2191,36 @@ export interface components {
              * @example 250.00
              */
             amount: string;
-            /** @description What the payer pays in. */
+            /**
+             * @description What the payer pays in.
+             * @example USD
+             */
             source_currency: components["schemas"]["Currency"];
             /**
              * @description What the recipient would be paid, in the destination currency.
-             * @example 250.00
+             * @example 37829.63
              */
             destination_amount: string;
-            /** @description What the recipient is paid in. */
+            /**
+             * @description What the recipient is paid in.
+             * @example JMD
+             */
             destination_currency: components["schemas"]["Currency"];
             /** @description How the recipient is paid. */
             payout_rail: components["schemas"]["PayoutRail"];
             /**
              * @description For collecting the money, in the source currency.
-             * @example 250.00
+             * @example 7.55
              */
             input_fee: string;
             /**
              * @description For the service, in the source currency.
-             * @example 250.00
+             * @example 1.88
              */
             platform_fee: string;
             /**
              * @description The sum of the fees, in the source currency.
-             * @example 250.00
+             * @example 9.43
              */
             total_fees: string;
             /**
@@ -2393,7 +2420,7 @@ export interface components {
             fees: components["schemas"]["FeeLine"][];
             /**
              * @description The sum of the fees.
-             * @example 250.00
+             * @example 9.43
              */
             total_fees: string;
             /**
@@ -2412,7 +2439,10 @@ export interface components {
              * @example 250.00
              */
             amount: string;
-            /** @description The currency of the fee. */
+            /**
+             * @description The currency of the fee.
+             * @example USD
+             */
             currency: components["schemas"]["Currency"];
         };
         /** @description A rule of the fee schedule. */
@@ -2960,7 +2990,10 @@ export interface components {
              * @example 250.00
              */
             amount: string;
-            /** @description The currency that must be sent. */
+            /**
+             * @description The currency that must be sent.
+             * @example USD
+             */
             currency: components["schemas"]["Currency"];
             /**
              * @description No money moves: this is a simulation.
@@ -3474,7 +3507,10 @@ export interface components {
              * @example null
              */
             amount: string | null;
-            /** @description The settlement's source currency. */
+            /**
+             * @description The settlement's source currency.
+             * @example USD
+             */
             currency: components["schemas"]["Currency"];
             environment: components["schemas"]["Environment"];
             /**
@@ -3650,14 +3686,20 @@ export interface components {
              * @example 250.00
              */
             amount: string;
-            /** @description What the payer pays in. */
+            /**
+             * @description What the payer pays in.
+             * @example USD
+             */
             source_currency: components["schemas"]["Currency"];
             /**
              * @description What the recipient is paid, in the destination currency.
-             * @example 250.00
+             * @example 37829.63
              */
             destination_amount: string;
-            /** @description What the recipient is paid in. */
+            /**
+             * @description What the recipient is paid in.
+             * @example JMD
+             */
             destination_currency: components["schemas"]["Currency"];
             /**
              * @description Destination currency for one unit of the source currency. Six decimals.
@@ -3666,17 +3708,17 @@ export interface components {
             fx_rate: string;
             /**
              * @description For collecting the money, in the source currency.
-             * @example 250.00
+             * @example 7.55
              */
             input_fee: string;
             /**
              * @description For the service, in the source currency.
-             * @example 250.00
+             * @example 1.88
              */
             platform_fee: string;
             /**
              * @description The sum of the fees, in the source currency.
-             * @example 250.00
+             * @example 9.43
              */
             total_fees: string;
             /**
@@ -4310,7 +4352,10 @@ export interface components {
         };
         /** @description What settled settlements collected in a currency. */
         UsageVolume: {
-            /** @description The source currency. */
+            /**
+             * @description The source currency.
+             * @example USD
+             */
             currency: components["schemas"]["Currency"];
             /**
              * @description What was collected.

@@ -1,0 +1,118 @@
+/** Search in guides, operations, events and problems, without a script. What is found is ranked: titles first. */
+import { html } from 'ghtml';
+import type { OpenAPIV3_1 } from 'openapi-types';
+import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
+import { sectionId } from '../../domain/failure-help.ts';
+import { GUIDES, guidePath, readGuide } from './guide.ts';
+import { type Frame, document as pageOf, QUERY_LENGTH_MAX, searchForm } from './layout.ts';
+import { describedOf, eventAddress, operationAddress } from './reference.ts';
+
+const FOUND_MAX = 30;
+const EXCERPT_LENGTH = 160;
+const TITLE_SCORE = 20;
+const COUNTED_MAX = 8;
+
+/** Something to find. `text` is searched too. */
+type Entry = { readonly kind: string; readonly title: string; readonly address: string; readonly text: string };
+
+async function guideEntries(): Promise<Entry[]> {
+  const sections = GUIDES.map(async ({ name, title }) => {
+    const [first = '', ...others] = ((await readGuide(name)) ?? '').split(/^#{2,3} /m);
+    return [
+      { kind: 'Guide', title, address: guidePath(name), text: first },
+      ...others.map((section) => {
+        const [line = ''] = section.split('\n');
+        const address = `${guidePath(name)}#${sectionId(line)}`;
+        return { kind: 'Guide', title: `${title}: ${line.replaceAll('`', '')}`, address, text: section };
+      }),
+    ];
+  });
+  return (await Promise.all(sections)).flat();
+}
+
+const operationEntries = (document: OpenAPIV3_1.Document): Entry[] =>
+  describedOf(document).map((operation) => ({
+    kind: 'Operation',
+    title: operation.summary ?? '',
+    address: operationAddress(operation),
+    text: [
+      `${operation.method} ${operation.path}. ${operation.description ?? ''}`,
+      ...(operation.parameters ?? []).flatMap((parameter) =>
+        'in' in parameter ? [`${parameter.name}: ${parameter.description ?? ''}`] : [],
+      ),
+    ].join(' '),
+  }));
+
+const eventEntries = (document: OpenAPIV3_1.Document): Entry[] =>
+  Object.entries(document.webhooks ?? {}).map(([type, item]) => ({
+    kind: 'Event',
+    title: type,
+    address: eventAddress(type),
+    text: ('post' in item && item.post?.summary) || '',
+  }));
+
+const PROBLEMS: readonly Entry[] = ERROR_CODES.map((code) => ({
+  kind: 'Problem',
+  title: `${ERROR_TEXT[code].title} (${code})`,
+  address: `/problems/${code}`,
+  text: ERROR_TEXT[code].detail,
+}));
+
+/** How well an entry fits; 0 where a word is missing. */
+function scoreOf({ title, text }: Entry, words: readonly string[]): number {
+  const scores = words.map((word) => {
+    const count = text.toLowerCase().split(word).length - 1;
+    return Math.min(count, COUNTED_MAX) + (title.toLowerCase().includes(word) ? TITLE_SCORE : 0);
+  });
+  return scores.includes(0) ? 0 : scores.reduce((sum, score) => sum + score, 0);
+}
+
+/** The part of the text around the first of the words. */
+function excerpt({ text }: Entry, words: readonly string[]): string {
+  const plain = text.replaceAll(/[`*#|]|\]\([^)]*\)|\[/g, ' ').replaceAll(/\s+/g, ' ');
+  const at = Math.max(0, plain.toLowerCase().indexOf(words[0] ?? '') - EXCERPT_LENGTH / 3);
+  const start = at === 0 ? 0 : plain.indexOf(' ', at) + 1;
+  return plain.slice(start, start + EXCERPT_LENGTH).replace(/\s\S*$/, ' …');
+}
+
+/** Collects what can be found at the first search. */
+export function createSearch(
+  frame: Frame,
+  readDocument: () => OpenAPIV3_1.Document,
+): (query: string) => Promise<string> {
+  let entries: Promise<readonly Entry[]> | undefined;
+  const collect = async () => {
+    const document = readDocument();
+    return [...(await guideEntries()), ...operationEntries(document), ...eventEntries(document), ...PROBLEMS];
+  };
+  return async (given) => {
+    const query = given.slice(0, QUERY_LENGTH_MAX).trim();
+    const words = query
+      .toLowerCase()
+      .split(/\s+/)
+      .filter((word) => word !== '');
+    entries ??= collect();
+    const found = (await entries)
+      .map((entry) => ({ entry, score: words.length === 0 ? 0 : scoreOf(entry, words) }))
+      .filter(({ score }) => score > 0)
+      .toSorted((one, other) => other.score - one.score)
+      .slice(0, FOUND_MAX);
+    return pageOf(frame, {
+      title: 'Search',
+      path: '/docs/search',
+      main: html`<h1>Search</h1>
+!${searchForm(query)}
+<p>${found.length === 0 ? 'Nothing was found.' : `Found for “${query}”:`}</p>
+<dl class="places">
+!${found.map(
+        ({ entry }) =>
+          html`<div><dt>${entry.kind}</dt><dd><a href="${entry.address}">${entry.title}</a><br><span class="why">${excerpt(
+            entry,
+            words,
+          )}</span></dd></div>`,
+      )}
+</dl>
+<p><a href="/docs">API reference</a> · <a href="/docs/quickstart">Guides</a></p>`,
+    });
+  };
+}
