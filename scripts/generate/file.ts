@@ -17,6 +17,7 @@ import { describeApi } from './openapi.ts';
 import { pythonClient } from './python/client.ts';
 import type { OpenApi } from './python/document.ts';
 import { stateMachinePage } from './state-machine.ts';
+import { temporalCostTable } from './temporal-cost.ts';
 
 /** Contents by path below the repository. The same code gives the same contents. */
 export type GeneratedFiles = Readonly<Record<string, string>>;
@@ -37,6 +38,7 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
     'docs/guides/failures.md': failurePage(),
     'docs/images/settlement-way.svg': settlementPicture({ label: SETTLEMENT_WAY, isFile: true }),
     'docs/observability/dashboard.json': dashboard(),
+    'docs/scaling.md': withSection(await read('docs/scaling.md'), 'temporal-cost', await temporalCostTable()),
     'docs/state-machines.md': stateMachinePage(),
     'clients/typescript/generated/openapi.ts': await clientTypes(written),
     ...pythonClient(written),
