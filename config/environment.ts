@@ -129,7 +129,7 @@ export const Environment = z.object({
     .describe('PostgreSQL, with the role that owns the tables. Only `npm run migrate` reads it.'),
   DATABASE_LISTEN_URL: url(/^postgres(ql)?$/)
     .optional()
-    .describe('A direct connection for notifications, where `DATABASE_URL` leads to a pooler of transactions.'),
+    .describe('Says that `DATABASE_URL` leads to a pooler of transactions: the direct address, for notifications.'),
   DATABASE_POOL_MAX: wholeNumber(2, 1_000)
     .default(20)
     .describe('How many connections a process opens at most; a worker has 17 more, an API one.'),

@@ -26,6 +26,8 @@ export type Config = Readonly<{
   databaseUrl: string;
   /** For the connections that listen. */
   databaseListenUrl: string;
+  /** `databaseUrl` leads to a pooler of transactions. */
+  databaseIsPooled: boolean;
   databasePoolMax: number;
   temporal: ClientConnectConfig;
   /** Where operators reach Temporal UI, without a trailing slash; undefined: nothing links to it. */
@@ -100,6 +102,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     publicBaseUrl: (value.PUBLIC_BASE_URL ?? `http://${value.HOST}:${value.PORT}`).replace(/\/+$/, ''),
     databaseUrl: value.DATABASE_URL,
     databaseListenUrl: value.DATABASE_LISTEN_URL ?? value.DATABASE_URL,
+    databaseIsPooled: value.DATABASE_LISTEN_URL !== undefined && value.DATABASE_LISTEN_URL !== value.DATABASE_URL,
     databasePoolMax: value.DATABASE_POOL_MAX,
     temporal: temporal.connect,
     temporalUiUrl: value.TEMPORAL_UI_URL?.replace(/\/+$/, ''),

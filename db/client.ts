@@ -6,6 +6,7 @@ import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { DatabaseRoleError, verifyRole } from './role.ts';
 import * as schema from './schema/index.ts';
+import { startOptions } from './session.ts';
 import { serveInTurn } from './tenant.ts';
 
 export type Database = NodePgDatabase<typeof schema>;
@@ -15,11 +16,8 @@ export type Queryable = Database | Tx;
 
 /** For a connection, whether a new one or one of a pool that is in use. */
 const CONNECT_TIMEOUT_MS = 3_000;
-const STATEMENT_TIMEOUT_MS = 5_000;
-const LOCK_TIMEOUT_MS = 3_000;
 /** Of a process that serves tenants: who waits for a lock holds a connection that others need. */
 export const TENANTS = { lockTimeoutMs: 250 } as const;
-const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 
 /**
  * Runs reads on one snapshot: that of the first of them.
@@ -51,12 +49,6 @@ export async function rehearse<Result>(db: Database, run: (db: Database) => Prom
   return result.value;
 }
 
-/**
- * A page read out of order costs about as much as the next one, as on any disk of today. With PostgreSQL's default, a plan
- * that is made while a table is almost empty reads all of it, and the prepared statement keeps that plan when it grows.
- */
-const PLANNER_OPTIONS = '-c random_page_cost=1.1';
-
 export type Connection = {
   readonly db: Database;
   readonly pool: pg.Pool;
@@ -70,7 +62,7 @@ export type Connection = {
  *
  * @param options `onIdleError` is called when an idle connection breaks; the pool replaces it. `refusesOwner`: no
  * statement runs as a role that owns the tables. `tenants`: they get the connections in turn, and none waits longer
- * for a lock
+ * for a lock. `isPooled`: the address leads to a pooler (session.ts)
  */
 export function connect(
   databaseUrl: string,
@@ -79,6 +71,7 @@ export function connect(
     name: string;
     onIdleError: (error: Error) => void;
     refusesOwner?: boolean;
+    isPooled?: boolean;
     tenants?: { readonly lockTimeoutMs: number } | undefined;
     connectTimeoutMs?: number;
   },
@@ -88,10 +81,7 @@ export function connect(
     max: options.poolSizeMax,
     application_name: options.name,
     connectionTimeoutMillis: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-    lock_timeout: options.tenants?.lockTimeoutMs ?? LOCK_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    options: PLANNER_OPTIONS,
+    options: options.isPooled ? undefined : startOptions(options.tenants?.lockTimeoutMs),
     verify: options.refusesOwner ? verifyRole : undefined,
   });
   pool.on('error', options.onIdleError);
@@ -99,7 +89,7 @@ export function connect(
   // of a transaction; the next statement on it fails anyway.
   pool.on('connect', (client) => {
     client.on('error', options.onIdleError);
-    endOnceReadOnly(client);
+    watchQueries(client, options.isPooled ? options.tenants?.lockTimeoutMs : undefined);
   });
   const turns = options.tenants ? serveInTurn(pool) : undefined;
   return {
@@ -116,11 +106,14 @@ const READ_ONLY = '25006';
 /**
  * After a failover, a connection may still lead to what was the primary: it ends once that refuses to write, and the pool
  * opens another one.
+ *
+ * @param lockTimeoutMs of each transaction, where the session cannot have it
  */
-function endOnceReadOnly(client: pg.PoolClient): void {
+function watchQueries(client: pg.PoolClient, lockTimeoutMs: number | undefined): void {
   if (!(client instanceof pg.Client)) return;
-  const watched = (...parameters: unknown[]): unknown => {
-    const result: unknown = Reflect.apply(pg.Client.prototype.query, client, parameters);
+  const watched = (query: unknown, ...rest: unknown[]): unknown => {
+    const sent = lockTimeoutMs === undefined ? query : withLockTimeout(query, lockTimeoutMs);
+    const result: unknown = Reflect.apply(pg.Client.prototype.query, client, [sent, ...rest]);
     if (result instanceof Promise)
       result.catch((error: unknown) => {
         if (error instanceof pg.DatabaseError && error.code === READ_ONLY) void client.end();
@@ -129,6 +122,12 @@ function endOnceReadOnly(client: pg.PoolClient): void {
   };
   client.query = watched as typeof client.query;
 }
+
+/** The beginning of a transaction, with its limit in the same message. Every other query as it is. */
+const withLockTimeout = (query: unknown, lockTimeoutMs: number): unknown =>
+  typeof query === 'object' && query !== null && 'text' in query && String(query.text).startsWith('begin')
+    ? { ...query, text: `${query.text}; SET LOCAL lock_timeout = ${lockTimeoutMs}` }
+    : query;
 
 /** The driver's error that made a query fail; any other error as it is. */
 export const causeOf = (error: unknown): unknown => (error instanceof DrizzleQueryError ? error.cause : error);

@@ -8,6 +8,7 @@ import { migrate as applyMigrations } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
 import { causeOf } from './client.ts';
 import { grantServicePrivileges } from './privilege.ts';
+import { isDirect } from './session.ts';
 
 const MIGRATIONS_FOLDER = path.join(path.dirname(fileURLToPath(import.meta.url)), 'migrations');
 
@@ -37,13 +38,18 @@ export type DatabaseUrls = { readonly databaseUrl: string; readonly migrationUrl
 /**
  * Migrates as the owner, and then grants the service's role what it needs.
  *
- * @throws Error in one sentence when other migrations made the database, when the role of `migrationUrl` is not the
- *   owner, when a table stays locked, or when the service's role does not exist
+ * @throws Error in one sentence when `migrationUrl` leads to a pooler or is not the owner's, when other migrations made
+ *   the database, when a table stays locked, or when the service's role does not exist
  */
 export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls): Promise<void> {
   const client = new pg.Client({ connectionString: migrationUrl, application_name: 'settlement-migrate' });
   await client.connect();
   try {
+    // The pooler would keep the lock when this connection has ended, and the next migration would wait for ever.
+    if (!(await isDirect(client)))
+      throw new Error(
+        "MIGRATION_DATABASE_URL leads to a pooler: it must be PostgreSQL's own address, since a migration holds a lock of its session.",
+      );
     await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
     await refuseOtherMigrations(client)
       .then(() => applyUnlocked(client))

@@ -9,6 +9,7 @@ import { getTableColumns, getTableName, is } from 'drizzle-orm';
 import { PgTable } from 'drizzle-orm/pg-core';
 import pg from 'pg';
 import * as schema from './schema/index.ts';
+import { roleSettings } from './session.ts';
 
 type TableKey = {
   [Key in keyof typeof schema]: (typeof schema)[Key] extends PgTable ? Key : never;
@@ -170,6 +171,23 @@ export async function grantServicePrivileges(owner: pg.ClientBase, serviceRole: 
   } catch (error) {
     await owner.query('ROLLBACK');
     throw error;
+  }
+  await giveSettings(owner, role);
+}
+
+/** SQLSTATE. */
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+/**
+ * Only a pooler needs them. An owner that may not alter roles cannot give them, and then a process that is behind a pooler
+ * says what is missing.
+ */
+async function giveSettings(owner: pg.ClientBase, role: string): Promise<void> {
+  const { rows } = await owner.query<{ database: string }>('SELECT quote_ident(current_database()) AS database');
+  try {
+    for (const statement of roleSettings(role, rows[0]?.database ?? '')) await owner.query(statement);
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError) || error.code !== INSUFFICIENT_PRIVILEGE) throw error;
   }
 }
 

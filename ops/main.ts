@@ -74,7 +74,7 @@ const runReadsOf = (client: OpsDeps['client']): RunReads => ({
 const provideConfigured: Provide<OpsDeps> = (act, printer) =>
   withCommandErrors(async () => {
     const config = loadConfig(completeEnvironment(process.env), localDirectory);
-    const { runtime, databaseUrl } = config;
+    const { runtime, databaseUrl, databaseIsPooled: isPooled } = config;
     let temporal: TemporalClient | undefined;
     const connected = () => {
       temporal ??= connectTemporal(config);
@@ -86,6 +86,7 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
       name: 'settlement-ops',
       onIdleError: () => undefined,
       refusesOwner: runtime !== 'local-sandbox',
+      isPooled,
     });
     try {
       return await act({

@@ -5,6 +5,7 @@ import { type Config, loadConfig } from '../config/load.ts';
 import { connect, TENANTS } from '../db/client.ts';
 import { refuseOwner } from '../db/role.ts';
 import { createSealer } from '../db/seal.ts';
+import { findPoolerFault } from '../db/session.ts';
 import { createCrash } from './crash.ts';
 import { startDispatcher } from './dispatcher.ts';
 import { createHostResolver } from './host-resolver.ts';
@@ -50,10 +51,13 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
       name: poolName,
       onIdleError: (error) => log.warn({ err: error }, 'an idle database connection broke'),
       refusesOwner: config.runtime !== 'local-sandbox',
+      isPooled: config.databaseIsPooled,
       tenants: component === 'api' ? TENANTS : undefined,
     });
   const connection = openPool(name, config.databasePoolMax);
   await refuseOwner(connection.pool);
+  const poolerFault = await findPoolerFault(connection.pool, config.databaseIsPooled);
+  if (poolerFault !== undefined) return refuseConfiguration(log, [poolerFault]);
   await checkKeys({ config, db: connection.db, log, refuse: (faults) => refuseConfiguration(log, faults) });
   const tracing = await loadTracing(config, { service: name, log });
   const temporal = connectTemporal(config, tracing);

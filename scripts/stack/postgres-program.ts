@@ -75,7 +75,8 @@ async function hydrateSymlinks(packageDirectory: string): Promise<void> {
   await run(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: packageDirectory });
 }
 
-async function serverAccount(): Promise<Account> {
+/** The account of the server's process: root starts it as another one. */
+export async function serverAccount(): Promise<Account> {
   if (process.getuid?.() !== 0) return {};
   const known = await postgresAccount();
   if (known) return known;

@@ -46,6 +46,8 @@ export type TestApi = {
   readonly deps: ApiDeps;
   readonly connection: Connection;
   readonly databaseUrl: string;
+  /** For the connections that listen. */
+  readonly listenUrl: string;
   /** As the role that owns the tables: what a test does to them, and the service may not. */
   readonly owner: Connection;
   /** How often the dispatcher was nudged. */
@@ -82,8 +84,10 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
     onIdleError: () => undefined,
     // On a busy machine a lock is held for longer. The service's own limit is tested in test/db/tenant.test.ts.
     tenants: { lockTimeoutMs: 3_000 },
+    isPooled: database.listenUrl !== undefined,
   });
-  const changes = createChangeListener(database.databaseUrl, 'settlement_changed', () => undefined);
+  const listenUrl = database.listenUrl ?? database.databaseUrl;
+  const changes = createChangeListener(listenUrl, 'settlement_changed', () => undefined);
   const owner = connect(database.migrationUrl, { poolSizeMax: 2, name: 'test-owner', onIdleError: () => undefined });
   let nudgeCount = 0;
   const deps: ApiDeps = {
@@ -141,6 +145,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
     deps,
     connection,
     databaseUrl: database.databaseUrl,
+    listenUrl,
     owner,
     nudges: () => nudgeCount,
     createKey,

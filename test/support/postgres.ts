@@ -8,7 +8,11 @@ import { sharedResource } from './resource.ts';
 const Server = z.object({ serverUrl: z.string(), serviceUrl: z.string(), template: z.string() });
 
 /** Tests run as the service's role, so that a missing privilege fails them. `migrationUrl` is the owner's. */
-export type TestDatabase = DatabaseUrls & { readonly drop: () => Promise<void> };
+export type TestDatabase = DatabaseUrls & {
+  /** A direct address, when `databaseUrl` leads to a pooler. */
+  readonly listenUrl?: string;
+  readonly drop: () => Promise<void>;
+};
 
 /** The run's PostgreSQL. The first caller waits until it has started. */
 export const testServer = () => sharedResource('postgres', Server);

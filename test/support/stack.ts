@@ -86,7 +86,7 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 });
   const queues = options.deliveries ? ([TASK_QUEUE, DELIVERY_TASK_QUEUE] as const) : ([TASK_QUEUE] as const);
   let worker: { instance: RunningWorker; running: Promise<void>; stopping: AbortController } | undefined;
-  const deliveriesDue = createChangeListener(api.databaseUrl, 'deliveries_due', () => undefined);
+  const deliveriesDue = createChangeListener(api.listenUrl, 'deliveries_due', () => undefined);
 
   const startWorker = async (): Promise<void> => {
     const stopping = new AbortController();

@@ -1,0 +1,89 @@
+/**
+ * What holds for each session of the service. A direct connection sets it by its start parameters. A pooler shares
+ * sessions between connections and passes no parameters on: there the role has it, and `migrate` gives it to the role.
+ */
+import pg from 'pg';
+
+const LIMITS = {
+  statement_timeout: '5s',
+  lock_timeout: '3s',
+  idle_in_transaction_session_timeout: '10s',
+} as const;
+
+const SETTINGS = {
+  ...LIMITS,
+  // A page read out of order costs about as much as the next one, as on any disk of today. With PostgreSQL's default, a
+  // plan that is made while a table is almost empty reads all of it, and the prepared statement keeps that plan when it
+  // grows.
+  random_page_cost: '1.1',
+} as const;
+
+/** The start parameter `options`. */
+export const startOptions = (lockTimeoutMs: number | undefined): string =>
+  Object.entries({ ...SETTINGS, ...(lockTimeoutMs !== undefined && { lock_timeout: `${lockTimeoutMs}ms` }) })
+    .map(([name, value]) => `-c ${name}=${value}`)
+    .join(' ');
+
+/** Gives the role these settings in this database. `role` and `database` are quoted. */
+export const roleSettings = (role: string, database: string): string[] =>
+  Object.entries(SETTINGS).map(
+    ([name, value]) => `ALTER ROLE ${role} IN DATABASE ${database} SET ${name} = ${pg.escapeLiteral(value)}`,
+  );
+
+const PAGE = '(docs/operations.md, "Behind a pooler")';
+const NEEDS_LISTEN_URL = `DATABASE_URL leads to a pooler: DATABASE_LISTEN_URL must be PostgreSQL's own address ${PAGE}`;
+const TOO_OLD = `the pooler of DATABASE_URL keeps no prepared statements: it must be PgBouncer 1.21 or later with pool_mode=transaction and max_prepared_statements above 0 ${PAGE}`;
+const noLimit = (name: string): string =>
+  `the role of DATABASE_URL has no ${name}, and a pooler passes none on: run npm run migrate, or ALTER ROLE as its owner ${PAGE}`;
+
+/** SQLSTATEs: a prepared statement does not exist, or exists already. */
+const STATEMENT_LOST = ['26000', '42P05'];
+const ROUNDS = 4;
+
+/** PgBouncer and others answer a connection themselves, and tell it a number that is no process of PostgreSQL. */
+export async function isDirect(client: pg.ClientBase): Promise<boolean> {
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  return 'processID' in client && client.processID === rows[0]?.pid;
+}
+
+/**
+ * Why the service cannot work with what DATABASE_URL leads to, as a fault of the configuration. Undefined when it can, and
+ * when PostgreSQL does not answer: that is no reason not to start.
+ *
+ * @param isPooled whether the configuration says that it leads to a pooler
+ */
+export async function findPoolerFault(pool: pg.Pool, isPooled: boolean): Promise<string | undefined> {
+  try {
+    return isPooled ? await findFaultOfPooler(pool) : await findHiddenPooler(pool);
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError)) return undefined;
+    if (error.message.includes('unsupported startup parameter')) return NEEDS_LISTEN_URL;
+    return STATEMENT_LOST.includes(error.code ?? '') ? TOO_OLD : undefined;
+  }
+}
+
+async function findHiddenPooler(pool: pg.Pool): Promise<string | undefined> {
+  const client = await pool.connect();
+  try {
+    return (await isDirect(client)) ? undefined : NEEDS_LISTEN_URL;
+  } finally {
+    client.release();
+  }
+}
+
+/** Two connections prepare a statement by one name. A pooler that does not tell them apart gives one session to both. */
+async function findFaultOfPooler(pool: pg.Pool): Promise<string | undefined> {
+  const clients = [await pool.connect(), await pool.connect()];
+  const name = 'settlement-pooler-probe';
+  const text = `SELECT ${Object.keys(LIMITS).map((limit) => `current_setting('${limit}') AS ${limit}`)}`;
+  let limits: Record<string, string> = {};
+  try {
+    for (let round = 0; round < ROUNDS; round += 1)
+      for (const client of clients) limits = (await client.query<Record<string, string>>({ name, text })).rows[0] ?? {};
+  } finally {
+    // Their prepared statement is of no more use.
+    for (const client of clients) client.release(true);
+  }
+  const missing = Object.keys(LIMITS).find((limit) => limits[limit] === '0');
+  return missing === undefined ? undefined : noLimit(missing);
+}

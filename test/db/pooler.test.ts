@@ -1,0 +1,132 @@
+/** The service behind a real PgBouncer that pools transactions. */
+import { test as base, describe, expect } from 'vitest';
+import { connect } from '../../db/client.ts';
+import { migrate } from '../../db/migrate.ts';
+import { findPoolerFault } from '../../db/session.ts';
+import { settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
+import { FILE } from '../support/fixture.ts';
+import { type PoolerOptions, startPooler, whyNoPooler } from '../support/pooler.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { startStack } from '../support/stack.ts';
+
+const missing = whyNoPooler();
+const program = process.env['PGBOUNCER_PATH'] ?? '';
+
+const test = base.extend(
+  'database',
+  FILE,
+  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+  async ({}, { onCleanup }): Promise<TestDatabase> => {
+    const database = await createTestDatabase();
+    onCleanup(database.drop);
+    return database;
+  },
+);
+
+/** Runs with a pooler in front of the database. */
+async function pooled<Result>(
+  { databaseUrl, migrationUrl }: TestDatabase,
+  run: (through: (databaseUrl: string) => string) => Promise<Result>,
+  settings: PoolerOptions['settings'] = {},
+): Promise<Result> {
+  const pooler = await startPooler({ program, databaseUrls: [databaseUrl, migrationUrl], settings });
+  try {
+    return await run(pooler.through);
+  } finally {
+    await pooler.close();
+  }
+}
+
+async function faultOf(databaseUrl: string, isPooled: boolean): Promise<string | undefined> {
+  const connection = connect(databaseUrl, { poolSizeMax: 2, name: 'test', onIdleError: () => undefined, isPooled });
+  try {
+    return await findPoolerFault(connection.pool, isPooled);
+  } finally {
+    await connection.close();
+  }
+}
+
+test('a direct connection is no pooler, and a database that does not answer is no reason not to start', async ({
+  database: { databaseUrl },
+}) => {
+  expect(await faultOf(databaseUrl, false)).toBe(undefined);
+  const nobody = Object.assign(new URL(databaseUrl), { port: '1' }).href;
+  expect([await faultOf(nobody, false), await faultOf(nobody, true)]).toEqual([undefined, undefined]);
+});
+
+test('without a pooler, a role that has no limits is refused where DATABASE_LISTEN_URL says that there is one', async ({
+  database: { databaseUrl },
+}) => {
+  expect(await faultOf(databaseUrl, true)).toMatch(/^the role of DATABASE_URL has no statement_timeout/);
+});
+
+describe('behind PgBouncer', () => {
+  test.beforeEach(({ skip }) => {
+    if (missing !== undefined) skip(missing);
+  });
+
+  test.for([
+    ['says nothing of a pooler', false, {}, 'DATABASE_URL leads to a pooler'],
+    [
+      'says nothing, and it ignores what it does not know',
+      false,
+      { ignore_startup_parameters: 'options' },
+      'DATABASE_URL leads',
+    ],
+    [
+      'has one without prepared statements',
+      true,
+      { max_prepared_statements: 0 },
+      'the pooler of DATABASE_URL keeps no',
+    ],
+  ] as const)('a process is refused whose configuration %s', async ([, isPooled, settings, words], { database }) => {
+    const fault = await pooled(database, (through) => faultOf(through(database.databaseUrl), isPooled), settings);
+    expect(fault).toContain(words);
+  });
+
+  test('npm run migrate says that it needs a direct connection, and leaves no lock', async ({ database }) => {
+    await pooled(database, async (through) => {
+      const migrationUrl = through(database.migrationUrl);
+      await expect(migrate({ ...database, migrationUrl })).rejects.toThrow(/^MIGRATION_DATABASE_URL leads to a pooler/);
+    });
+    await migrate(database);
+  });
+
+  test('the role has the limits once it is migrated, and a tenant waits for a lock as shortly as without one', async ({
+    database,
+  }) => {
+    await migrate(database);
+    await pooled(database, async (through) => {
+      expect(await faultOf(through(database.databaseUrl), true)).toBe(undefined);
+      const options = { poolSizeMax: 1, name: 'test', onIdleError: () => undefined, isPooled: true };
+      const api = connect(through(database.databaseUrl), { ...options, tenants: { lockTimeoutMs: 250 } });
+      const limits = `SELECT current_setting('statement_timeout') AS statement, current_setting('lock_timeout') AS lock`;
+      const { rows } = await api.db.execute(limits);
+      expect(rows).toEqual([{ statement: '5s', lock: '3s' }]);
+      expect((await api.db.transaction((tx) => tx.execute(limits))).rows).toEqual([{ statement: '5s', lock: '250ms' }]);
+      expect((await api.db.execute(limits)).rows).toEqual(rows);
+      await api.close();
+    });
+  });
+
+  test('settlements settle by sessions that are shared, and their readers are told', async ({ database }) => {
+    await migrate(database);
+    const run = async (through: (databaseUrl: string) => string) => {
+      const databaseUrl = through(database.databaseUrl);
+      const pooledDatabase = { ...database, databaseUrl, listenUrl: database.databaseUrl, drop: async () => undefined };
+      const stack = await startStack({ api: { database: pooledDatabase }, deliveries: true });
+      const partner = await signUp({ baseUrl: stack.baseUrl });
+      const ids = await Promise.all(Array.from({ length: 12 }, () => settleByCard(partner)));
+      const ended = await Promise.all(ids.map((id) => partner.client.settlements.wait(id)));
+      await stack.close();
+      return ended.map(({ status }) => status);
+    };
+    // Fewer sessions than connections: each is shared.
+    const statuses = await pooled(database, run, { default_pool_size: 4 });
+    expect(new Set(statuses)).toEqual(new Set(['settled']));
+    const owner = connect(database.migrationUrl, { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });
+    const { rows } = await owner.db.execute('SELECT count(*)::int AS settled FROM settlements');
+    await owner.close();
+    expect(rows).toEqual([{ settled: 12 }]);
+  });
+});
