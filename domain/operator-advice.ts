@@ -6,11 +6,13 @@ import type { PaymentMethod } from './payment-method.ts';
 import type { SettlementStatus } from './settlement/state.ts';
 import type { VerificationStatus } from './verification.ts';
 import type { DeliveryStatus, DisabledReason, WebhookStatus } from './webhook.ts';
+import { promotionCommand, type UnservedQueue, unservedSentence } from './worker-version.ts';
 
 /** Headings of docs/operations.md. */
 export const RUNBOOK_SECTIONS = [
   'Why does a settlement wait?',
   'Lost runs',
+  'Worker versions',
   'When the outbox grows',
   'Alerts',
   'Logs',
@@ -128,6 +130,13 @@ export const failingActivityAdvice = (name: string, failure: string): Advice => 
     'When its cause is fixed, it continues by itself.',
   command: '',
   section: 'Logs',
+});
+
+/** For an object whose tasks no worker takes. */
+export const unservedAdvice = (queue: UnservedQueue): Advice => ({
+  say: `Start workers, or promote a version that has some: ${unservedSentence(queue)}.`,
+  command: promotionCommand(queue),
+  section: 'Worker versions',
 });
 
 /** For an object whose committed work has not reached Temporal. */

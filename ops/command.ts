@@ -6,6 +6,7 @@ import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Runs } from '../db/commands/lost-run.ts';
 import { operatorName } from '../domain/gate.ts';
 import type { TemporalHealth } from '../domain/temporal-health.ts';
+import type { UnservedQueue } from '../domain/worker-version.ts';
 import type { RunDescription } from '../process/runs.ts';
 import {
   type Parameter,
@@ -34,6 +35,7 @@ export type OpsDeps = Printer &
     readonly runs: Runs;
     readonly describeRun: (workflowId: string) => Promise<RunDescription | undefined>;
     readonly temporalHealth: () => Promise<TemporalHealth>;
+    readonly unservedQueues: () => Promise<readonly UnservedQueue[]>;
     /** The page of the namespace in Temporal UI; undefined where no address is configured. */
     readonly temporalUi?: string | undefined;
     /** Where operators read docs/operations.md; undefined where no address is configured. */

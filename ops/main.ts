@@ -10,6 +10,7 @@ import { NO_DISPATCHER } from '../db/commands/commit.ts';
 import { createCrash } from '../process/crash.ts';
 import { localDirectory } from '../process/local/place.ts';
 import { completeEnvironment } from '../process/local/running-stack.ts';
+import { findUnservedQueues } from '../process/pollers.ts';
 import { createRuns, describeRun } from '../process/runs.ts';
 import { connectTemporal, type TemporalClient } from '../process/temporal.ts';
 import { checkTemporal } from '../process/temporal-health.ts';
@@ -61,13 +62,14 @@ export const runOps = (
     withCommandErrors(() => act({ ...runReadsOf(deps.client), ...deps, ...printer, dispatcher: NO_DISPATCHER })),
   );
 
-type RunReads = Pick<OpsDeps, 'runs' | 'describeRun' | 'temporalHealth'>;
+type RunReads = Pick<OpsDeps, 'runs' | 'describeRun' | 'temporalHealth' | 'unservedQueues'>;
 
 /** Connects to Temporal when it is asked. */
 const runReadsOf = (client: OpsDeps['client']): RunReads => ({
   runs: { findRunning: (workflowIds) => createRuns(client()).findRunning(workflowIds) },
   describeRun: (workflowId) => describeRun(client(), workflowId),
   temporalHealth: () => checkTemporal({ connection: client().connection, namespace: client().options.namespace }),
+  unservedQueues: () => findUnservedQueues(client(), new Date()),
 });
 
 /** Connects to what is configured. `--help` and a wrong command line need no configuration. */

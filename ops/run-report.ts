@@ -1,5 +1,5 @@
 /** The run of an object's workflow, as `show` prints it. */
-import { type Advice, failingActivityAdvice } from '../domain/operator-advice.ts';
+import { type Advice, failingActivityAdvice, unservedAdvice } from '../domain/operator-advice.ts';
 import type { RunDescription } from '../process/runs.ts';
 import { temporalFaultOf } from '../process/temporal-health.ts';
 import type { OpsDeps } from './command.ts';
@@ -11,12 +11,12 @@ type RunReport = {
   readonly isRunning: boolean;
   readonly known: boolean;
   readonly activities: readonly Row[];
-  /** About the first activity that fails. */
+  /** That no worker takes its tasks, or about the first activity that fails. */
   readonly failing?: Advice;
 };
 
 export async function reportRun(
-  deps: Pick<OpsDeps, 'describeRun' | 'temporalHealth' | 'temporalUi'>,
+  deps: Pick<OpsDeps, 'describeRun' | 'temporalHealth' | 'temporalUi' | 'unservedQueues'>,
   workflowId: string,
 ): Promise<RunReport> {
   const facts = (status: string, run?: RunDescription): Row => ({
@@ -32,7 +32,7 @@ export async function reportRun(
       isRunning: run.status === 'running',
       known: true,
       activities: run.activities.map(activityRow),
-      ...failingOf(run),
+      ...((await unservedOf(deps, run)) ?? failingOf(run)),
     };
   } catch (error) {
     const fault = temporalFaultOf(error);
@@ -42,6 +42,15 @@ export async function reportRun(
     const { sentence } = health.status === 'up' ? fault : health;
     return { facts: facts(`unknown: ${sentence}`), isRunning: false, known: false, activities: [] };
   }
+}
+
+/** All but subscriptions run in the first queue; who serves one of them serves both. */
+async function unservedOf(
+  { unservedQueues }: Pick<OpsDeps, 'unservedQueues'>,
+  { status }: RunDescription,
+): Promise<Pick<RunReport, 'failing'> | undefined> {
+  const [unserved] = status === 'running' ? await unservedQueues() : [];
+  return unserved && { failing: unservedAdvice(unserved) };
 }
 
 function failingOf({ activities }: RunDescription): Pick<RunReport, 'failing'> {

@@ -14,6 +14,7 @@ import {
 import { findOldestSweep } from '../db/queries/sweep.ts';
 import { SWEPT_KINDS } from '../domain/outbox.ts';
 import type { TemporalHealth } from '../domain/temporal-health.ts';
+import { promotionCommand, type UnservedQueue, unservedSentence } from '../domain/worker-version.ts';
 import { temporalFaultOf } from '../process/temporal-health.ts';
 import type { OpsCommand, OpsDeps } from './command.ts';
 import { command, EXIT, type ExitCode } from './command-line/program.ts';
@@ -78,7 +79,7 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
     findOldestSweep(deps.db),
     deps.temporalHealth(),
   ]);
-  const { withoutRun, temporal } = await listWithoutRun(deps, now, health);
+  const { withoutRun, unserved = [], temporal } = await askTemporal(deps, now, health);
   printList(
     deps,
     'Outbox rows older than a minute (is Temporal up, and does a dispatcher run?)',
@@ -93,6 +94,8 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
   if (temporal.status !== 'up')
     deps.print(`Open without a run: unknown. ${temporal.sentence}. The other lists are from the database.`);
   else printList(deps, 'Open without a run', (withoutRun ?? []).map(withoutRunLine));
+  for (const queue of unserved)
+    deps.print(`Start workers: ${unservedSentence(queue)}. ${promotionCommand(queue)}`.trim());
   if (sweep && sweep.ageMs > SWEEP_LATE_MS)
     deps.print(
       `No sweep for lost runs since ${sweep.at.toISOString()}: does a worker run, and is the schedule paused?`,
@@ -119,6 +122,11 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
         org_id: orgId,
       })) ?? null,
     last_sweep: sweep?.at ?? null,
+    unserved_queues: unserved.map(({ taskQueue, promoted, polling }) => ({
+      task_queue: taskQueue,
+      promoted: promoted?.buildId ?? null,
+      polling: polling.map((version) => version?.buildId ?? null),
+    })),
     temporal: temporal.status,
     temporal_cause: temporal.cause,
     limit: LINES_MAX,
@@ -126,17 +134,21 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
   return EXIT.done;
 }
 
-/** Open settlements and verifications without a run: they are known only while Temporal is up. */
-async function listWithoutRun(
+/** What is open without a run, and what nobody polls: both are known only while Temporal is up. */
+async function askTemporal(
   deps: OpsDeps,
   now: Date,
   temporal: TemporalHealth,
-): Promise<{ readonly withoutRun?: readonly LostRun[]; readonly temporal: TemporalHealth }> {
+): Promise<{
+  readonly withoutRun?: readonly LostRun[];
+  readonly unserved?: readonly UnservedQueue[];
+  readonly temporal: TemporalHealth;
+}> {
   if (temporal.status !== 'up') return { temporal };
   const lost: LostRun[] = [];
   try {
     for (const kind of SWEPT_KINDS) lost.push(...(await listLostRuns(deps, kind, { now, limit: LINES_MAX })));
-    return { withoutRun: lost.slice(0, LINES_MAX), temporal };
+    return { withoutRun: lost.slice(0, LINES_MAX), unserved: await deps.unservedQueues(), temporal };
   } catch (error) {
     const fault = temporalFaultOf(error);
     if (fault === undefined) throw error;

@@ -12,10 +12,13 @@ import { execa } from 'execa';
 import { test as base, expect } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import { certificates } from '../../db/schema/index.ts';
+import { promotionCommand, type WorkerVersion } from '../../domain/worker-version.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { localDirectory } from '../../process/local/place.ts';
+import { findUnservedQueues } from '../../process/pollers.ts';
 import { acquireDevServer } from '../../scripts/stack/binary.ts';
 import { createWorker, type RunningWorker } from '../../worker/worker.ts';
+import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../../workflows/contract.ts';
 import { activityDeps } from '../support/activity.ts';
 import { FILE } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
@@ -192,15 +195,24 @@ test('the promoted build serves with versions: waiting settlements continue in i
   }
 });
 
-test('workers without a version serve again after the command that reverses the first promotion', async ({
+test('operators see which version nobody serves, and workers without a version serve again after the reversing command', async ({
   world,
+  stack,
   operator,
   startBuild,
   bundles,
 }) => {
   const versioned = await startBuild(bundles.current, 'a');
-  await operator.untilDone(PROMOTE, 'a');
+  const build = { deploymentName: DEPLOYMENT, buildId: 'a' };
+  const unserved = (inMs = 0) => findUnservedQueues(stack.temporal, new Date(Date.now() + inMs));
+  const queues = (promoted: WorkerVersion | undefined, polling: readonly WorkerVersion[]) =>
+    [TASK_QUEUE, DELIVERY_TASK_QUEUE].map((taskQueue) => ({ taskQueue, promoted, polling }));
+  await expect.poll(unserved, { timeout: stretched(60_000) }).toEqual(queues(undefined, [build]));
+  const [queue = expect.unreachable()] = await unserved();
+  await operator.untilDone(promotionCommand(queue), '');
   const waiting = await world.acceptUntilItWaits();
+  expect(await unserved()).toEqual([]);
+  expect(await unserved(80_000), 'as after the death of all workers').toEqual(queues(build, []));
   await startBuild(bundles.next);
   await operator.untilDone(UNSET, '');
   const fresh = await world.acceptUntilItWaits();

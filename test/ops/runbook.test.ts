@@ -10,6 +10,7 @@ import {
   organizationAdvice,
   queuedAdvice,
   settlementAdvice,
+  unservedAdvice,
 } from '../../domain/operator-advice.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import { DELIVERY_STATUSES } from '../../domain/webhook.ts';
@@ -57,6 +58,11 @@ const advices: Advice[] = [
   lostRunAdvice('stl_1', true),
   lostRunAdvice('verification', false),
   queuedAdvice('ServiceError'),
+  unservedAdvice({
+    taskQueue: 'settlement',
+    promoted: { deploymentName: 'worker', buildId: 'a' },
+    polling: [undefined],
+  }),
   organizationAdvice('organization', { hasFullKey: true, isSuspended: false }),
   organizationAdvice('organization', { hasFullKey: true, isSuspended: true }),
 ];

@@ -193,6 +193,13 @@ test('stuck says what is wrong with Temporal, and lists what the database knows'
   const known = { temporal: 'down', temporal_cause: 'search_attributes_missing', without_run: null };
   expect(JSON.parse((await ops('stuck', '--json')).printed[0] ?? '')).toMatchObject(known);
 
+  const queue = { taskQueue: 'settlement', promoted: { deploymentName: 'worker', buildId: 'b' }, polling: [undefined] };
+  const unserved = createOps(api.connection.db, { now: clock.now, unservedQueues: async () => [queue] });
+  expect((await unserved('stuck')).printed).toContain(
+    'Start workers: no worker of version worker/b polls settlement, and no other gets its tasks; ' +
+      'those that poll are without a version. ' +
+      'temporal worker deployment set-current-version --deployment-name worker --unversioned --yes',
+  );
   const connection = Connection.lazy({ address: '127.0.0.1:1' });
   const silent = createOps(api.connection.db, { now: clock.now, runs: createRuns(new Client({ connection })) });
   expect((await silent('stuck')).printed).toContainEqual(

@@ -36,6 +36,7 @@ export function createOps(db: Database, deps: Partial<OpsDeps> = {}) {
         runs: { findRunning: async (workflowIds) => new Set(workflowIds) },
         describeRun: async () => ({ runId: 'run-1', status: 'running', startedAt: new Date(0), activities: [] }),
         temporalHealth: async () => ({ status: 'up', cause: null }),
+        unservedQueues: async () => [],
         now: () => new Date(),
         ...deps,
         print: (line) => printed.push(line),
