@@ -24,6 +24,12 @@ export const breakable = (text: string): string =>
     })
     .join('');
 
+/** Code in a sentence. A short name with hyphens, such as `US-JM`, stays on one line. */
+export const inlineCode = (text: string): string =>
+  text.length > FITTING_LENGTH || /\s/.test(text)
+    ? `<code>${breakable(text)}</code>`
+    : `<code class="word">${escaped(text)}</code>`;
+
 export type Code = {
   readonly text: string;
   /** What it is: `Shell`, `Output`. */

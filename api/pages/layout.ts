@@ -6,6 +6,7 @@ import { html } from 'ghtml';
 import { POSTURE } from '../../domain/posture.ts';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
 import { type Assets, addressOf } from './asset.ts';
+import { breakable } from './code.ts';
 
 /** What all pages are rendered with. */
 export type Frame = { readonly runtime: RuntimeEnvironment; readonly assets: Assets };
@@ -99,7 +100,7 @@ export const sideOf = (
 const contents = (headings: readonly Heading[]): string =>
   headings.length === 0
     ? ''
-    : html`<ul>!${headings.map(({ id, text }) => html`<li><a href="#${id}">${text}</a></li>`)}</ul>`;
+    : html`<ul>!${headings.map(({ id, text }) => html`<li><a href="#${id}">!${breakable(text)}</a></li>`)}</ul>`;
 
 /** The pages before and after this one. */
 export function stepsOf(places: readonly Place[], path: string): string {

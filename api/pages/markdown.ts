@@ -5,7 +5,7 @@
 import { html } from 'ghtml';
 import { Marked, type MarkedExtension, type Token, type Tokens } from 'marked';
 import { sectionId } from '../../domain/failure-help.ts';
-import { breakable, codeBlock } from './code.ts';
+import { codeBlock, inlineCode } from './code.ts';
 import { type Heading, heading } from './layout.ts';
 
 const LABELS: Readonly<Record<string, string>> = {
@@ -49,7 +49,7 @@ const extension = ({ link, picture }: Links): MarkedExtension => ({
       return heading({ id: sectionId(text), depth }, this.parser.parseInline(tokens));
     },
     code: ({ text, lang = '' }) => codeBlock({ text, label: LABELS[lang] ?? 'Text', isOutput: lang === 'text' }),
-    codespan: ({ text }) => `<code>${breakable(text)}</code>`,
+    codespan: ({ text }) => inlineCode(text),
     image: ({ href, text }) => picture(href, text),
     /** A picture is a block of its own. */
     paragraph({ tokens }) {

@@ -1,7 +1,7 @@
 /** The fields of a body in words, from the schemas of the OpenAPI document: what each is, and what it may be. */
 import { html } from 'ghtml';
 import type { OpenAPIV3_1 } from 'openapi-types';
-import { breakable } from './code.ts';
+import { breakable, inlineCode } from './code.ts';
 
 export type Schema = OpenAPIV3_1.SchemaObject | OpenAPIV3_1.ReferenceObject;
 type Whole = OpenAPIV3_1.SchemaObject & { readonly const?: unknown };
@@ -24,7 +24,7 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
 export const prose = (text: string): string =>
   text
     .split(/`([^`]+)`/)
-    .map((part, index) => (index % 2 === 1 ? `<code>${breakable(part)}</code>` : html`${part}`))
+    .map((part, index) => (index % 2 === 1 ? inlineCode(part) : html`${part}`))
     .join('');
 
 /** The schema with what it refers to and what it extends. */

@@ -10,18 +10,17 @@ import { FILE, withApi } from '../support/fixture.ts';
 import { WAIT } from '../support/patience.ts';
 
 const CLIENTS = 1_000;
-/** Of the asset, 3.5 MB each, more than the system keeps for one connection; of the document, less. */
+/** Of the document, 0.3 MB each. Every tenth client asks for more than the system keeps for one connection. */
 const PIPELINED = 2;
+const PIPELINED_MANY = 24;
 /** They come within a few seconds: each request is counted in the database. */
 const BATCH = 50;
 const BATCH_INTERVAL_MS = 200;
 const MEMORY_MAX_BYTES = 256 * 1024 * 1024;
 
-const test = withApi().extend('address', FILE, async ({ api }) => {
-  const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
-  const page = await (await fetch(`http://127.0.0.1:${port}/docs`)).text();
-  return { port: Number(port), asset: /\/assets\/reference-[0-9a-f]+\.js/.exec(page)?.[0] ?? '' };
-});
+const test = withApi().extend('port', FILE, async ({ api }) =>
+  Number(new URL(await api.app.listen({ host: '127.0.0.1', port: 0 })).port),
+);
 
 /** Sends requests and never reads. */
 const ask = (port: number, path: string, times: number): Socket => {
@@ -34,7 +33,7 @@ const ask = (port: number, path: string, times: number): Socket => {
 
 test('a thousand unread answers end in time, cost little memory, and others are answered', async ({
   api,
-  address: { port, asset },
+  port,
   onTestFinished,
 }) => {
   const connections = () =>
@@ -53,7 +52,8 @@ test('a thousand unread answers end in time, cost little memory, and others are 
     for (const socket of sockets) socket.destroy();
   });
   while (sockets.length < CLIENTS) {
-    for (let n = 0; n < BATCH; n += 1) sockets.push(ask(port, n % 10 === 0 ? asset : '/openapi.json', PIPELINED));
+    for (let n = 0; n < BATCH; n += 1)
+      sockets.push(ask(port, '/openapi.json', n % 10 === 0 ? PIPELINED_MANY : PIPELINED));
     await delay(BATCH_INTERVAL_MS);
   }
   // Not the open ones: on a busy machine the first are ended before the last are accepted.
