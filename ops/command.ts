@@ -7,7 +7,7 @@ import type { Runs } from '../db/commands/lost-run.ts';
 import { operatorName } from '../domain/gate.ts';
 import type { TemporalHealth } from '../domain/temporal-health.ts';
 import type { UnservedQueue } from '../domain/worker-version.ts';
-import type { RunDescription } from '../process/runs.ts';
+import type { ListedRun, RunDescription } from '../process/runs.ts';
 import {
   type Parameter,
   type Parameters,
@@ -33,6 +33,7 @@ export type OpsDeps = Printer &
     readonly client: () => Client;
     /** These connect as `client` does. */
     readonly runs: Runs;
+    readonly listRuns: (since: Date) => Promise<readonly ListedRun[]>;
     readonly describeRun: (workflowId: string) => Promise<RunDescription | undefined>;
     readonly temporalHealth: () => Promise<TemporalHealth>;
     readonly unservedQueues: () => Promise<readonly UnservedQueue[]>;

@@ -34,7 +34,7 @@ import { lineOf, money, type Row } from './report.ts';
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 
-const span: Reader<number> = {
+export const span: Reader<number> = {
   read: (given) => {
     const [, count = '', unit = ''] = /^(\d{1,5})(s|min|h|d)$/.exec(given) ?? [];
     const unitMs = UNITS_MS[unit];

@@ -11,7 +11,7 @@ import { createCrash } from '../process/crash.ts';
 import { localDirectory } from '../process/local/place.ts';
 import { completeEnvironment } from '../process/local/running-stack.ts';
 import { findUnservedQueues } from '../process/pollers.ts';
-import { createRuns, describeRun } from '../process/runs.ts';
+import { createRuns, describeRun, listRuns } from '../process/runs.ts';
 import { connectTemporal, type TemporalClient } from '../process/temporal.ts';
 import { checkTemporal } from '../process/temporal-health.ts';
 import { apiKeyCommands } from './api-key.ts';
@@ -28,6 +28,7 @@ import { listCommands } from './list.ts';
 import { operatorCommands } from './operator.ts';
 import { organizationCommands } from './organization.ts';
 import { eraseCommand, exportCommand } from './recipient.ts';
+import { reconcileCommand } from './reconcile.ts';
 import { settlementCommands } from './settlement.ts';
 import { showCommand } from './show.ts';
 import { waitingCommands } from './waiting.ts';
@@ -37,6 +38,7 @@ const program = (now: () => Date) =>
   group<OpsDeps>('ops', 'Shows what waits and what is stuck, and makes the changes that only operators may make.', [
     showCommand,
     ...waitingCommands,
+    reconcileCommand,
     listCommands,
     ...settlementCommands,
     ...deliveryCommands,
@@ -62,11 +64,12 @@ export const runOps = (
     withCommandErrors(() => act({ ...runReadsOf(deps.client), ...deps, ...printer, dispatcher: NO_DISPATCHER })),
   );
 
-type RunReads = Pick<OpsDeps, 'runs' | 'describeRun' | 'temporalHealth' | 'unservedQueues'>;
+type RunReads = Pick<OpsDeps, 'runs' | 'listRuns' | 'describeRun' | 'temporalHealth' | 'unservedQueues'>;
 
 /** Connects to Temporal when it is asked. */
 const runReadsOf = (client: OpsDeps['client']): RunReads => ({
   runs: { findRunning: (workflowIds) => createRuns(client()).findRunning(workflowIds) },
+  listRuns: (since) => listRuns(client(), since),
   describeRun: (workflowId) => describeRun(client(), workflowId),
   temporalHealth: () => checkTemporal({ connection: client().connection, namespace: client().options.namespace }),
   unservedQueues: () => findUnservedQueues(client(), new Date()),

@@ -27,6 +27,28 @@ export const createRuns = (client: Client): Runs => ({
   },
 });
 
+/** A run of a settlement or a verification. */
+export type ListedRun = { readonly objectId: string; readonly isRunning: boolean };
+
+const LISTED_MAX = 100_000;
+const LIST_TIMEOUT_MS = 120_000;
+
+/** The settlements and verifications with a run that runs, or that began since then; the list is a second old. */
+export async function listRuns(client: Client, since: Date): Promise<ListedRun[]> {
+  const isListed = `(ExecutionStatus = "Running" OR StartTime >= "${since.toISOString()}")`;
+  const query = `WorkflowType IN ("settlement", "verification") AND ${isListed}`;
+  const runs = new Map<string, ListedRun>();
+  await client.withDeadline(Date.now() + LIST_TIMEOUT_MS, async () => {
+    for await (const { workflowId, status } of client.workflow.list({ query, pageSize: 1_000 })) {
+      const objectId = workflowId.slice(workflowId.indexOf(':') + 1);
+      const isRunning = status.name === 'RUNNING' || runs.get(objectId)?.isRunning === true;
+      runs.set(objectId, { objectId, isRunning });
+      if (runs.size === LISTED_MAX) return;
+    }
+  });
+  return [...runs.values()];
+}
+
 /** Sends what a lane did to its run, which shows it to operators. */
 export const createLaneReports = (client: Client) => async (workflowId: string, report: LaneReport) =>
   await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>

@@ -34,6 +34,7 @@ export function createOps(db: Database, deps: Partial<OpsDeps> = {}) {
         },
         // Without Temporal, every workflow counts as running.
         runs: { findRunning: async (workflowIds) => new Set(workflowIds) },
+        listRuns: async () => [],
         describeRun: async () => ({ runId: 'run-1', status: 'running', startedAt: new Date(0), activities: [] }),
         temporalHealth: async () => ({ status: 'up', cause: null }),
         unservedQueues: async () => [],

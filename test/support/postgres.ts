@@ -17,9 +17,14 @@ export type TestDatabase = DatabaseUrls & {
 /** The run's PostgreSQL. The first caller waits until it has started. */
 export const testServer = () => sharedResource('postgres', Server);
 
-/** An empty database with the current schema. `drop` ends whatever is still connected to it. */
-export async function createTestDatabase(): Promise<TestDatabase> {
-  const { serverUrl, serviceUrl, template } = await testServer();
+/**
+ * An empty database with the current schema. `drop` ends whatever is still connected to it.
+ *
+ * @param original to copy instead; nobody may be connected to it
+ */
+export async function createTestDatabase(original?: TestDatabase): Promise<TestDatabase> {
+  const { serverUrl, serviceUrl, ...server } = await testServer();
+  const template = original ? new URL(original.databaseUrl).pathname.slice(1) : server.template;
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   await administer(serverUrl, `CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY FILE_COPY`);
   return {

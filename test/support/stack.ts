@@ -40,6 +40,8 @@ export type TestStack = {
 };
 
 export type StackOptions = {
+  /** That of an earlier stack; by default a new one. */
+  readonly namespace?: string | undefined;
   readonly worker?: boolean;
   /** Also serves the queue of deliveries, which most tests do not need. */
   readonly deliveries?: boolean;
@@ -55,7 +57,7 @@ export type StackOptions = {
 };
 
 export async function startStack(options: StackOptions = {}): Promise<TestStack> {
-  const temporal = await devServer();
+  const temporal = await devServer(options.namespace);
   const { tracing, logTo, crash } = options;
   const logOf = (name: string) => (logTo ? createLogger({ level: 'info', name }, logTo) : silent);
   let dispatcher: Dispatcher | undefined;

@@ -87,19 +87,21 @@ export async function startTimeSkipping(
 export const testDevServer = () => sharedResource('dev-server', z.object({ address: z.string() }));
 
 /**
- * A new namespace with the search attributes, on the development server that all files share. Its clock is the real
- * one. Call `close` after the last test.
+ * A new namespace with the search attributes, or this one of before, on the development server that all files share. Its
+ * clock is the real one. Call `close` after the last test.
  */
-export async function devServer() {
+export async function devServer(existing?: string) {
   installQuietRuntime();
   const { address } = await testDevServer();
-  const namespace = `test-${randomUUID()}`;
+  const namespace = existing ?? `test-${randomUUID()}`;
   const connection = await Connection.connect({ address });
-  await connection.workflowService.registerNamespace({
-    namespace,
-    workflowExecutionRetentionPeriod: msToTs(RETENTION_MS),
-  });
-  await registerSearchAttributes(connection, namespace);
+  if (existing === undefined) {
+    await connection.workflowService.registerNamespace({
+      namespace,
+      workflowExecutionRetentionPeriod: msToTs(RETENTION_MS),
+    });
+    await registerSearchAttributes(connection, namespace);
+  }
   return { address, namespace, client: new Client({ connection, namespace }), close: () => connection.close() };
 }
 

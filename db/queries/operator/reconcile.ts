@@ -1,0 +1,40 @@
+/** What a comparison with Temporal and with the payout rail reads. For an operator, as object.ts says. */
+import { and, asc, eq, gte, inArray } from 'drizzle-orm';
+import { isTerminal } from '../../../domain/settlement/state.ts';
+import { isOpen } from '../../../domain/verification.ts';
+import type { Queryable } from '../../client.ts';
+import { settlements } from '../../schema/settlement.ts';
+import { verifications } from '../../schema/verification.ts';
+
+/** Of one statement. */
+const IDS_MAX = 500;
+
+export type Stored = { readonly status: string; readonly hasEnded: boolean };
+
+/** The status of each of these settlements and verifications that is stored. */
+export async function findStatuses(db: Queryable, ids: readonly string[]): Promise<ReadonlyMap<string, Stored>> {
+  const found = new Map<string, Stored>();
+  for (let from = 0; from < ids.length; from += IDS_MAX) {
+    const some = ids.slice(from, from + IDS_MAX);
+    const ofSettlements = await db
+      .select({ id: settlements.settlementId, status: settlements.status })
+      .from(settlements)
+      .where(inArray(settlements.settlementId, some));
+    const ofVerifications = await db
+      .select({ id: verifications.verificationId, status: verifications.status })
+      .from(verifications)
+      .where(inArray(verifications.verificationId, some));
+    for (const { id, status } of ofSettlements) found.set(id, { status, hasEnded: isTerminal(status) });
+    for (const { id, status } of ofVerifications) found.set(id, { status, hasEnded: !isOpen(status) });
+  }
+  return found;
+}
+
+/** The settlements that were settled since then, the oldest first. */
+export const listSettledSince = (db: Queryable, since: Date, limit: number) =>
+  db
+    .select({ settlementId: settlements.settlementId })
+    .from(settlements)
+    .where(and(eq(settlements.status, 'settled'), gte(settlements.updatedAt, since)))
+    .orderBy(asc(settlements.updatedAt))
+    .limit(limit);
