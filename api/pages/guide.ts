@@ -18,6 +18,7 @@ export const GUIDES = [
   { name: 'retries', title: 'Safe retries' },
   { name: 'webhooks', title: 'Webhooks' },
   { name: 'reconciliation', title: 'Reconciliation' },
+  { name: 'payroll', title: 'A payroll' },
   { name: 'consumers', title: 'Consumers' },
   { name: 'errors', title: 'Errors' },
   { name: 'failures', title: 'Failures' },

@@ -3,7 +3,7 @@ import { verifyCertificate } from './certificate.ts';
 import { verifyWebhook } from './webhook.ts';
 
 export type { Certificate, VerifiedCertificate } from './certificate.ts';
-export { isCorridor, isPaymentMethod, isPayoutRail } from './choice.ts';
+export { isCorridor, isCurrency, isPaymentMethod, isPayoutRail } from './choice.ts';
 export { type Client, type ClientOptions, createClient } from './client.ts';
 export { type ConsumerClient, type ConsumerClientOptions, createConsumerClient, type Transfer } from './consumer.ts';
 export {

@@ -32,6 +32,7 @@ export async function clientTypes(document: OpenApi): Promise<string> {
 /** Enums whose values are also a list, for what narrows a text. */
 const VALUES = [
   ['corridorIds', 'CorridorId'],
+  ['currencies', 'Currency'],
   ['paymentMethods', 'PaymentMethod'],
   ['payoutRails', 'PayoutRail'],
 ] as const;

@@ -84,7 +84,7 @@ test("the client's types are strict, and every use in its tests, its page and th
 });
 
 test("the client's code passes its linter and formatter", async ({ python }) => {
-  const files = ['--no-cache', '.', EXAMPLES];
+  const files = ['--no-cache', '.', EXAMPLES, path.join(repositoryRoot, 'examples', 'payroll')];
   await run(python, ['-m', 'ruff', 'check', ...files]);
   const { stdout } = await run(python, ['-m', 'ruff', 'format', '--check', ...files]);
   expect(stdout).toContain('already formatted');

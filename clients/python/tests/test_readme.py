@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from settlement_service import Client, ConsumerClient, is_corridor, is_payment_method, is_payout_rail
+from settlement_service import Client, ConsumerClient, is_corridor, is_currency, is_payment_method, is_payout_rail
 
 PARTNER, CONSUMER = (Path(__file__).parents[1] / "README.md").read_text().split("| a consumer's client")
 #: They send anything, or make an intent, or close the client.
@@ -37,6 +37,7 @@ def test_every_method_is_in_the_table_and_no_other(table: str, client: object) -
 
 def test_a_text_is_narrowed_to_what_a_field_takes() -> None:
     assert is_corridor("US-JM")
+    assert is_currency("JMD")
     assert is_payment_method("card")
     assert is_payout_rail("cash_pickup")
     assert not is_corridor("us-jm")

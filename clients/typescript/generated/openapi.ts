@@ -8038,5 +8038,6 @@ export interface operations {
     };
 }
 export const corridorIds: readonly components["schemas"]["CorridorId"][] = ["US-JM","CA-JM","GB-JM","US-TT","CA-TT","US-BB","GB-BB","US-BS","US-DO","US-HT","US-GY","US-KY","US-BZ","US-LC"];
+export const currencies: readonly components["schemas"]["Currency"][] = ["USD","CAD","GBP","JMD","TTD","BBD","BSD","DOP","HTG","GYD","KYD","BZD","XCD"];
 export const paymentMethods: readonly components["schemas"]["PaymentMethod"][] = ["ach","card","wire"];
 export const payoutRails: readonly components["schemas"]["PayoutRail"][] = ["bank_transfer","mobile_money","cash_pickup"];

@@ -8,6 +8,7 @@ import {
   createClient,
   createConsumerClient,
   isCorridor,
+  isCurrency,
   isPaymentMethod,
   isPayoutRail,
 } from '../../../clients/typescript/index.ts';
@@ -84,5 +85,10 @@ test('a text is narrowed to what a field takes', () => {
   const row = { corridor: 'US-JM', method: 'card', rail: 'cash_pickup' };
   expect([isCorridor(row.corridor), isPaymentMethod(row.method), isPayoutRail(row.rail)]).toEqual([true, true, true]);
   if (isCorridor(row.corridor)) expectTypeOf(row.corridor).toEqualTypeOf<components['schemas']['CorridorId']>();
-  expect([isCorridor('us-jm'), isPaymentMethod('internal'), isPayoutRail('')]).toEqual([false, false, false]);
+  expect([isCorridor('us-jm'), isCurrency('JMD'), isPaymentMethod('internal'), isPayoutRail('')]).toEqual([
+    false,
+    true,
+    false,
+    false,
+  ]);
 });

@@ -3,7 +3,7 @@
 from . import certificates, errors, models, webhooks
 from ._request import Intent
 from .certificates import CertificateFile, CertificateInvalidError
-from .choices import is_corridor, is_payment_method, is_payout_rail
+from .choices import is_corridor, is_currency, is_payment_method, is_payout_rail
 from .client import AsyncClient, AsyncConsumerClient, Client, ConsumerClient
 from .errors import ApiError, ConnectionFailedError, SettlementServiceError, WaitTimeoutError
 from .paging import AsyncPages, Page, Pages
@@ -32,6 +32,7 @@ __all__ = [
     "certificates",
     "errors",
     "is_corridor",
+    "is_currency",
     "is_payment_method",
     "is_payout_rail",
     "models",

@@ -13,6 +13,10 @@ def is_corridor(text: str) -> TypeIs[models.CorridorId]:
     return text in get_args(models.CorridorId)
 
 
+def is_currency(text: str) -> TypeIs[models.Currency]:
+    return text in get_args(models.Currency)
+
+
 def is_payment_method(text: str) -> TypeIs[models.PaymentMethod]:
     return text in get_args(models.PaymentMethod)
 
