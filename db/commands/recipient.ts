@@ -29,8 +29,9 @@ export async function createRecipient(
 ): Promise<Answer> {
   requireNoFaults(detailsFaults(draft.country, draft));
   return await commitCreation(deps, { ...creation, name: 'recipient.create' }, async (tx) => {
-    await takeQuota(tx, orgId, 'recipients');
     const created = await insertRecipient(tx, orgId, draft, { sealer: deps.sealer, at: deps.now() });
+    // Last: creations of one organization wait for each other from here on.
+    await takeQuota(tx, orgId, 'recipients');
     return { id: created.recipientId, created, about: created };
   });
 }

@@ -8,8 +8,8 @@ import { type Creation, type CreationDeps, commitCreation } from './creation.ts'
 /** @throws DomainError `idempotency_key_reused`, `quota_exceeded` */
 export async function createWallet(deps: CreationDeps, wallet: Wallet, creation: Creation<Wallet>): Promise<Answer> {
   return await commitCreation(deps, { ...creation, name: 'wallet.create' }, async (tx) => {
-    await takeQuota(tx, wallet.orgId, 'wallets');
     await insertWallet(tx, wallet);
+    await takeQuota(tx, wallet.orgId, 'wallets');
     return { id: wallet.walletId, created: wallet };
   });
 }
