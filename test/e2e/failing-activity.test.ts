@@ -51,5 +51,7 @@ test('forty settlements that fail at every retry do not keep another one from se
   ]);
   const ops = createOps(api.connection.db, { describeRun: describe });
   const [next] = JSON.parse((await ops('show', poisoned, '--json')).printed.join('')).next;
-  expect(next.say).toMatch(/^The step admitSettlement fails and is repeated: dependency:53100\. The worker's log has/);
+  expect(next.say).toMatch(
+    /^The step admitSettlement fails and is repeated: dependency:53100\. The worker's log says where/,
+  );
 });
