@@ -92,6 +92,21 @@ describe('behind PgBouncer', () => {
     await migrate(database);
   });
 
+  test('a role without limits is refused until it is migrated, also while the pooler keeps its sessions', async ({
+    database,
+  }) => {
+    const owner = connect(database.migrationUrl, { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });
+    const { pathname, username } = new URL(database.databaseUrl);
+    await owner.pool.query(`ALTER ROLE ${username} IN DATABASE ${pathname.slice(1)} RESET ALL`);
+    await owner.close();
+    await pooled(database, async (through) => {
+      const fault = () => faultOf(through(database.databaseUrl), true);
+      expect(await fault()).toMatch(/^the role of DATABASE_URL has no statement_timeout/);
+      await migrate(database);
+      expect(await fault()).toBe(undefined);
+    });
+  });
+
   test('the role has the limits once it is migrated, and a tenant waits for a lock as shortly as without one', async ({
     database,
   }) => {

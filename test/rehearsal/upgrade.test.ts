@@ -21,9 +21,8 @@ type Input<Of, Name> = Name extends keyof Of ? (Of[Name] extends (...input: infe
 type Result<Of, Name> = Name extends keyof Of ? (Of[Name] extends (...input: never[]) => infer Out ? Out : never) : never;
 type IsChanged<Name> = [Input<Released, Name>, Input<Now, Name>, Result<Released, Name>] extends
   [Input<Now, Name>, Input<Released, Name>, Result<Now, Name>] ? false : true;
-type Changed = { [Name in Both]: IsChanged<Name> extends true ? Name : never }[Both];
 type Listed<Names> = [Names] extends [never] ? 'none' : Names;
-export const changed: Listed<Changed> = 'none';
+export const changed: Listed<{ [Name in Both]: IsChanged<Name> extends true ? Name : never }[Both]> = 'none';
 export const missing: Listed<Exclude<keyof Released, keyof Now>> = 'none';
 `;
 
