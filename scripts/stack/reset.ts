@@ -9,8 +9,8 @@ import { stopCluster } from './postgres.ts';
 import { createSupervisor } from './supervisor.ts';
 
 /** Below `.local`. The secrets are last: as long as they exist, what is left of the data can be used. */
-const DATA = ['cluster', 'temporal', 'postgres', 'log', 'sandbox-secrets.json'];
-const STACKS = ['.', 'cluster'];
+const DATA = ['cluster', 'rehearsal', 'temporal', 'postgres', 'log', 'sandbox-secrets.json'];
+const STACKS = ['.', 'cluster', 'rehearsal'];
 
 /**
  * Stops what killed stacks left, and removes their data. Installed programs stay.

@@ -1,6 +1,6 @@
 /**
- * `npm run cluster`: the service as it is deployed, on one machine: a Temporal cluster on PostgreSQL, two API processes
- * and two workers. Ctrl-C stops everything in order. After a kill, the next start recovers.
+ * `npm run cluster`: the service as it is deployed, on one machine: a Temporal cluster on PostgreSQL, three API processes
+ * and three workers. Ctrl-C stops everything in order. After a kill, the next start recovers.
  */
 import { loadConfig } from '../../config/load.ts';
 import { flag, type ValuesOf, wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
@@ -20,7 +20,7 @@ const SETTLEMENTS_MAX = 1_000_000;
 const TAKES = {
   isRehearsal: flag(
     '--rehearse',
-    'settle while processes are killed, report, and stop; exits with 1 when something was lost or doubled',
+    'settle while the version is upgraded, processes are killed and PostgreSQL fails over, report, and stop; exits with 1 when something was lost or doubled',
   ),
   settlements: withDefault('--settlements <n>', 'how many', wholeNumber(SETTLEMENTS_MIN, SETTLEMENTS_MAX), '500'),
 };
@@ -29,13 +29,13 @@ async function main(given: NodeJS.ProcessEnv, { isRehearsal, settlements }: Valu
   await checkMachine(console.log);
   const env = withDefaults({ ...given, ...(isRehearsal && { RATE_LIMIT_PER_MINUTE: UNLIMITED_PER_MINUTE }) });
   const config = loadConfig({ ...env, DATABASE_URL: 'postgresql://127.0.0.1' }, localDirectory);
-  const supervisor = await createSupervisor({ embedsDatabase: true, directory: clusterDirectory });
+  const supervisor = await createSupervisor({ embedsDatabase: !isRehearsal, directory: clusterDirectory });
   const { signal, stop } = stopInOrder(
     supervisor,
     isRehearsal ? new Error('the rehearsal was interrupted.') : undefined,
   );
   try {
-    const cluster = await startCluster({ env, config, supervisor, signal });
+    const cluster = await startCluster({ env, config, supervisor, signal, isRehearsal });
     const [apiUrl = ''] = cluster.apiUrls;
     const { databaseUrl, migrationUrl, temporalAddress } = cluster;
     supervisor.announce({ apiUrl, databaseUrl, migrationUrl, temporalAddress });
@@ -58,7 +58,7 @@ const addresses = ({ apiUrls, temporalAddress }: Cluster): string =>
 
 const program = command({
   name: 'cluster',
-  description: 'Starts a Temporal cluster, two APIs and two workers on this machine. Ctrl-C stops all in order.',
+  description: 'Starts a Temporal cluster, three APIs and three workers on this machine. Ctrl-C stops all in order.',
   takes: TAKES,
   json: false,
   run: async (env: NodeJS.ProcessEnv, values) => {

@@ -1,6 +1,6 @@
 /**
- * The processes of a cluster that a rehearsal kills, stops and starts again, each always on the same address.
- * PostgreSQL is not one of them: test/faults kills it.
+ * The processes of a cluster that a rehearsal kills, stops and starts again, each always on the same address. A killed
+ * PostgreSQL is not started again: its standby takes its place.
  */
 import path from 'node:path';
 import { stopProcess } from '../../scripts/stack/process.ts';
@@ -8,8 +8,10 @@ import { apiService, workerService } from '../../scripts/stack/product.ts';
 import { type ServiceOptions, startService } from '../../scripts/stack/service.ts';
 import type { Member, Supervisor } from '../../scripts/stack/supervisor.ts';
 
-export const PRODUCT_MEMBERS = ['API 1', 'API 2', 'worker 1', 'worker 2'] as const;
-export const MEMBERS = [...PRODUCT_MEMBERS, 'Temporal'] as const;
+export const WORKERS = ['worker 1', 'worker 2', 'worker 3'] as const;
+export const APIS = ['API 1', 'API 2', 'API 3'] as const;
+export const PRODUCT_MEMBERS = [...WORKERS, ...APIS] as const;
+const MEMBERS = [...PRODUCT_MEMBERS, 'Temporal', 'PostgreSQL'] as const;
 export type MemberName = (typeof MEMBERS)[number];
 
 /** Each call resolves to the milliseconds that it took. */
@@ -30,53 +32,54 @@ type Plan = {
   readonly logDirectory: string;
   readonly logLevel: string;
   readonly temporal: ServiceOptions;
+  /** The files that `node` starts. Asked at each start. */
+  readonly programs: () => { readonly api: string; readonly worker: string };
+  readonly database: { kill(): Promise<void>; replace(): Promise<void> };
 };
 
 export function createMembers(plan: Plan, { keep }: Pick<Supervisor, 'keep'>): Members {
-  const options = servicesOf(plan);
   const running = new Map<MemberName, Member>();
   const current = (name: MemberName): Member => {
     const member = running.get(name);
     if (!member) throw new Error(`${name} was not started.`);
     return member;
   };
+  const { database } = plan;
   return {
     start: (name) =>
       timed(() =>
-        startService(options[name], async (member) => {
-          running.set(name, member);
-          await keep(member);
-        }),
+        name === 'PostgreSQL'
+          ? database.replace()
+          : startService(serviceOf(plan, name), async (member) => {
+              running.set(name, member);
+              await keep(member);
+            }),
       ),
     stop: (name) => timed(() => current(name).stop()),
-    kill: (name) => timed(() => stopProcess(current(name).record, KILL_TIMEOUT_MS, 'SIGKILL')),
+    kill: (name) =>
+      timed(() =>
+        name === 'PostgreSQL' ? database.kill() : stopProcess(current(name).record, KILL_TIMEOUT_MS, 'SIGKILL'),
+      ),
   };
 }
 
-/** Each worker's sandbox providers call one of the APIs, so one of the two workers can go on while an API is down. */
-function servicesOf({
-  env,
-  apiPorts: [first = 0, second = 0],
-  logDirectory,
-  logLevel,
-  temporal,
-}: Plan): Readonly<Record<MemberName, ServiceOptions>> {
-  const common = (file: string, port: number) => ({
+/** The sandbox's providers of each worker call the API of the same number. */
+function serviceOf(
+  { env, apiPorts, logDirectory, logLevel, temporal, programs }: Plan,
+  name: Exclude<MemberName, 'PostgreSQL'>,
+): ServiceOptions {
+  if (name === 'Temporal') return temporal;
+  const [kind = '', ordinal = ''] = name.toLowerCase().split(' ');
+  const port = apiPorts[Number(ordinal) - 1] ?? 0;
+  const common = {
     env: { ...env, PORT: String(port) },
-    logFile: path.join(logDirectory, file),
+    logFile: path.join(logDirectory, `${kind}-${ordinal}.log`),
     logLevel,
-  });
-  const api = (ordinal: string, port: number) =>
-    apiService({ ...common(`api-${ordinal}.log`, port), ordinal, url: `http://127.0.0.1:${port}` });
-  const worker = (ordinal: string, port: number) =>
-    workerService({ ...common(`worker-${ordinal}.log`, port), ordinal });
-  return {
-    'API 1': api('1', first),
-    'API 2': api('2', second),
-    'worker 1': worker('1', first),
-    'worker 2': worker('2', second),
-    Temporal: temporal,
+    ordinal,
   };
+  return kind === 'api'
+    ? apiService({ ...common, program: programs().api, url: `http://127.0.0.1:${port}` })
+    : workerService({ ...common, program: programs().worker });
 }
 
 async function timed(work: () => Promise<void>): Promise<number> {

@@ -26,12 +26,10 @@ export async function openEvidence({
   databaseUrl,
   temporalAddress,
 }: Pick<Cluster, 'databaseUrl' | 'temporalAddress'>): Promise<Evidence> {
-  const database = new pg.Client({ connectionString: databaseUrl });
-  await database.connect();
   const connection = await Connection.connect({ address: temporalAddress });
   const client = new Client({ connection, namespace: NAMESPACE });
   const differences = async (orgId: string, accepted: readonly string[]): Promise<string[]> => [
-    ...(await settlementDifferences(database, orgId, accepted)),
+    ...(await settlementDifferences(databaseUrl, orgId, accepted)),
     ...(await workflowDifferences(client, orgId, accepted)),
   ];
   return {
@@ -44,9 +42,7 @@ export async function openEvidence({
       }
       return found;
     },
-    close: async () => {
-      await Promise.all([database.end(), connection.close()]);
-    },
+    close: () => connection.close(),
   };
 }
 
@@ -68,11 +64,14 @@ type Row = {
 };
 
 async function settlementDifferences(
-  database: pg.Client,
+  databaseUrl: string,
   orgId: string,
   accepted: readonly string[],
 ): Promise<string[]> {
-  const { rows } = await database.query<Row>(WRONG, [orgId]);
+  // A connection does not survive a failover.
+  const database = new pg.Client({ connectionString: databaseUrl });
+  await database.connect();
+  const { rows } = await database.query<Row>(WRONG, [orgId]).finally(() => database.end());
   const wrong = rows.filter(
     ({ status, certificates, postings, transitions, unbalanced }) =>
       status !== 'settled' ||

@@ -52,8 +52,8 @@ test('histories and visibility have databases of their own, and the password is 
   });
 });
 
-test('PostgreSQL allows enough connections for the four services of the server, two APIs and two workers', () => {
-  expect(DATABASE_CONNECTIONS_MAX).toBeGreaterThanOrEqual(4 * (20 + 5) + 4 * 20);
+test('PostgreSQL allows enough connections for the four services of the server, three APIs and three workers', () => {
+  expect(DATABASE_CONNECTIONS_MAX).toBeGreaterThanOrEqual(4 * (20 + 5) + 3 * 21 + 3 * 37);
 });
 
 test('every dynamic setting has one value that applies everywhere, and no dispatch waits for a 50 ms tick', () => {

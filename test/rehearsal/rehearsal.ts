@@ -1,6 +1,6 @@
 /**
- * What a partner sees while processes are killed, and while the service is deployed: settlements through both APIs in
- * three phases. Afterwards every accepted settlement must have settled exactly once, and every request that failed must
+ * What a partner sees while the released version is upgraded to this one, and while processes are killed and PostgreSQL
+ * fails over: settlements through all APIs in three phases. Afterwards every accepted settlement must have settled exactly once, and every request that failed must
  * be one that the partner may repeat.
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -18,6 +18,7 @@ type Context = Options & {
   readonly members: Members;
   readonly evidence: Evidence;
   readonly apiUrls: readonly string[];
+  readonly upgrade: Cluster['upgrade'];
 };
 
 const CALLERS = 16;
@@ -26,25 +27,29 @@ const WAITING_READERS_EVERY = 4;
 const READ_INTERVAL_MS = 1_000;
 /** With every process killed once meanwhile. */
 const SETTLE_TIMEOUT_MS = 600_000;
-const KILLED = ['API 1', 'worker 1', 'Temporal'] as const;
+const KILLED = ['API 1', 'worker 1', 'PostgreSQL', 'Temporal'] as const;
 const DOWN_MS = 500;
 const POLL_MS = 50;
 const BETWEEN_RESTARTS_MS = 2_000;
 const DIFFERENCES_SHOWN_MAX = 10;
 
 /** @returns whether nothing was lost or doubled, and no request failed that may not be repeated */
-export async function rehearse({ members, apiUrls, ...cluster }: Cluster, options: Options): Promise<boolean> {
+export async function rehearse(
+  { members, apiUrls, upgrade, without, ...cluster }: Cluster,
+  options: Options,
+): Promise<boolean> {
   const evidence = await openEvidence(cluster);
-  const context = { ...options, members, apiUrls, evidence };
+  const context = { ...options, members, apiUrls, upgrade, evidence };
+  for (const what of without) options.print(`Without ${what}`);
   try {
     const undisturbed = await runPhase(context, 'Undisturbed', (phase) =>
       settleAll(phase, Math.ceil(options.settlements / 4), []),
     );
-    const killed = await runPhase(context, 'Killed with SIGKILL', (phase) =>
+    const upgraded = await runPhase(context, 'Migration and rolling upgrade with SIGTERM', rollingUpgrade);
+    const killed = await runPhase(context, 'Killed with SIGKILL, PostgreSQL with a failover', (phase) =>
       settleAll(phase, options.settlements, KILLED),
     );
-    const restarted = await runPhase(context, 'Rolling restart with SIGTERM', rollingRestart);
-    const passed = undisturbed && killed && restarted;
+    const passed = undisturbed && upgraded && killed;
     options.print(
       passed
         ? '\nPassed: nothing was lost or doubled, and the partner could repeat every request that failed.'
@@ -128,8 +133,8 @@ async function killAndRestart(phase: Phase, victim: MemberName): Promise<void> {
   );
 }
 
-/** The callers go on without a pause while one process after another is stopped and started again. */
-async function rollingRestart(phase: Phase): Promise<void> {
+/** The callers go on without a pause while one process after another is stopped, and started as this version. */
+async function rollingUpgrade(phase: Phase): Promise<void> {
   const done = new AbortController();
   const settleOneAfterAnother = async (caller: number): Promise<void> => {
     while (!done.signal.aborted) await settleOne(phase, caller);
@@ -138,7 +143,9 @@ async function rollingRestart(phase: Phase): Promise<void> {
   await Promise.all([restartInTurn(phase).finally(() => done.abort()), ...callers]);
 }
 
-async function restartInTurn({ members, print }: Phase): Promise<void> {
+async function restartInTurn({ members, upgrade, print }: Phase): Promise<void> {
+  await delay(BETWEEN_RESTARTS_MS);
+  await upgrade();
   for (const name of PRODUCT_MEMBERS) {
     await delay(BETWEEN_RESTARTS_MS);
     const stopMs = await members.stop(name);

@@ -22,9 +22,9 @@ const HISTORY_SHARDS = 4;
 /** For each of the four services. More connections gained nothing (measured). */
 const CONNECTIONS = { [DATABASES.default]: 20, [DATABASES.visibility]: 5 };
 
-/** The server's connections, those of two APIs and two workers, and a reserve. */
+/** The server's connections, those of three APIs and three workers (docs/operations.md), and a reserve. */
 export const DATABASE_CONNECTIONS_MAX =
-  SERVICES.length * (CONNECTIONS.temporal + CONNECTIONS.temporal_visibility) + 4 * 20 + 20;
+  SERVICES.length * (CONNECTIONS.temporal + CONNECTIONS.temporal_visibility) + 3 * (20 + 1) + 3 * (20 + 17) + 30;
 
 /** The static configuration. It contains the database's password. */
 export function serverConfig({ ports, databaseServerUrl, dynamicConfigFile }: ServerSettings): object {
