@@ -36,5 +36,5 @@ const SENTENCES: Readonly<Record<TemporalCause, string>> = {
 export const temporalFault = (cause: TemporalCause, detail: string): TemporalFault => ({
   status: STATUS_OF_CAUSE[cause],
   cause,
-  sentence: `${SENTENCES[cause]}: ${detail.replace(/\s+/g, ' ').trim().slice(0, DETAIL_LENGTH_MAX)}`,
+  sentence: `${SENTENCES[cause]}: ${detail.replace(/\s+/g, ' ').trim().slice(0, DETAIL_LENGTH_MAX).replace(/\.$/, '')}`,
 });

@@ -37,13 +37,15 @@ export function temporalFaultOf(error: unknown): TemporalFault | undefined {
     case GRPC.permissionDenied:
       return temporalFault('right_missing', details);
     case GRPC.notFound:
-      return /^namespace/i.test(details) ? temporalFault('namespace_missing', details) : undefined;
+      return /^namespace/i.test(details) ? temporalFault('namespace_missing', namespaceIn(details)) : undefined;
     case GRPC.invalidArgument:
       return /search attribute/i.test(details) ? temporalFault('search_attributes_missing', details) : undefined;
     default:
       return undefined;
   }
 }
+
+const namespaceIn = (details: string): string => /^Namespace (\S+) is not found/.exec(details)?.[1] ?? details;
 
 /**
  * Asks for the namespace, its search attributes, and the right to write.

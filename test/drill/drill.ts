@@ -3,7 +3,8 @@ import { BRAKES } from './brake.ts';
 import { INCIDENTS } from './incident.ts';
 import { OUTAGES } from './outage.ts';
 import type { Drill } from './scene.ts';
+import { WRONG_ANSWERS } from './wrong-answer.ts';
 
-export const DRILLS: readonly Drill[] = [...OUTAGES, ...INCIDENTS, ...BRAKES];
+export const DRILLS: readonly Drill[] = [...OUTAGES, ...INCIDENTS, ...BRAKES, ...WRONG_ANSWERS];
 /** The name under which the situations run. */
 export const SITUATIONS_NAME = 'situations';

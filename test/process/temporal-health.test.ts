@@ -50,7 +50,7 @@ test('a refusal of Temporal is named: the credential, the right, TLS, the namesp
     right: temporalFault('right_missing', 'no'),
     credential: temporalFault('credentials_refused', 'no'),
     tls: { status: 'down', cause: 'tls_failed', sentence: expect.stringContaining('wrong version number') },
-    namespace: temporalFault('namespace_missing', 'Namespace missing is not found.'),
+    namespace: temporalFault('namespace_missing', 'missing'),
     nobody: {
       status: 'degraded',
       cause: 'not_answering',
