@@ -14,6 +14,12 @@ type Banner = StackAddresses & {
   readonly logDirectory: string;
 };
 
+/** Elsewhere every step of the demo would be 503, and no webhook may go to this machine. */
+const SANDBOX_ROWS: readonly [string, string][] = [
+  ['Or', 'npm run demo'],
+  ['Webhooks', 'may go to this machine (WEBHOOK_ALLOW_LOCAL_TARGETS): npm run sandbox -- listen'],
+];
+
 export function banner(shown: Banner): string {
   const ready = styleText('green', `Ready in ${shown.seconds.toFixed(1)} s`);
   const posture = styleText('bold', POSTURE[shown.runtime]);
@@ -33,8 +39,7 @@ export function banner(shown: Banner): string {
     ],
     ['Logs', shorten(shown.logDirectory)],
     ['Try', firstRequest(shown.apiUrl)],
-    // Elsewhere every step of it would be 503.
-    ...(shown.runtime === 'local-sandbox' ? [['Or', 'npm run demo'] satisfies [string, string]] : []),
+    ...(shown.runtime === 'local-sandbox' ? SANDBOX_ROWS : []),
     ['Stop', 'Ctrl-C'],
   ];
   return [

@@ -189,6 +189,7 @@ describe('/', () => {
       expect(shown).toContain(curl);
       expect(shown).toContain(posture);
       expect(shown).toContain('No corridor is live.');
+      expect(terminal.includes('WEBHOOK_ALLOW_LOCAL_TARGETS')).toBe(runtime === 'local-sandbox');
     },
   );
 });
