@@ -75,8 +75,10 @@ async function findHiddenPooler(pool: pg.Pool): Promise<string | undefined> {
 const MISSING_LIMITS = `
   SELECT name FROM unnest(ARRAY['${Object.keys(LIMITS).join("', '")}']) AS name
   WHERE current_setting(name) = '0' AND NOT EXISTS (
-    SELECT FROM pg_db_role_setting JOIN pg_roles ON pg_roles.oid = setrole, unnest(setconfig) AS setting
-    WHERE rolname = current_user AND starts_with(setting, name || '='))`;
+    SELECT FROM pg_db_role_setting
+      JOIN pg_roles r ON r.oid = setrole LEFT JOIN pg_database d ON d.oid = setdatabase, unnest(setconfig) AS setting
+    WHERE rolname = current_user AND (setdatabase = 0 OR datname = current_database())
+      AND starts_with(setting, name || '='))`;
 
 /** Two connections prepare a statement by one name. A pooler that does not tell them apart gives one session to both. */
 async function findFaultOfPooler(pool: pg.Pool): Promise<string | undefined> {

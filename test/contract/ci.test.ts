@@ -96,6 +96,11 @@ test('the workflow runs .ci/run, may only read, and names each action by its com
   expect(actions.filter((action) => !/@[0-9a-f]{40}$/.test(action))).toEqual([]);
 });
 
+test('the tests have the whole history, in which the released commit is', () => {
+  const [checkout] = workflow().jobs.test.steps;
+  expect(checkout?.with).toMatchObject({ 'fetch-depth': 0 });
+});
+
 test('the workflow searches every commit for secrets, by one version of one program', () => {
   const { steps } = workflow().jobs.secrets;
   expect(steps.flatMap(({ uses, with: given }) => (uses?.startsWith('actions/checkout@') ? given : []))).toEqual([
