@@ -23,7 +23,8 @@ const scopeText = (scope: Scope): string =>
 const SECURITY: Record<Exclude<RouteConfig['auth'], 'api_key'>, OpenAPIV3_1.SecurityRequirementObject[]> = {
   optional_api_key: [{}, { ApiKey: [] }],
   session: [{ ConsumerSession: [] }],
-  signature: [{ ProviderSignature: [] }],
+  // The signature is a parameter: OpenAPI has no scheme for it.
+  signature: [],
   none: [],
 };
 

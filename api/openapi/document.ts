@@ -44,13 +44,6 @@ const SECURITY_SCHEMES: Record<string, OpenAPIV3_1.SecuritySchemeObject> = {
     scheme: 'bearer',
     description: 'The `access_token` of `/consumer/auth/verify-otp`. The header has at most 256 characters.',
   },
-  ProviderSignature: {
-    type: 'http',
-    scheme: 'signature',
-    description:
-      "An HMAC-SHA256 of the body, by the provider's secret. The operation names the header that has it; the header " +
-      '`Authorization` is not used.',
-  },
 };
 
 const serversOf = ({ publicBaseUrl }: Pick<ApiDeps['config'], 'publicBaseUrl'>): OpenAPIV3_1.ServerObject[] => [

@@ -238,14 +238,12 @@ function curl(operation: Described, example: Example | undefined): string {
   const schemes = security.flatMap((requirement) => Object.keys(requirement));
   if (schemes.includes('ApiKey')) lines.push('-H "X-API-Key: $API_KEY"');
   if (schemes.includes('ConsumerSession')) lines.push('-H "Authorization: Bearer $SESSION"');
-  if (schemes.includes('ProviderSignature')) {
-    const [signature] = given.flatMap((parameter) =>
-      'in' in parameter && parameter.in === 'header' ? [parameter.name] : [],
-    );
-    lines.push(`-H "${signature ?? 'Signature'}: $SIGNATURE"`);
+  for (const parameter of given) {
+    if (!('in' in parameter) || parameter.in !== 'header') continue;
+    if (parameter.name === 'Idempotency-Key') lines.push(`-H 'Idempotency-Key: my-own-key-of-this-command'`);
+    else if (parameter.required)
+      lines.push(`-H "${parameter.name}: $${parameter.name.toUpperCase().replaceAll('-', '_')}"`);
   }
-  if (given.some((parameter) => 'in' in parameter && parameter.name === 'Idempotency-Key'))
-    lines.push(`-H 'Idempotency-Key: my-own-key-of-this-command'`);
   if (example?.body !== undefined)
     lines.push(
       `-H 'Content-Type: application/json'`,

@@ -32,7 +32,7 @@ const exitsOf = (status: SettlementStatus): SettlementStatus[] =>
 export const SETTLEMENT_WAY = `The way of a settlement: ${WAY.join(', ')}, and the other ends to which each state can lead.`;
 
 /** As a file the picture brings its colours; on a page it has those of the text. */
-const STYLE =
+export const FILE_STYLE =
   '<style>svg{color:#17212b;background:#fff}@media(prefers-color-scheme:dark){svg{color:#e7ecf0;background:#12181d}}</style>';
 
 /** @param label the same in words @param isFile the picture stands alone, as a file */
@@ -45,7 +45,7 @@ export function settlementPicture({
 }): string {
   const height = topOf(GOAL) + BOX.height + 8;
   const svg = html`<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${label}" viewBox="0 0 ${WIDTH} ${height}" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="13" fill="none" stroke="none">
-!${isFile ? STYLE : ''}<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="currentColor"/></marker></defs>
+!${isFile ? FILE_STYLE : ''}<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="currentColor"/></marker></defs>
 <text x="${BOX.left}" y="14" fill="currentColor">POST /v2/settle</text>
 !${STEPS.map(arrow)}
 !${WAY.map(state)}

@@ -4,6 +4,7 @@ import path from 'node:path';
 import stringify from 'json-stringify-pretty-compact';
 import { SETTLEMENT_WAY, settlementPicture } from '../../api/pages/settlement-picture.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
+import { charts } from './chart.ts';
 import { clientTypes } from './client.ts';
 import { configurationPage } from './configuration.ts';
 import { corridorPage } from './corridor.ts';
@@ -36,6 +37,7 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
     'docs/errors.md': errorPage(),
     'docs/guides/corridors.md': corridorPage(),
     'docs/guides/failures.md': failurePage(),
+    ...charts(await read('docs/performance.md')),
     'docs/images/settlement-way.svg': settlementPicture({ label: SETTLEMENT_WAY, isFile: true }),
     'docs/observability/dashboard.json': dashboard(),
     'docs/scaling.md': withSection(await read('docs/scaling.md'), 'temporal-cost', await temporalCostTable()),

@@ -345,11 +345,19 @@ describe('every operation', () => {
     expect(forms.filter((form) => /stl_|\[89ab\]/.test(form))).toEqual([]);
   });
 
+  test('has only security schemes that generators of clients know', () => {
+    const schemes = Object.values(document.components?.['securitySchemes'] ?? {});
+    const kinds = schemes.map((scheme) =>
+      'type' in scheme && scheme.type === 'http' ? scheme.scheme : 'type' in scheme && scheme.type,
+    );
+    expect(kinds).toEqual(['apiKey', 'bearer']);
+  });
+
   test('documents its credential with the scope, and 401 where one is needed', () => {
     const security = {
       optional_api_key: [{}, { ApiKey: [] }],
       session: [{ ConsumerSession: [] }],
-      signature: [{ ProviderSignature: [] }],
+      signature: [],
       none: [],
     };
     const declared = ({ operation }: Named) => {

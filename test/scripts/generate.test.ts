@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { TRANSITIONS } from '../../domain/settlement/state.ts';
+import { charts } from '../../scripts/generate/chart.ts';
 import { type GeneratedFiles, generatedFiles, staleFiles, writeFiles } from '../../scripts/generate/file.ts';
 
 let root: string;
@@ -39,5 +40,31 @@ describe('the generated pages', () => {
     const [, diagram = ''] = String(files['docs/state-machines.md']).split('```');
     for (const { from, to } of TRANSITIONS) expect(diagram).toContain(`  ${from ?? '[*]'} --> ${to}: `);
     expect(diagram.split('\n').filter((line) => /;|:.*:/.test(line))).toEqual([]);
+  });
+});
+
+describe('the charts of the figures', () => {
+  const page = (column: string) => `| what | ${column} | other |
+|---|---|---|
+| settlement | 1361 (1072–1427) | 1 |
+| bare route | **10396** | 2 |
+| not measured |  | 3 |
+
+![a chart](images/performance-x.svg)
+`;
+
+  test('have a bar with its figure for each row of the table above, empty for what is bare', () => {
+    const { 'docs/images/performance-x.svg': svg = '' } = charts(page('/s'));
+    expect([...svg.matchAll(/>([^<>\n]+)<\/text>/g)].map(([, text]) => text)).toEqual([
+      'settlement',
+      '1361/s',
+      'bare route',
+      '10396/s',
+    ]);
+    expect([...svg.matchAll(/fill="(none|#\w+)" stroke/g)].map(([, fill]) => fill)).toEqual(['#2a8f9a', 'none']);
+  });
+
+  test('a table without the column is an error that names the chart', () => {
+    expect(() => charts(page('p99'))).toThrow('the table above images/performance-x.svg has no column /s');
   });
 });
