@@ -4,6 +4,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { DRILLS } from './drill.ts';
+import { TROUBLE_NAMES } from './operator.ts';
 import { hasCommand, readRunbook, typed } from './runbook.ts';
 import { SITUATIONS } from './situation.ts';
 
@@ -15,6 +16,15 @@ test('every line of "What to look at first" is a situation, at least ten, and do
   expect(symptoms).toEqual(SITUATIONS.map((situation) => situation.symptom));
   expect(symptoms.length).toBeGreaterThanOrEqual(10);
   for (const line of symptoms) expect(page).toContain(`| ${line} | \`ops `);
+});
+
+test('every line of "Causes and remedies" is played, needs at most two commands, and has passed', () => {
+  const { remedies } = runbook;
+  expect(remedies.map(({ wrong }) => wrong)).toEqual(TROUBLE_NAMES);
+  for (const { wrong, cause, remedy } of remedies) {
+    expect(Math.max(cause.commands.length, remedy.commands.length), wrong).toBeLessThanOrEqual(2);
+    expect(page).toContain(`| ${wrong} | ${cause.words} | \``);
+  }
 });
 
 test('docs/drills.md has every drill, and each has passed', () => {

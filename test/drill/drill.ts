@@ -6,5 +6,7 @@ import type { Drill } from './scene.ts';
 import { WRONG_ANSWERS } from './wrong-answer.ts';
 
 export const DRILLS: readonly Drill[] = [...OUTAGES, ...INCIDENTS, ...BRAKES, ...WRONG_ANSWERS];
+/** The name under which the causes and remedies of an operator are played. */
+export const OPERATOR_NAME = 'operator';
 /** The name under which the situations run. */
 export const SITUATIONS_NAME = 'situations';

@@ -1,4 +1,6 @@
 /** The text of docs/drills.md. */
+import { OPERATOR_NAME } from './drill.ts';
+import type { Played } from './operator.ts';
 import type { Finding } from './situation.ts';
 
 export type DrillResult = {
@@ -10,10 +12,47 @@ export type DrillResult = {
   readonly failure: string | undefined;
 };
 
-export const pageOf = (drills: readonly DrillResult[], findings: readonly Finding[]): string =>
-  `${[INTRODUCTION, SITUATIONS, situationTable(findings).join('\n'), '## Drills', ...drills.map(drillText)].join(
-    '\n\n',
-  )}\n`;
+export const pageOf = (
+  drills: readonly DrillResult[],
+  findings: readonly Finding[],
+  played: readonly Played[],
+): string =>
+  `${[
+    INTRODUCTION,
+    SITUATIONS,
+    situationTable(findings).join('\n'),
+    operatorText(played),
+    DRILLS_HEADING,
+    ...drills.map(drillText),
+  ].join('\n\n')}\n`;
+
+/** The page with this part in place of its own. */
+export function withOperator(page: string, played: readonly Played[]): string {
+  const [before = '', after = ''] = page.split(DRILLS_HEADING);
+  const [kept = ''] = before.split(OPERATOR_HEADING);
+  return `${kept}${operatorText(played)}\n\n${DRILLS_HEADING}${after}`;
+}
+
+const DRILLS_HEADING = '## Drills';
+const OPERATOR_HEADING = '## Causes and remedies';
+
+const operatorText = (played: readonly Played[]): string =>
+  [
+    OPERATOR_HEADING,
+    `\`npm run drill -- ${OPERATOR_NAME}\` plays each line of that table of the page: at most two commands show the cause, and at ` +
+      'most two are the\nremedy. What was shown is quoted.',
+    operatorTable(played).join('\n'),
+  ].join('\n\n');
+
+/** Markdown, which is also what the command prints. */
+export const operatorTable = (played: readonly Played[]): string[] => [
+  '| what is wrong | the cause, by | shown | the remedy | shown |',
+  '|---|---|---|---|---|',
+  ...played.map(
+    ({ wrong, cause, causeShown, remedy, remedyShown }) =>
+      `| ${wrong} | ${cause} | \`${inCell(causeShown)}\` | ${remedy} | \`${inCell(remedyShown)}\` |`,
+  ),
+];
 
 const INTRODUCTION = `# Drills
 
@@ -28,6 +67,7 @@ has. The rules fire after 5 s instead of minutes; their own times are tested by 
 npm run drill                   # all of them, some minutes
 npm run drill -- worker         # one
 npm run drill -- situations     # what an operator finds by at most two commands
+npm run drill -- operator       # what goes wrong, its cause and its remedy, by at most two commands each
 npm run drill -- --report       # all of them, and writes this page
 \`\`\``;
 

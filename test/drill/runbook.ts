@@ -9,11 +9,26 @@ import { repositoryRoot } from '../../process/local/place.ts';
 /** What somebody says, and the first command, as the page has it: `show <settlement id>`. */
 export type FirstLook = { readonly symptom: string; readonly command: string };
 
+/** What is wrong, and the commands in each cell; a cell without one says in words what to do. */
+export type Remedy = {
+  readonly wrong: string;
+  readonly cause: Cell;
+  readonly remedy: Cell;
+};
+export type Cell = { readonly words: string; readonly commands: readonly string[] };
+
+const cellOf = (words: string): Cell => ({
+  words,
+  commands: [...words.matchAll(/`ops ([^`]+)`/g)].map(([, command = '']) => command),
+});
+
 export type Runbook = {
   /** The cells of an alert's line. @throws Error when there is none */
   alert(name: string): string;
   /** From a heading to the next one. @throws Error when there is none */
   section(heading: string): string;
+  /** The table "Causes and remedies". */
+  readonly remedies: readonly Remedy[];
   /** The table "What to look at first". */
   readonly firstLooks: readonly FirstLook[];
 };
@@ -33,6 +48,16 @@ export function readRunbook(page = readFileSync(path.join(repositoryRoot, 'docs/
       if (found === undefined) throw new Error(`docs/operations.md has no line for the alert ${name}.`);
       return found;
     },
+    remedies: section('Causes and remedies')
+      .split('\n')
+      .filter((line) => line.startsWith('| '))
+      .slice(1)
+      .map((line) => line.split('|'))
+      .map(([, wrong = '', cause = '', remedy = '']) => ({
+        wrong: wrong.trim(),
+        cause: cellOf(cause.trim()),
+        remedy: cellOf(remedy.trim()),
+      })),
     firstLooks: [...section('What to look at first').matchAll(/^\| ([^|`]+) \| `ops ([^`]+)` \|/gm)].map(
       ([, symptom = '', command = '']) => ({ symptom, command }),
     ),

@@ -1,0 +1,288 @@
+/**
+ * What goes wrong, one after the other, and an operator who has only the table "Causes and remedies" of docs/operations.md:
+ * at most two commands show the cause, and at most two are the remedy. Each command is typed as the table has it.
+ */
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import pg from 'pg';
+import { settlementIdOf } from '../../db/id.ts';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { cardSettlementBody, recipientBody, settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
+import { freePort } from '../../scripts/stack/port.ts';
+import { TASK_QUEUE } from '../../workflows/contract.ts';
+import { advance } from './incident.ts';
+import { type Cell, type Remedy, typed } from './runbook.ts';
+import { DrillError, mask, OPERATORS, type Scene } from './scene.ts';
+import { until } from './world.ts';
+
+const COMMANDS_MAX = 2;
+const SHOWN_LENGTH = 140;
+const TIMEOUT_MS = 60_000;
+const [ANA, BO] = OPERATORS;
+const EVENTS = 100_000;
+
+/** What was done outside of the commands, and what it showed. */
+type Act = () => Promise<string>;
+type Trouble = {
+  readonly values?: Readonly<Record<string, string>>;
+  /** What the commands of a cell must show, or what is done where the cell has none. */
+  readonly cause: RegExp | Act;
+  readonly remedy: RegExp | Act;
+  /** Before the commands of the remedy. */
+  readonly before?: () => Promise<unknown>;
+  readonly after?: () => Promise<unknown>;
+};
+
+export type Played = {
+  readonly wrong: string;
+  readonly cause: string;
+  readonly causeShown: string;
+  readonly remedy: string;
+  readonly remedyShown: string;
+};
+
+const waiting = async (scene: Scene, reference?: string): Promise<string> => {
+  const settlement = await scene.settle({ card_token: 'tok_manual', ...(reference && { reference }) });
+  await scene.awaitStatus(settlement, 'awaiting_funds');
+  return settlement;
+};
+
+const temporalOf = async ({ world: { stack } }: Scene): Promise<Client> =>
+  new Client({ connection: await Connection.connect({ address: stack.temporalAddress }) });
+
+const LEAK = `const v=process.getBuiltinModule('v8'),a=[];setInterval(()=>{const h=v.getHeapStatistics();if(h.used_heap_size<h.heap_size_limit*.88)for(let i=0;i<4;i++)a.push(Array(2e4).fill({}).map(()=>({})))},20).unref()`;
+const importing = (code: string): string => `--import=data:text/javascript,${encodeURIComponent(code)}`;
+
+const TROUBLES: Readonly<Record<string, (scene: Scene) => Promise<Trouble>>> = {
+  'A run was terminated': async (scene) => {
+    const settlement = await waiting(scene);
+    const temporal = await temporalOf(scene);
+    await temporal.workflow.getHandle(settlementWorkflowId(settlement)).terminate();
+    await temporal.connection.close();
+    const values = { 'settlement id': settlement };
+    return { values, cause: /It has no run|run +(none|terminated)/, remedy: /will be started or signalled/ };
+  },
+  'PostgreSQL only reads': async (scene) => {
+    const { sql, stack } = scene.world;
+    const [{ name } = {}] = await sql('SELECT current_database() AS name');
+    const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}' AND pid <> pg_backend_pid()`;
+    await sql(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+    await sql(end).catch(() => undefined);
+    const state = async (wanted: string) => {
+      const answer = await fetch(`${stack.baseUrl}/health/ready`).catch(() => undefined);
+      const found = answer ? ((await answer.json()) as Record<string, unknown>) : {};
+      return found['postgres'] === wanted && `/health/ready: ${found['status']}, postgres ${wanted}`;
+    };
+    return {
+      cause: () => until('read-only answer', TIMEOUT_MS, () => state('read_only')),
+      remedy: async () => {
+        await sql(`SET transaction_read_only = off; ALTER DATABASE ${name} RESET default_transaction_read_only`);
+        return await until('writable answer', TIMEOUT_MS, () => state('up'));
+      },
+    };
+  },
+  'PostgreSQL has too many connections': async (scene) => {
+    const taken: pg.Client[] = [];
+    for (;;) {
+      const client = new pg.Client({ connectionString: scene.world.stack.databaseUrl });
+      client.on('error', () => undefined);
+      if (
+        !(await client.connect().then(
+          () => true,
+          () => false,
+        ))
+      )
+        break;
+      taken.push(client);
+    }
+    return {
+      cause: /PostgreSQL does not answer: .*(too many|reserved)/,
+      remedy: async () => {
+        await Promise.all(taken.map((client) => client.end()));
+        const { exitCode } = await until('answer', TIMEOUT_MS, async () => {
+          const ran = await scene.world.ops(['stuck']);
+          return ran.exitCode === 0 && ran;
+        });
+        return `\`ops stuck\` exits with ${exitCode}`;
+      },
+    };
+  },
+  '100 000 events wait for a dead endpoint': async (scene) => {
+    const { sql, stack } = scene.world;
+    const partner = await signUp({ baseUrl: stack.baseUrl });
+    const url = `http://127.0.0.1:${await freePort()}/dead`;
+    const { webhook_id: webhook } = await partner.client.webhooks.create({ url, event_types: ['*'] });
+    await settleByCard(partner);
+    const row = `FROM webhook_deliveries WHERE webhook_id = '${webhook}'`;
+    await until(
+      'failed attempt',
+      TIMEOUT_MS,
+      async () => (await sql(`SELECT 1 ${row} AND attempt_count > 0`)).length > 0,
+    );
+    for (const table of ['events', 'webhook_deliveries']) {
+      const own = table === 'events' ? `event_id IN (SELECT event_id ${row})` : `webhook_id = '${webhook}'`;
+      await sql(`INSERT INTO ${table} SELECT copy.* FROM (SELECT * FROM ${table} WHERE ${own} LIMIT 1) one,
+        generate_series(1, ${EVENTS}) n, jsonb_populate_record(NULL::${table}, to_jsonb(one) || jsonb_build_object(
+          'event_id', one.event_id || '-' || n, 'delivery_id', md5(n::text), 'sequence', 1000 + n,
+          'lane_key', NULL, 'claimed_by', 0, 'next_attempt_at', now() + interval '1 day')) copy`);
+    }
+    return { values: { 'webhook id': webhook }, cause: /Its endpoint fails/, remedy: /is disabled: no request/ };
+  },
+  'A subscription must stop now': async ({ world: { stack } }) => {
+    const partner = await signUp({ baseUrl: stack.baseUrl });
+    const url = `http://127.0.0.1:${await freePort()}/hook`;
+    const { webhook_id: webhook } = await partner.client.webhooks.create({ url, event_types: ['*'] });
+    const values = { 'organization id': partner.orgId, 'webhook id': webhook };
+    return { values, cause: new RegExp(`${webhook}, status enabled`), remedy: /is disabled: no request/ };
+  },
+  'A key leaked': async ({ world: { stack, sql } }) => {
+    const partner = await signUp({ baseUrl: stack.baseUrl });
+    await partner.client.organizations.get(partner.orgId);
+    const [{ key_id: key } = {}] = await sql('SELECT key_id FROM api_keys WHERE org_id = $1', [partner.orgId]);
+    const values = { 'organization id': partner.orgId, key: String(key) };
+    return { values, cause: /First key.*last used from/, remedy: /is revoked: First key/ };
+  },
+  'A key is lost': async ({ world: { stack } }) => {
+    const partner = await signUp({ baseUrl: stack.baseUrl });
+    const values = { 'organization id': partner.orgId };
+    return { values, cause: /two operators give it a new one/, remedy: /is a new key of scope full/ };
+  },
+  'Evidence of a launch gate is wrong': async ({ world: { stack, ops } }) => {
+    const file = path.join(stack.folder, 'rail.pdf');
+    writeFileSync(file, 'the admission of another rail');
+    const args = ['--corridor', 'US-HT', '--evidence', file, '--expires', '2099-01-31', '--operator', ANA, '--yes'];
+    const { text } = await ops(['gate', 'record', 'rail_admission', ...args]);
+    const evidence = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(text)?.[0] ?? '';
+    const values = { corridor: 'US-HT', 'evidence id': evidence };
+    return { values, cause: new RegExp(`rail_admission: closed.*${evidence}`), remedy: /revoked/ };
+  },
+  'A review was resolved wrongly': async (scene) => {
+    const settlement = await inReview(scene);
+    const args = ['--operator', ANA, '--note', 'the rail said so by phone', '--yes'];
+    await scene.world.ops(['resolve', settlement, 'paid', ...args]);
+    await scene.awaitStatus(settlement, 'settled');
+    const values = { 'settlement id': settlement, id: settlement };
+    const remedy = async () => 'what is agreed stays: the service changes nothing';
+    return { values, cause: /settlement_resolve.*operator ana|operator ana.*by phone/, remedy };
+  },
+  'A review has waited for three days': async (scene) => {
+    const settlement = await inReview(scene);
+    const values = {
+      'settlement id': settlement,
+      outcome: 'refused',
+      'how it is known': 'the bank sent it back',
+    };
+    return { values, cause: new RegExp(`${settlement} needs_review`), remedy: /is failed/ };
+  },
+  '"Paid twice", by a reference': async (scene) => {
+    const reference = `INV-${Date.now()}`;
+    const first = await scene.settle({ reference });
+    await scene.awaitStatus(first, 'settled');
+    const second = await waiting(scene, reference);
+    const values = { reference, 'settlement id': second };
+    return { values, cause: /settlements with this reference: 2/, remedy: /is canceled/ };
+  },
+  'All about one recipient': async ({ world: { partner } }) => {
+    const value = `C-${Date.now()}`;
+    const body = { ...recipientBody(), metadata: { crm: value } };
+    const { recipient_id: recipient } = await partner.client.recipients.create(body);
+    const values = { 'metadata value': value, 'recipient id': recipient };
+    return { values, cause: new RegExp(`recipient ${recipient}`), remedy: /Marcia Brown/ };
+  },
+  'The database was restored': async (scene) => {
+    const { partner } = scene.world;
+    const key = `lost-${Date.now()}-of-the-partner`;
+    const settlementId = settlementIdOf(partner.orgId, key);
+    const temporal = await temporalOf(scene);
+    const args = [{ settlementId, orgId: partner.orgId }];
+    const workflowId = settlementWorkflowId(settlementId);
+    await temporal.workflow.start('settlement', { workflowId, taskQueue: TASK_QUEUE, args });
+    const listed = async () => (await scene.world.ops(['reconcile'])).text.includes(settlementId);
+    await until('run without a row', TIMEOUT_MS, listed);
+    await temporal.connection.close();
+    const again = async () => {
+      const { recipient_id: recipientId } = await partner.client.recipients.create(recipientBody());
+      const body = cardSettlementBody(recipientId);
+      const headers = { 'idempotency-key': key };
+      await partner.client.request('POST', '/v2/settle', { headers, body });
+    };
+    return {
+      cause: new RegExp(settlementId),
+      before: again,
+      remedy: /settlements: \d+ will be started or signalled/,
+      after: () => scene.awaitStatus(settlementId, 'settled'),
+    };
+  },
+  'A tenant is noisy': async ({ world: { stack } }) => {
+    const partner = await signUp({ baseUrl: stack.baseUrl });
+    for (let n = 0; n < 20; n += 1) await partner.client.recipients.create(recipientBody());
+    const values = { 'organization id': partner.orgId, number: '10' };
+    return { values, cause: /last used at/, remedy: /requests_per_minute/ };
+  },
+  'A process leaks memory': async (scene) => {
+    const { stack, prometheus } = scene.world;
+    await stack.kill('api');
+    await stack.start('api', { NODE_OPTIONS: `--max-old-space-size=400 ${importing(LEAK)}` });
+    const fires = async () => (await prometheus.alerts('firing')).includes('MemoryRunsOut');
+    return {
+      cause: () => until('alert MemoryRunsOut', 2 * TIMEOUT_MS, async () => (await fires()) && 'MemoryRunsOut fires'),
+      remedy: async () => {
+        await stack.kill('api');
+        await stack.start('api');
+        await stack.untilReady();
+        return await until('end of the alert', TIMEOUT_MS, async () => !(await fires()) && 'MemoryRunsOut has ended');
+      },
+    };
+  },
+};
+
+export const TROUBLE_NAMES = Object.keys(TROUBLES);
+
+async function inReview(scene: Scene): Promise<string> {
+  const settlement = await scene.settle({}, 'PAYOUT PENDING');
+  await scene.awaitStatus(settlement, 'paying_out');
+  await advance(scene, settlement);
+  await scene.awaitStatus(settlement, 'needs_review');
+  return settlement;
+}
+
+/** @throws Error when the commands do not show the cause, or the remedy does not help */
+export async function playTrouble(scene: Scene, { wrong, cause, remedy }: Remedy): Promise<Played> {
+  const trouble = await (TROUBLES[wrong] ?? fail(`No drill plays "${wrong}".`))(scene);
+  const values = { name: ANA, why: 'a drill', ...trouble.values };
+  const causeShown = await playCell(scene, cause, trouble.cause, values);
+  await trouble.before?.();
+  const remedyShown = await playCell(scene, remedy, trouble.remedy, values);
+  await trouble.after?.();
+  return { wrong, cause: cause.words, causeShown, remedy: remedy.words, remedyShown };
+}
+
+const fail = (why: string): never => {
+  throw new DrillError(why);
+};
+
+async function playCell(
+  { world }: Scene,
+  { words, commands }: Cell,
+  shows: RegExp | Act,
+  values: Readonly<Record<string, string>>,
+): Promise<string> {
+  if (!(shows instanceof RegExp)) {
+    for (const command of commands) await world.ops(typed(command, values));
+    return shown(await shows());
+  }
+  const twice = words.includes('by two operators') ? [ANA, BO] : [ANA];
+  const runs = commands.flatMap((command) => twice.map((name) => typed(command, { ...values, name })));
+  if (runs.length === 0 || runs.length > COMMANDS_MAX) throw new DrillError(`"${words}" has ${runs.length} commands.`);
+  let found: string | undefined;
+  let text = '';
+  for (const args of runs) {
+    ({ text } = await world.ops(args));
+    found = text.split('\n').find((line) => shows.test(line)) ?? found;
+  }
+  if (found === undefined) throw new DrillError(`${words} did not show ${shows}:\n${text}`);
+  return shown(found);
+}
+
+const shown = (text: string): string => mask(text.trim()).replaceAll(/ +/g, ' ').slice(0, SHOWN_LENGTH);
