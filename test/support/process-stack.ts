@@ -41,6 +41,8 @@ export type ProcessStackOptions = {
   readonly env?: Env;
   /** The path of toxiproxy: the API and the worker connect through it. */
   readonly toxiproxy?: string | undefined;
+  /** Opens an address that leads to PostgreSQL's port: the API and the worker connect to it. @returns its port */
+  readonly address?: (postgresPort: number) => Promise<number>;
   readonly version?: OtherVersion;
 };
 
@@ -102,6 +104,7 @@ const PORT_RELEASE_MS = 200;
 export async function startProcessStack({
   env = {},
   toxiproxy,
+  address,
   version,
 }: ProcessStackOptions = {}): Promise<ProcessStack> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'settlement-stack-'));
@@ -114,6 +117,7 @@ export async function startProcessStack({
     disturbedAt = Date.now();
   };
   const network = toxiproxy === undefined ? undefined : await startNetwork(toxiproxy, ports, disturb);
+  const addressPort = await address?.(ports.postgres);
   const servers = await createServers(folder, ports);
   const programs = await compiledPrograms(['api', 'worker', 'ops'], 'with packages');
   const children: Partial<Record<Program, ChildProcess>> = {};
@@ -129,7 +133,8 @@ export async function startProcessStack({
   });
   const launch = (program: Program, more: Env, file: string): ChildProcess => {
     const database = new URL(servers.urls().databaseUrl);
-    if (network) database.port = String(network.port(`${program}-postgres`));
+    const databasePort = network?.port(`${program}-postgres`) ?? addressPort;
+    if (databasePort !== undefined) database.port = String(databasePort);
     const own = envOf(database.href, network?.port(`${program}-temporal`) ?? temporalPort);
     const log = openSync(path.join(folder, `${program}.log`), 'a');
     const child = spawn(process.execPath, [file], {
