@@ -32,16 +32,24 @@ const ownMigrations = () => readMigrationFiles({ migrationsFolder: MIGRATIONS_FO
 /** How many migrations this code expects. Readiness compares it with the database (contract §15). */
 export const migrationCount = (): number => ownMigrations().length;
 
+/** Who holds locks, the longest transaction first. Its age is known only to the same role, and to one that may read it. */
+const LOCK_HOLDER = `
+  SELECT pid, application_name AS name, extract(epoch FROM now() - xact_start)::int AS seconds FROM pg_stat_activity
+   WHERE datname = current_database() AND pid <> pg_backend_pid()
+     AND pid IN (SELECT pid FROM pg_locks WHERE granted AND locktype IN ('relation', 'transactionid'))
+   ORDER BY xact_start NULLS LAST LIMIT 1`;
+
 /** `databaseUrl` is the service's, `migrationUrl` that of the role that owns the tables. One role may be both. */
 export type DatabaseUrls = { readonly databaseUrl: string; readonly migrationUrl: string };
 
 /**
  * Migrates as the owner, and then grants the service's role what it needs.
  *
+ * @param onLocked gets a sentence each time that a table is locked
  * @throws Error in one sentence when `migrationUrl` leads to a pooler or is not the owner's, when other migrations made
  *   the database, when a table stays locked, or when the service's role does not exist
  */
-export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls): Promise<void> {
+export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onLocked = ignore } = {}): Promise<void> {
   const client = new pg.Client({ connectionString: migrationUrl, application_name: 'settlement-migrate' });
   await client.connect();
   try {
@@ -52,7 +60,7 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls): Prom
       );
     await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
     await refuseOtherMigrations(client)
-      .then(() => applyUnlocked(client))
+      .then(() => applyUnlocked(client, onLocked))
       .catch(explainRefusal(migrationUrl));
     const serviceRole = roleOf(databaseUrl);
     if (serviceRole !== roleOf(migrationUrl)) await grantServicePrivileges(client, serviceRole);
@@ -61,8 +69,10 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls): Prom
   }
 }
 
+const ignore = (_sentence: string): void => undefined;
+
 /** Applies all missing migrations in one transaction, or none; again while a table is locked. */
-async function applyUnlocked(client: pg.Client): Promise<void> {
+async function applyUnlocked(client: pg.Client, onLocked: (sentence: string) => void): Promise<void> {
   await client.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
   for (let tries = 1; ; tries += 1)
     try {
@@ -70,9 +80,21 @@ async function applyUnlocked(client: pg.Client): Promise<void> {
     } catch (error) {
       const cause = causeOf(error);
       const isLocked = cause instanceof pg.DatabaseError && cause.code === LOCK_NOT_AVAILABLE;
-      if (!isLocked || tries === LOCK_TRIES_MAX) throw error;
+      if (!isLocked) throw error;
+      const sentence = `a table is locked${await describeHolder(client)}`;
+      if (tries === LOCK_TRIES_MAX) throw new Error(`Nothing was migrated: ${sentence}`, { cause });
+      onLocked(`try ${tries} of ${LOCK_TRIES_MAX}: ${sentence}`);
       await delay(LOCK_PAUSE_MS);
     }
+}
+
+async function describeHolder(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ pid: number; name: string; seconds: number | null }>(LOCK_HOLDER);
+  const [holder] = rows;
+  if (!holder) return '.';
+  const { pid, name, seconds } = holder;
+  const age = seconds === null ? '' : ` since ${seconds} s`;
+  return `. Process ${pid} (${name || 'without a name'}) holds locks${age}: SELECT pg_terminate_backend(${pid}) ends it.`;
 }
 
 /** A database from before the first release was made by other migrations, and nothing leads from them to these. */

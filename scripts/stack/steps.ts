@@ -58,7 +58,7 @@ export async function startAll(start: Start): Promise<Findings> {
       task: (_, task) =>
         task.newListr([postgresStep(start), temporalStep(start), bundleStep, programsStep], SIDE_BY_SIDE),
     },
-    { title: 'Migrations', task: migrate },
+    { title: 'Migrations', task: (urls) => migrate(urls) },
     serviceStep(start),
   ];
   return await runSteps(steps, findings);

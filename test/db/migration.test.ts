@@ -76,7 +76,7 @@ test('a database that other migrations made is refused in one sentence, and stay
   expect(await digestTables(owner.pool)).toEqual(before);
 });
 
-test('a migration that meets a lock gives up soon, lets others pass, and tries again until it succeeds', async ({
+test('a migration that meets a lock says who holds it, lets others pass, and tries again until it succeeds', async ({
   database,
   owner,
 }) => {
@@ -90,12 +90,20 @@ test('a migration that meets a lock gives up soon, lets others pass, and tries a
     );
     return rowCount === 1;
   };
-  const migrated = migrate(database);
+  const said: string[] = [];
+  const migrated = migrate(database, { onLocked: (sentence) => void said.push(sentence) });
   await vi.waitUntil(isWaiting, WAIT);
   await vi.waitUntil(async () => !(await isWaiting()), WAIT);
+  await vi.waitUntil(() => said.length > 0, WAIT);
+  const { rows: own } = await other.query('SELECT pg_backend_pid() AS pid');
   await other.query('ROLLBACK');
   other.release();
   await migrated;
+  expect(said[0]).toMatch(
+    new RegExp(
+      `^try 1 of \\d+: a table is locked. Process ${own[0].pid} .* SELECT pg_terminate_backend.${own[0].pid}. ends it`,
+    ),
+  );
   const { rows } = await owner.pool.query('SELECT count(*)::int AS applied FROM drizzle.__drizzle_migrations');
   expect(rows).toEqual([{ applied: migrationCount() }]);
 });
