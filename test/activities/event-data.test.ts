@@ -13,7 +13,7 @@ import { complete, openVerification } from '../support/verification.ts';
 const test = withApi();
 
 /** Everything in an answer or an event that says who is paid. The account is held by its last characters alone. */
-const PERSONAL = /Marcia|SANCTIONED|PAYOUT|123456789|6789|marcia@|\+1876|National Commercial/;
+const PERSONAL = /Marcia|SANCTIONED|PAYOUT|123456789|\b6789\b|marcia@|\+1876|National Commercial/;
 
 type World = { readonly api: TestApi; readonly partner: Caller; readonly steps: Steps };
 

@@ -151,19 +151,12 @@ describe('sign-ups from one address', MINUTE_ENDS, () => {
   test('multiply no budget: their requests together have three', async ({ limited: api }) => {
     const remoteAddress = '198.51.100.9';
     const callers: Caller[] = await times(6, () => api.createCaller());
-    const answers = [];
-    for (const { apiKey } of callers) {
-      for (let n = 0; n < QUOTA; n += 1)
-        answers.push(
-          await api.app.inject({
-            url: '/v2/launch-gates',
-            remoteAddress,
-            headers: { 'x-api-key': apiKey },
-          }),
-        );
-    }
+    const ask = ({ apiKey }: Caller) =>
+      api.app.inject({ url: '/v2/launch-gates', remoteAddress, headers: { 'x-api-key': apiKey } });
+    const answers = (await Promise.all(callers.map((caller) => times(QUOTA, () => ask(caller))))).flat();
     const accepted = answers.filter(({ statusCode }) => statusCode === 200);
     expect(accepted).toHaveLength(budgetsOf(QUOTA).address.quota);
-    expect(jsonOf(answers.at(-1) ?? expect.unreachable())).toMatchObject({ status: 429, code: 'rate_limited' });
+    const refused = answers.find(({ statusCode }) => statusCode !== 200);
+    expect(jsonOf(refused ?? expect.unreachable())).toMatchObject({ status: 429, code: 'rate_limited' });
   });
 });
