@@ -1,14 +1,9 @@
 /** The Temporal Schedule of the sweep for lost runs. */
 import { ScheduleAlreadyRunning, type ScheduleOptions } from '@temporalio/client';
 import { SWEEP_ID } from '../domain/workflow-id.ts';
-import { type SweepInput, TASK_QUEUE } from '../workflows/contract.ts';
+import { SWEEP_INTERVAL, type SweepInput, TASK_QUEUE } from '../workflows/contract.ts';
 import type { TemporalClient } from './temporal.ts';
 
-/**
- * A lost run is restarted within a minute (contract §6): 15 s until its object counts as unchanged, at most this time
- * until the next sweep, and a second until the dispatcher has started it.
- */
-const EVERY = '20 seconds';
 /** Of one run: ten minutes of them. While it runs, the schedule starts no other one. */
 const SWEEPS = 30;
 /** An earlier version cannot continue a run of this one: after a rollback it ends by itself. */
@@ -19,7 +14,7 @@ const CALL_TIMEOUT_MS = 5_000;
 
 const OPTIONS = {
   scheduleId: SWEEP_ID,
-  spec: { intervals: [{ every: EVERY }] },
+  spec: { intervals: [{ every: SWEEP_INTERVAL }] },
   action: {
     type: 'startWorkflow',
     workflowType: 'sweep',

@@ -66,3 +66,10 @@ export type WebhookLaneInput = { readonly lane: number };
 
 /** Input of `sweep`: how many sweeps a run makes. */
 export type SweepInput = { readonly sweeps: number };
+
+/**
+ * From one sweep to the next, in a run and by the schedule. A lost run is restarted within a minute (contract §6): 15 s
+ * until its object counts as unchanged, at most this time until the next sweep, and a second until the dispatcher has
+ * started it.
+ */
+export const SWEEP_INTERVAL = '20 seconds';

@@ -5,19 +5,18 @@
 import { sleep } from '@temporalio/workflow';
 import type { SweepResult } from '../activities/sweep.ts';
 import { remote } from './activities.ts';
-import type { SweepInput } from './contract.ts';
+import { SWEEP_INTERVAL, type SweepInput } from './contract.ts';
 import { uncancelable } from './uncancelable.ts';
 
 /** For a schedule that an earlier version made. */
 const ONCE: SweepInput = { sweeps: 1 };
-const EVERY = '20 seconds';
 
 /** @returns what the last sweep did */
 export const sweep = uncancelable(async ({ sweeps }: SweepInput = ONCE): Promise<SweepResult> => {
   const once = (): Promise<SweepResult> => remote('Start lost runs again').restartLostRuns({ nowMs: Date.now() });
   for (let done = 1; done < sweeps; done += 1) {
     await once();
-    await sleep(EVERY, { summary: 'Until the next sweep' });
+    await sleep(SWEEP_INTERVAL, { summary: 'Until the next sweep' });
   }
   return await once();
 });
