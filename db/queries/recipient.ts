@@ -2,8 +2,7 @@
  * Recipients. Personal data is stored as one text, sealed by the recipient's own key (`data-key.ts`). A `Recipient` has
  * only the last four characters of an account number.
  */
-import { and, eq, type SQL, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
+import { and, eq } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -23,6 +22,7 @@ import { newId } from '../id.ts';
 import { recipientMetadata, recipients } from '../schema/recipient.ts';
 import type { Sealer } from '../seal.ts';
 import { statement } from '../statement.ts';
+import { hasLabel, type Label } from './label.ts';
 import { type List, type Range, readPage, type Source } from './page.ts';
 
 export type RecipientRow = typeof recipients.$inferSelect;
@@ -192,9 +192,6 @@ const rangesOf = (
   { column: table.verificationStatus, values: verificationStatus && [verificationStatus] },
 ];
 
-/** An entry of the metadata. */
-type Label = readonly [key: string, value: string];
-
 /** The recipients with one label; the others are looked up for each of them. */
 function labeled(
   db: Queryable,
@@ -212,31 +209,8 @@ function labeled(
       { column: recipientMetadata.country, values: country === undefined ? undefined : [country] },
       ...rangesOf(recipientMetadata, selection),
     ],
-    within: and(...others.map((wanted) => hasLabel(db, wanted))),
+    within: and(...others.map((wanted) => hasLabel(db, recipientMetadata, recipientMetadata, wanted))),
   };
-}
-
-/** As for settlements (`settlement-selection.ts`): a value, so that PostgreSQL looks up one entry of the index. */
-function hasLabel(db: Queryable, [key, value]: Label): SQL {
-  const row = recipientMetadata;
-  const wanted = alias(recipientMetadata, 'wanted');
-  const found = db
-    .select({ isFound: sql`true` })
-    .from(wanted)
-    .where(
-      and(
-        eq(wanted.orgId, row.orgId),
-        eq(wanted.key, key),
-        eq(wanted.value, value),
-        eq(wanted.country, row.country),
-        eq(wanted.isActive, row.isActive),
-        eq(wanted.verificationStatus, row.verificationStatus),
-        eq(wanted.createdAt, row.createdAt),
-        eq(wanted.recipientId, row.recipientId),
-      ),
-    )
-    .limit(1);
-  return sql`(${found})`;
 }
 
 /**

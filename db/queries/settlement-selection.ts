@@ -4,13 +4,14 @@
  * What else is wanted is checked for each row, so the filter that most likely selects the fewest comes first: a
  * reference names a payment, a recipient has some of them, and a label may be on all.
  */
-import { and, eq, gte, type SQL, sql } from 'drizzle-orm';
-import { alias, type PgColumn } from 'drizzle-orm/pg-core';
+import { and, eq, gte, type SQL } from 'drizzle-orm';
+import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { CorridorId } from '../../domain/corridor.ts';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { isTerminal, type SettlementStatus } from '../../domain/settlement/state.ts';
 import type { Queryable } from '../client.ts';
 import { settlementMetadata, settlements } from '../schema/settlement.ts';
+import { hasLabel, type Label } from './label.ts';
 import type { Range, Source } from './page.ts';
 
 /** Every filter that is given must match. */
@@ -51,14 +52,13 @@ export function sourceOf(
     within: and(
       createdFrom(settlements.createdAt, selection),
       reference === undefined ? undefined : isRecipient(selection),
-      ...Object.entries(selection.metadata ?? {}).map((wanted) => hasLabel(db, settlements, wanted)),
+      ...Object.entries(selection.metadata ?? {}).map((wanted) =>
+        hasLabel(db, settlementMetadata, settlements, wanted),
+      ),
     ),
     ...(isNamed || isChosen(selection) ? { ranges: rangesOf(settlements, selection) } : {}),
   };
 }
-
-/** An entry of the metadata. */
-type Label = readonly [key: string, value: string];
 
 /** The settlements with one label; the others are checked for each of them. */
 function labeled(
@@ -80,35 +80,9 @@ function labeled(
     createdTo: selection.createdTo,
     within: and(
       createdFrom(settlementMetadata.createdAt, selection),
-      ...others.map((wanted) => hasLabel(db, settlementMetadata, wanted)),
+      ...others.map((wanted) => hasLabel(db, settlementMetadata, settlementMetadata, wanted)),
     ),
   };
-}
-
-/**
- * Whether a row's settlement has the label: one entry of an index is looked up. It is a value, because PostgreSQL may
- * turn EXISTS into a join that reads every settlement first, and it compares every column of the index, because the
- * row's table then need not be read either.
- */
-function hasLabel(db: Queryable, row: typeof settlements | typeof settlementMetadata, [key, value]: Label): SQL {
-  const wanted = alias(settlementMetadata, 'wanted');
-  const found = db
-    .select({ isFound: sql`true` })
-    .from(wanted)
-    .where(
-      and(
-        eq(wanted.orgId, row.orgId),
-        eq(wanted.key, key),
-        eq(wanted.value, value),
-        eq(wanted.status, row.status),
-        eq(wanted.corridor, row.corridor),
-        eq(wanted.paymentMethod, row.paymentMethod),
-        eq(wanted.createdAt, row.createdAt),
-        eq(wanted.settlementId, row.settlementId),
-      ),
-    )
-    .limit(1);
-  return sql`(${found})`;
 }
 
 /**
