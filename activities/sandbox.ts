@@ -8,7 +8,7 @@ import { recordEvidence } from '../db/commands/evidence.ts';
 import { findRecorded } from '../db/queries/evidence.ts';
 import { findSettlement, getPaymentToken, lockEvidenceTarget, paymentTokenBinding } from '../db/queries/settlement.ts';
 import { DomainError } from '../domain/error.ts';
-import { COMMAND_EVENT_PREFIX, isPayoutEvent, type PayoutEvent, type SandboxEvent } from '../domain/sandbox/event.ts';
+import { commandEventId, isPayoutEvent, type PayoutEvent, type SandboxEvent } from '../domain/sandbox/event.ts';
 import type { Settlement } from '../domain/settlement/state.ts';
 import type { ActivityDeps } from './deps.ts';
 import { COLLECTION_PROVIDERS, type CollectionProvider } from './providers/collection.ts';
@@ -62,10 +62,7 @@ export function sandboxActivities(deps: ActivityDeps) {
       const { settlement, provider } = await getCollection(deps, input);
       await provider.post(
         deps,
-        provider.encode(settlement, `${COMMAND_EVENT_PREFIX}${commandId}`, {
-          event,
-          amountMinor: BigInt(input.amountMinor),
-        }),
+        provider.encode(settlement, commandEventId(commandId), { event, amountMinor: BigInt(input.amountMinor) }),
       );
     },
   };

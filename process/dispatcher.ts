@@ -1,7 +1,7 @@
 /**
  * Dispatches the rows of the outbox to Temporal. Every process that commits runs a dispatcher. It looks for rows after
  * each commit, and once a second for rows that another process left. Rows are leased, and calls have a deadline. Every
- * call may happen twice: "already started" is success, and signals carry no data.
+ * call may happen twice: an existing run serves, and signals carry no data.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
@@ -9,11 +9,11 @@ import type { Database } from '../db/client.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../db/queries/outbox.ts';
 import { asProcess } from '../db/tenant.ts';
 import { type Crash, dispatchPoint } from '../domain/crash-point.ts';
-import { settlementIdOf } from '../domain/outbox.ts';
+import { type OutboxMessage, settlementIdOf } from '../domain/outbox.ts';
 import { createDeliveryNotice } from './delivery-notice.ts';
 import { temporalFaultOf } from './temporal-health.ts';
 import type { Tracing } from './tracing.ts';
-import { isKnownKind, workflowStartOf } from './workflow-start.ts';
+import { isKnownKind, rereadMessage, workflowStartOf } from './workflow-start.ts';
 
 const BATCH_SIZE = 32;
 /**
@@ -161,10 +161,11 @@ async function dispatchAll(
 const untraced: Tracing['traceDispatch'] = (_row, dispatchRow) => dispatchRow();
 
 /** @returns why the call failed: what is wrong with Temporal, the kind of the error, or what this version lacks */
-async function dispatch({ client, runbookUrl }: DispatcherDeps, row: OutboxRow): Promise<string | undefined> {
+async function dispatch(deps: DispatcherDeps, message: OutboxMessage): Promise<string | undefined> {
   // A process of the version that wrote it dispatches it.
-  if (!isKnownKind(row.kind)) return 'unknown_kind';
-  const { workflowType, signal, options } = workflowStartOf(row, { runbookUrl });
+  if (!isKnownKind(message.kind)) return 'unknown_kind';
+  const { client, runbookUrl } = deps;
+  const { workflowType, signal, options } = workflowStartOf(message, { runbookUrl });
   try {
     await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, async () => {
       if (signal === undefined) await client.workflow.start(workflowType, options);
@@ -172,8 +173,11 @@ async function dispatch({ client, runbookUrl }: DispatcherDeps, row: OutboxRow):
     });
     return undefined;
   } catch (error) {
-    // A workflow that has completed needs no signal: its decision is in the database.
-    if (error instanceof WorkflowExecutionAlreadyStartedError) return undefined;
+    if (error instanceof WorkflowExecutionAlreadyStartedError) {
+      const reread = rereadMessage(message);
+      // Without one, the workflow has completed, and needs no signal: its decision is in the database.
+      return reread && (await dispatch(deps, reread));
+    }
     return temporalFaultOf(error)?.cause ?? (error instanceof Error ? error.name : 'unknown');
   }
 }

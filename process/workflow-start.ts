@@ -45,7 +45,7 @@ export function workflowStartOf(
       workflowId,
       taskQueue,
       args: [...args],
-      workflowIdConflictPolicy: 'USE_EXISTING',
+      workflowIdConflictPolicy: rereadMessage(message) === undefined ? 'USE_EXISTING' : 'FAIL',
       workflowIdReusePolicy: reusePolicyOf(message),
       memo: { requestId: message.requestId, ...(runbookUrl === undefined ? {} : { runbook: runbookUrl }) },
       staticSummary: summary,
@@ -53,6 +53,18 @@ export function workflowStartOf(
       typedSearchAttributes: searchAttributesOf(message),
     },
   };
+}
+
+/**
+ * What to send when a new object's workflow has a run already: that run reads its object again. Usually the row was
+ * dispatched before, and nothing has changed. But after PostgreSQL came back without its last moments, a request sent
+ * again creates an object whose run is older than it, and waits for what the old object waited for.
+ *
+ * @returns undefined for a message that needs nothing more once there is a run
+ */
+export function rereadMessage(message: OutboxMessage): OutboxMessage | undefined {
+  const isNew = message.signal === null && (message.kind === 'settlement' || message.kind === 'verification');
+  return isNew ? { ...message, signal: 'redispatched' } : undefined;
 }
 
 /**

@@ -7,7 +7,9 @@ import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import path from 'node:path';
-import { describedOf, EXAMPLES_FILE, type Example } from '../api/pages/reference.ts';
+import { EXAMPLES_FILE, type Example } from '../api/openapi/example.ts';
+import { describedOf } from '../api/pages/reference.ts';
+import type { operations } from '../clients/typescript/index.ts';
 import { EVENT_TYPES } from '../domain/event.ts';
 import { optional, text, type ValuesOf } from '../ops/command-line/parameter.ts';
 import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../ops/command-line/program.ts';
@@ -23,8 +25,16 @@ const WAITS_MAX = 40;
 const WAIT_MS = 500;
 const DAY_MS = 86_400_000;
 
-// biome-ignore lint/suspicious/noExplicitAny: the answers of all operations, which the document describes
-type Answer = any;
+type OperationId = keyof operations;
+type Success = 200 | 201 | 202;
+/** The JSON of an operation's success, as the document describes it. */
+type AnswerOf<Id extends OperationId> = operations[Id] extends { responses: infer Responses }
+  ? {
+      [Status in keyof Responses & Success]: Responses[Status] extends { content: { 'application/json': infer Json } }
+        ? Json
+        : undefined;
+    }[keyof Responses & Success]
+  : never;
 type Given = {
   readonly at?: Readonly<Record<string, string>>;
   readonly body?: unknown;
@@ -46,15 +56,15 @@ function shown(value: unknown): unknown {
 
 async function createRecorder(baseUrl: string) {
   const document = JSON.parse(await readFile(path.join(repositoryRoot, 'docs/openapi.json'), 'utf8'));
-  const operations = new Map(describedOf(document).map((operation) => [operation.operationId, operation]));
+  const described = new Map(describedOf(document).map((operation) => [operation.operationId, operation]));
   const examples: Record<string, Example> = {};
   const credentials = { key: '', session: '' };
   /** Calls an operation; the first call is its example. */
-  const call = async (
-    operationId: string,
+  const call = async <Id extends OperationId>(
+    operationId: Id,
     { at = {}, body, query = '', headers = {} }: Given = {},
-  ): Promise<Answer> => {
-    const operation = operations.get(operationId);
+  ): Promise<AnswerOf<Id>> => {
+    const operation = described.get(operationId);
     if (!operation) throw new CommandError(EXIT.refused, `The document has no operation ${operationId}.`);
     const address = operation.path.replaceAll(/\{([a-z_]+)\}/g, (_part, name: string) => at[name] ?? '');
     const response = await fetch(`${baseUrl}${address}${query}`, {
@@ -71,7 +81,7 @@ async function createRecorder(baseUrl: string) {
     });
     const given = await response.text();
     if (!response.ok) throw new CommandError(EXIT.refused, `${operationId}: ${response.status} ${given}`);
-    const answer: Answer = given === '' ? undefined : JSON.parse(given);
+    const answer: AnswerOf<Id> = given === '' ? undefined : JSON.parse(given);
     examples[operationId] ??= {
       ...(body === undefined ? {} : { body: shown(body) }),
       ...(query === '' ? {} : { query }),
@@ -81,7 +91,11 @@ async function createRecorder(baseUrl: string) {
     return answer;
   };
   /** Reads until the object is as wanted. */
-  const until = async (operationId: string, at: Record<string, string>, isWanted: (answer: Answer) => boolean) => {
+  const until = async <Id extends OperationId>(
+    operationId: Id,
+    at: Record<string, string>,
+    isWanted: (answer: AnswerOf<Id>) => boolean,
+  ): Promise<AnswerOf<Id>> => {
     for (let read = 0; read < WAITS_MAX; read += 1) {
       const answer = await call(operationId, { at });
       if (isWanted(answer)) return answer;
@@ -109,19 +123,19 @@ async function recordPartner({ call, until, credentials }: Recorder): Promise<vo
   await call('revokeApiKey', { at: { key_id: rotated.key_id } });
   const recipient = await call('createRecipient', { body: recipientBody() });
   const ofRecipient = { recipient_id: recipient.recipient_id };
-  for (const name of ['getRecipient', 'listRecipients']) await call(name, { at: ofRecipient });
+  for (const name of ['getRecipient', 'listRecipients'] as const) await call(name, { at: ofRecipient });
   await call('updateRecipient', { at: ofRecipient, body: { bank_details: { branch_code: '00405' } } });
-  for (const [name, body] of Object.entries({
+  const asked = {
     estimateSettlement: { corridor: 'US-JM', amount: '250.00', payment_method: 'card' },
     estimateFees: { corridor: 'US-JM', amount: '250.00', payment_method: 'card' },
     estimateOfframp: { corridor: 'US-JM', amount: '250.00' },
     createLinkToken: { user_reference: 'payer-7' },
     exchangePublicToken: { public_token: 'public-sandbox-checking' },
-  }))
-    await call(name, { body });
-  for (const name of ['listPaymentMethods', 'listCorridors', 'getCapabilities', 'getLaunchGates', 'listScenarios'])
-    await call(name);
-  for (const name of ['getCertificateKeys', 'getLiveness', 'getReadiness']) await call(name);
+  };
+  for (const name of Object.keys(asked) as (keyof typeof asked)[]) await call(name, { body: asked[name] });
+  const plain = ['listPaymentMethods', 'listCorridors', 'getCapabilities', 'getLaunchGates', 'listScenarios'] as const;
+  for (const name of plain) await call(name);
+  for (const name of ['getCertificateKeys', 'getLiveness', 'getReadiness'] as const) await call(name);
   await recordSettlements({ call, until }, recipient.recipient_id);
   await recordVerification({ call, until }, recipient.recipient_id);
   const wallet = await call('createWallet', {
@@ -146,8 +160,8 @@ async function recordSettlements(
   const { settlement_id } = await call('createSettlement', { body });
   const settled = await until('getSettlement', { settlement_id }, ({ status }) => status === 'settled');
   await call('getCaribbeanSettlement', { at: { settlement_id } });
-  for (const name of ['listSettlements', 'listCaribbeanSettlements']) await call(name);
-  const at = { cert_id: settled.certificate_id };
+  for (const name of ['listSettlements', 'listCaribbeanSettlements'] as const) await call(name);
+  const at = { cert_id: settled.certificate_id ?? '' };
   await call('getCertificate', { at });
   await call('verifyCertificate', { at, query: `?settlement_id=${settlement_id}` });
   const other = { corridor: 'US-JM', amount: '250.00', recipient_id: recipientId, payout_rail: 'bank_transfer' };
@@ -207,7 +221,7 @@ async function recordWebhooks({ call, until, examples }: Recorder): Promise<void
       body += part.toString();
     });
     request.on('end', () => {
-      const event: Answer = JSON.parse(body);
+      const event: { readonly type: string } = JSON.parse(body);
       received.set(event.type, event);
       response.writeHead(204).end();
     });
@@ -221,10 +235,10 @@ async function recordWebhooks({ call, until, examples }: Recorder): Promise<void
     });
     const at = { webhook_id };
     for (const type of EVENT_TYPES) await call('sendTestEvent', { at, body: { event_type: type } });
-    const sent = (deliveries: Answer) =>
-      deliveries.length >= EVENT_TYPES.length && deliveries.every(({ status }: Answer) => status === 'succeeded');
+    const sent = (deliveries: AnswerOf<'listWebhookDeliveries'>) =>
+      deliveries.length >= EVENT_TYPES.length && deliveries.every(({ status }) => status === 'succeeded');
     const [delivery] = await until('listWebhookDeliveries', at, sent);
-    await call('redeliverWebhook', { at: { ...at, delivery_id: delivery.delivery_id } });
+    await call('redeliverWebhook', { at: { ...at, delivery_id: delivery?.delivery_id ?? '' } });
     const { replay_id } = await call('replayWebhook', {
       at,
       body: { since: new Date(Date.now() - DAY_MS).toISOString() },
@@ -238,8 +252,8 @@ async function recordWebhooks({ call, until, examples }: Recorder): Promise<void
   } finally {
     receiver.close();
   }
-  const events: Answer[] = await call('listEvents', { query: '?limit=100' });
-  await call('getEvent', { at: { event_id: events[0].id } });
+  const events = await call('listEvents', { query: '?limit=100' });
+  await call('getEvent', { at: { event_id: events[0]?.id ?? '' } });
   for (const [type, event] of [...received, ...events.map((event): [string, unknown] => [event.type, event])])
     examples[type] = { status: 204, answer: shown(event) };
 }

@@ -156,8 +156,8 @@ function readDownload(args: readonly string[]): Download {
   return { bytes: readAs('a certificate', file, (bytes) => bytes), certId, signature, jwks };
 }
 
-/** @returns the exit code: 0 when every check passed */
-async function main(args: readonly string[]): Promise<number> {
+/** The command. @returns the exit code: 0 when every check passed */
+export async function runVerification(args: readonly string[]): Promise<number> {
   if (args.includes('--help')) {
     console.log(USAGE);
     return 0;
@@ -182,4 +182,4 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url))
-  process.exitCode = await main(process.argv.slice(2));
+  process.exitCode = await runVerification(process.argv.slice(2));

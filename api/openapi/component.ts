@@ -56,7 +56,7 @@ export function tidyReferences(value: unknown): void {
 /** Adds the shared components to the document. */
 export function addComponents(
   document: OpenAPIV3_1.Document,
-  { responses = {}, parameters = {}, links = {} }: OpenAPIV3_1.ComponentsObject,
+  { responses = {}, parameters = {}, links = {}, examples = {} }: OpenAPIV3_1.ComponentsObject,
 ): OpenAPIV3_1.Document {
   const schemas = sortedByName(extendSchemas({ ...document.components?.schemas, ...componentSchemas() }));
   return {
@@ -67,7 +67,7 @@ export function addComponents(
       responses: sortedByName(responses),
       parameters: sortedByName(parameters),
       links: sortedByName(links),
-      examples: PROBLEM_EXAMPLES,
+      examples: { ...PROBLEM_EXAMPLES, ...sortedByName(examples) },
       headers: PUBLISHED_HEADERS,
     },
   };

@@ -10,6 +10,7 @@ import type { OpenAPIV3_1 } from 'openapi-types';
 import type { ApiDeps } from '../deps.ts';
 import { DEFAULT_SECURITY, describeSharedAnswers } from './answer.ts';
 import { addComponents, tidyReferences, tidySchema } from './component.ts';
+import { addExamples, readExamples } from './example.ts';
 import { addLinks } from './link.ts';
 import { createSharedResponses } from './response.ts';
 import { WEBHOOK_PARAMETERS, WEBHOOK_RESPONSES, webhooks } from './webhook.ts';
@@ -55,6 +56,7 @@ export const openapi = fp(async (app: FastifyInstance, { deps }: { deps: Pick<Ap
   await app.register(fastifyZodOpenApiPlugin, {
     documentOpts: { override: tidySchema, allowEmptySchema: { default: true } },
   });
+  const recorded = await readExamples();
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -89,6 +91,7 @@ export const openapi = fp(async (app: FastifyInstance, { deps }: { deps: Pick<Ap
           responses: { ...shared.components(), ...WEBHOOK_RESPONSES },
           parameters: WEBHOOK_PARAMETERS,
           links,
+          examples: addExamples(document, recorded),
         },
       );
     },

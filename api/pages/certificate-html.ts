@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { html } from 'ghtml';
 import { DENY_OTHERS } from './answer.ts';
 import { allFacts, type CertificateTable, type CertificateView } from './certificate.ts';
+import { breakable } from './code.ts';
 import { type QrCode, QUIET_ZONE, qrCode } from './qr-code.ts';
 
 /** @param style the stylesheet of all pages */
@@ -27,7 +28,7 @@ export const certificateHtml = (view: CertificateView, style: string): string =>
 </dl>
 !${view.tables.map(table)}
 <h2>Verification</h2>
-<p>${view.howToVerify}</p>
+<p>!${breakable(view.howToVerify)}</p>
 <figure>
 !${svg(qrCode(view.qrText), `QR code of ${view.qrText}`)}
 <figcaption>The id and the digest of this certificate. The code holds no address.</figcaption>
@@ -51,9 +52,15 @@ const table = ({ title, columns, rows }: CertificateTable): string =>
 <caption>${title}</caption>
 <thead><tr>!${columns.map(([column]) => html`<th scope="col">${column}</th>`)}</tr></thead>
 <tbody>
-!${rows.map((row) => html`<tr>!${row.map((cell) => html`<td!${digest(cell)}>${cell}</td>`)}</tr>`)}
+!${rows.map(([first = '', ...others]) => html`<tr><th scope="row">${first}</th>!${others.map(cellOf(columns))}</tr>`)}
 </tbody>
 </table>`;
+
+/** On a phone a cell says its column. */
+const cellOf =
+  (columns: CertificateTable['columns']) =>
+  (value: string, index: number): string =>
+    html`<td data-column="${columns[index + 1]?.[0] ?? ''}"!${digest(value)}>${value}</td>`;
 
 /** The code is always black on white, so that it can be scanned from a dark page too. */
 function svg({ size, dark }: QrCode, label: string): string {

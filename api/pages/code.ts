@@ -6,6 +6,10 @@ import { html } from 'ghtml';
 
 /** Words up to this length fit the column of a phone. */
 const FITTING_LENGTH = 20;
+/** A browser ends a line at a hyphen, but a word up to this length stays whole where a line is as long. */
+const WHOLE_LENGTH = 30;
+/** Continued lines are indented by no more, so that they have room on a phone. */
+const LEAD_MAX = 12;
 /** After these a line may end. */
 const AFTER_MARK = /(?<=\S{4}[/,.:;&?=|(])(?=[^\s/\d])/;
 
@@ -16,13 +20,18 @@ export const breakable = (text: string): string =>
   text
     .split(/(?<=\s)(?=\S)/)
     .map((word) => {
-      if (word.trimEnd().length > FITTING_LENGTH) return word.split(AFTER_MARK).map(escaped).join('<wbr>');
-      // Otherwise a line could end after the dashes.
-      return word.startsWith('--')
-        ? html`<span class="word">${word.trimEnd()}</span>${word.slice(word.trimEnd().length)}`
-        : escaped(word);
+      const parts = word.trimEnd().length > FITTING_LENGTH ? word.split(AFTER_MARK) : [word];
+      return parts.map(withoutBreak).join('<wbr>');
     })
     .join('');
+
+/** Options, header names, times and the like, in which a line could end after a hyphen. */
+function withoutBreak(part: string): string {
+  const word = part.trimEnd();
+  if (!word.includes('-') || word.length > WHOLE_LENGTH) return escaped(part);
+  const kind = word.length > FITTING_LENGTH ? 'whole' : 'word';
+  return html`<span class="${kind}">${word}</span>${part.slice(word.length)}`;
+}
 
 /** Code in a sentence. A short name with hyphens, such as `US-JM`, stays on one line. */
 export const inlineCode = (text: string): string =>
@@ -43,5 +52,11 @@ export const codeBlock = ({ text, label, isOutput = false }: Code): string =>
 <pre tabindex="0" role="region" aria-label="${label}"><code>!${text
     .replace(/\n$/, '')
     .split('\n')
-    .map((line) => `<span class="line">${breakable(line)}\n</span>`)}</code></pre></figure>
+    .map((line) => `<span class="line${leadOf(line)}">${breakable(line)}\n</span>`)}</code></pre></figure>
 `;
+
+/** A line continues below its own beginning. */
+function leadOf(line: string): string {
+  const spaces = Math.min(line.length - line.trimStart().length, LEAD_MAX);
+  return spaces < 2 ? '' : ` lead-${spaces - (spaces % 2)}`;
+}

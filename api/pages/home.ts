@@ -1,6 +1,6 @@
 /** The first page: the posture, the first request to try, and links to everything else. */
 import { html } from 'ghtml';
-import { codeBlock } from './code.ts';
+import { codeBlock, inlineCode } from './code.ts';
 import { firstRequest } from './first-request.ts';
 import { document, type Frame, SERVICE_NAME } from './layout.ts';
 import { SETTLEMENT_WAY, settlementPicture } from './settlement-picture.ts';
@@ -31,7 +31,7 @@ the money, pays it out and issues an evidence certificate.</p>
 answers 503 before anything is collected. No estimate is an executable quote, and no certificate is anchored.</p>
 <h2>First request</h2>
 <p>It needs no key. It creates an organization and shows its first key; no other answer does. Send that key as
-<code>X-API-Key</code> from your server.</p>
+!${inlineCode('X-API-Key')} from your server.</p>
 !${codeBlock({ text: firstRequest(publicBaseUrl), label: 'Shell' })}
 <p><a class="next" href="/docs/quickstart">Continue: quickstart, 5 minutes</a></p>
 <h2>The way of a settlement</h2>

@@ -72,10 +72,10 @@ const head = (assets: Assets, title: string): string =>
 export type Heading = { readonly id: string; readonly text: string; readonly depth: number };
 
 /** A heading with an address of its own. @param inner HTML */
-export const heading = ({ id, depth }: Omit<Heading, 'text'>, inner: string): string =>
-  depth === 1
-    ? `<h1 id="${id}">${inner}</h1>\n`
-    : `<h${depth} id="${id}">${inner}<a class="anchor" href="#${id}" aria-label="Address of this section">#</a></h${depth}>\n`;
+export function heading({ id, depth }: Omit<Heading, 'text'>, inner: string): string {
+  const anchor = `<a class="anchor" href="#${id}" aria-label="Address of this section">#</a>`;
+  return `<h${depth} id="${id}">${inner}${depth === 1 ? '' : anchor}</h${depth}>\n`;
+}
 
 export type Place = { readonly path: string; readonly title: string };
 
@@ -118,4 +118,8 @@ export const QUERY_LENGTH_MAX = 80;
 
 /** Leads to the search, which needs no script. */
 export const searchForm = (query = ''): string =>
-  html`<form action="/docs/search" role="search"><input type="search" name="q" value="${query}" maxlength="${QUERY_LENGTH_MAX}" aria-label="Search the documentation" placeholder="Search"> <button>Search</button></form>`;
+  html`<form action="/docs/search" role="search">
+<input type="search" name="q" value="${query}" maxlength="${QUERY_LENGTH_MAX}" placeholder="Search"
+  aria-label="Search the documentation">
+<button>Search</button>
+</form>`;

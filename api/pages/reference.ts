@@ -2,15 +2,15 @@
  * The API reference (contract §15), rendered here from the OpenAPI document: a page of contents, and one page for each
  * group of operations and for the events. No page asks for a key or calls an operation.
  */
-import { readFile } from 'node:fs/promises';
 import { html } from 'ghtml';
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { EVENT_TYPES } from '../../domain/event.ts';
 import { sectionId } from '../../domain/failure-help.ts';
 import { type Compressible, compressible } from '../http/compression.ts';
 import { TAGS } from '../openapi/document.ts';
+import { type Example, type Examples, readExamples } from '../openapi/example.ts';
 import type { Operation } from '../plugins/operation-list.ts';
-import { breakable, codeBlock } from './code.ts';
+import { breakable, codeBlock, inlineCode } from './code.ts';
 import {
   type Frame,
   type Heading,
@@ -66,11 +66,13 @@ export function referencePage(frame: Frame, operations: readonly Operation[]): s
     side: sideOf('Reference', SIDE, { path: INDEX.path, headings: [] }),
     main: html`<h1>API reference</h1>
 !${searchForm()}
-<p>Send your key as <code>X-API-Key</code>, and an <code>Idempotency-Key</code> with each command that takes one:
-<a href="/docs/retries">safe retries</a>. A refusal has a <code>code</code>: <a href="/docs/errors">errors</a>. The examples
-are from a run of the local sandbox; their secrets and long lists are cut. In the shell, <code>API</code> is the address of the service.</p>
-<p>Generated clients read <a href="/openapi.json">the OpenAPI document</a>. The repository has two clients as sources, for
-TypeScript (<code>clients/typescript</code>) and Python (<code>clients/python</code>), which retry and verify for you.</p>
+<p>Send your key as !${inlineCode('X-API-Key')}, and an !${inlineCode('Idempotency-Key')} with each command that takes
+one: <a href="/docs/retries">safe retries</a>. A refusal has a <code>code</code>: <a href="/docs/errors">errors</a>. The
+examples are from a run of the local sandbox; their secrets and long lists are cut. In the shell, <code>API</code> is
+the address of the service.</p>
+<p>Generated clients read <a href="/openapi.json">the OpenAPI document</a>. The repository has two clients as sources,
+for TypeScript (<code>clients/typescript</code>) and Python (<code>clients/python</code>), which retry and verify for
+you.</p>
 !${headings.map((group) => operationGroup(group, shown))}
 <section>
 !${heading({ id: 'events', depth: 2 }, html`<a href="${EVENTS.path}">Events</a>`)}
@@ -97,18 +99,6 @@ const operationGroup = ({ id, text }: Heading, operations: readonly Operation[])
 </dl>
 </section>
 `;
-
-/** What an operation took and answered in a run of the sandbox. `npm run record-examples` writes them. */
-export type Example = {
-  readonly body?: unknown;
-  readonly query?: string;
-  readonly status: number;
-  readonly answer?: unknown;
-};
-export type Examples = Readonly<Record<string, Example>>;
-
-export const EXAMPLES_FILE = new URL('./examples.json', import.meta.url);
-const readExamples = async (): Promise<Examples> => JSON.parse(await readFile(EXAMPLES_FILE, 'utf8'));
 
 /** Renders the page of a group at its first request. Undefined for an unknown group. */
 export function createReferencePages(
@@ -157,17 +147,19 @@ function eventSection(document: OpenAPIV3_1.Document, type: string, examples: Ex
 !${heading({ id: sectionId(type), depth: 2 }, html`<code>${type}</code>`)}
 <p>!${prose(received?.summary ?? '')}</p>
 !${exampleBlock('Event', examples[type]?.answer)}
-!${schema === undefined ? '' : html`<details><summary>Fields</summary>!${bodyFields(document, schema as Schema)}</details>`}
+!${schema === undefined ? '' : fieldsOf(document, schema as Schema)}
 </section>
 `;
 }
+
+const DEPRECATED = ' <span class="state">deprecated</span>';
 
 function operationSection(document: OpenAPIV3_1.Document, operation: Described, example: Example | undefined): string {
   const { summary = '', description = '', deprecated } = operation;
   const body = requestBody(operation);
   return html`<section>
 !${heading({ id: operation.operationId, depth: 2 }, html`${summary}`)}
-<p><code>!${breakable(`${operation.method} ${operation.path}`)}</code>!${deprecated ? ' <span class="state">deprecated</span>' : ''}</p>
+<p><code>!${breakable(`${operation.method} ${operation.path}`)}</code>!${deprecated ? DEPRECATED : ''}</p>
 <p>!${prose(description)}</p>
 !${codeBlock({ text: curl(operation, example), label: 'Shell' })}
 !${exampleBlock(`Answer ${example?.status ?? ''}`.trim(), example?.answer)}
@@ -177,6 +169,9 @@ function operationSection(document: OpenAPIV3_1.Document, operation: Described, 
 </section>
 `;
 }
+
+const fieldsOf = (document: OpenAPIV3_1.Document, schema: Schema): string =>
+  html`<details><summary>Fields</summary>!${bodyFields(document, schema)}</details>`;
 
 const exampleBlock = (label: string, value: unknown): string =>
   value === undefined ? '' : codeBlock({ text: JSON.stringify(value, null, 2), label, isOutput: true });
@@ -213,7 +208,7 @@ function answers(document: OpenAPIV3_1.Document, { responses = {} }: Described):
 !${successes.map(({ status, response }) => {
     const schema = response.content?.['application/json']?.schema as Schema | undefined;
     return html`<p><strong>${status}</strong> !${prose(response.description)}</p>!${
-      schema === undefined ? '' : html`<details><summary>Fields</summary>!${bodyFields(document, schema)}</details>`
+      schema === undefined ? '' : fieldsOf(document, schema)
     }`;
   })}
 <ul class="refusals">

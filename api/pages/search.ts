@@ -23,7 +23,8 @@ async function guideEntries(): Promise<Entry[]> {
       ...others.map((section) => {
         const [line = ''] = section.split('\n');
         const address = `${guidePath(name)}#${sectionId(line)}`;
-        return { kind: 'Guide', title: `${title}: ${line.replaceAll('`', '')}`, address, text: section };
+        const text = section.slice(line.length);
+        return { kind: 'Guide', title: `${title}: ${line.replaceAll('`', '')}`, address, text };
       }),
     ];
   });
@@ -67,12 +68,25 @@ function scoreOf({ title, text }: Entry, words: readonly string[]): number {
   return scores.includes(0) ? 0 : scores.reduce((sum, score) => sum + score, 0);
 }
 
-/** The part of the text around the first of the words. */
+const foundItem = (entry: Entry, words: readonly string[]): string => html`<div>
+<dt>${entry.kind}</dt>
+<dd><a href="${entry.address}">${entry.title}</a><br><span class="why">${excerpt(entry, words)}</span></dd>
+</div>
+`;
+
+/** The sentences around the first of the words. Programs and tables are searched, and not quoted. */
 function excerpt({ text }: Entry, words: readonly string[]): string {
-  const plain = text.replaceAll(/[`*#|]|\]\([^)]*\)|\[/g, ' ').replaceAll(/\s+/g, ' ');
-  const at = Math.max(0, plain.toLowerCase().indexOf(words[0] ?? '') - EXCERPT_LENGTH / 3);
-  const start = at === 0 ? 0 : plain.indexOf(' ', at) + 1;
-  return plain.slice(start, start + EXCERPT_LENGTH).replace(/\s\S*$/, ' …');
+  const plain = text
+    .replaceAll(/^```.*?^```$|^\|.*\|$|^!\[.*$/gms, '')
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replaceAll(/[`*#]/g, '')
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+  const at = plain.toLowerCase().indexOf(words[0] ?? '') - EXCERPT_LENGTH / 3;
+  const start = at <= 0 ? 0 : plain.indexOf(' ', at) + 1;
+  const end = start + EXCERPT_LENGTH;
+  const part = end >= plain.length ? plain.slice(start) : plain.slice(start, end).replace(/\s\S*$/, ' …');
+  return `${start === 0 ? '' : '… '}${part}`;
 }
 
 /** Collects what can be found at the first search. */
@@ -104,13 +118,7 @@ export function createSearch(
 !${searchForm(query)}
 <p>${found.length === 0 ? 'Nothing was found.' : `Found for “${query}”:`}</p>
 <dl class="places">
-!${found.map(
-        ({ entry }) =>
-          html`<div><dt>${entry.kind}</dt><dd><a href="${entry.address}">${entry.title}</a><br><span class="why">${excerpt(
-            entry,
-            words,
-          )}</span></dd></div>`,
-      )}
+!${found.map(({ entry }) => foundItem(entry, words))}
 </dl>
 <p><a href="/docs">API reference</a> · <a href="/docs/quickstart">Guides</a></p>`,
     });

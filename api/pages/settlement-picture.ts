@@ -33,7 +33,8 @@ export const SETTLEMENT_WAY = `The way of a settlement: ${WAY.join(', ')}, and t
 
 /** As a file the picture brings its colours; on a page it has those of the text. */
 export const FILE_STYLE =
-  '<style>svg{color:#17212b;background:#fff}@media(prefers-color-scheme:dark){svg{color:#e7ecf0;background:#12181d}}</style>';
+  '<style>svg{color:#17212b;background:#fff}' +
+  '@media(prefers-color-scheme:dark){svg{color:#e7ecf0;background:#12181d}}</style>';
 
 /** @param label the same in words @param isFile the picture stands alone, as a file */
 export function settlementPicture({
@@ -44,8 +45,13 @@ export function settlementPicture({
   readonly isFile?: boolean;
 }): string {
   const height = topOf(GOAL) + BOX.height + 8;
-  const svg = html`<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${label}" viewBox="0 0 ${WIDTH} ${height}" font-family="ui-monospace, Menlo, Consolas, monospace" font-size="13" fill="none" stroke="none">
-!${isFile ? FILE_STYLE : ''}<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="currentColor"/></marker></defs>
+  const svg = html`<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${label}"
+  viewBox="0 0 ${WIDTH} ${height}"
+  font-family="ui-monospace, Menlo, Consolas, monospace" font-size="13" fill="none" stroke="none">
+!${isFile ? FILE_STYLE : ''}<defs>
+<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">
+<path d="M0 0L8 4L0 8z" fill="currentColor"/></marker>
+</defs>
 <text x="${BOX.left}" y="14" fill="currentColor">POST /v2/settle</text>
 !${STEPS.map(arrow)}
 !${WAY.map(state)}
@@ -70,9 +76,11 @@ function state(status: SettlementStatus): string {
   const exits = exitsOf(status);
   const first = middle + LABEL_RISE - ((exits.length - 1) * EXIT_PITCH) / 2;
   const weight = status === GOAL ? 3 : 1.5;
+  const box = `x="${left}" y="${top}" width="${BOX.width}" height="${BOX.height}" rx="6"`;
+  const center = `x="${left + BOX.width / 2}" y="${middle + LABEL_RISE}" text-anchor="middle"`;
   return [
-    `<rect x="${left}" y="${top}" width="${BOX.width}" height="${BOX.height}" rx="6" stroke="currentColor" stroke-width="${weight}"/>`,
-    `<text x="${left + BOX.width / 2}" y="${middle + LABEL_RISE}" fill="currentColor" text-anchor="middle">${status}</text>`,
+    `<rect ${box} stroke="currentColor" stroke-width="${weight}"/>`,
+    `<text ${center} fill="currentColor">${status}</text>`,
     exits.length === 0 ? '' : path(`M${left + BOX.width} ${middle}H${EXIT_LEFT - 8}`).trimEnd(),
     ...exits.map(
       (exit, index) =>

@@ -75,8 +75,10 @@ everyone without one.</p>
 <h2 id="capabilities">Capabilities</h2>
 <dl class="facts">
 !${catalog.states.map(
-      (state) =>
-        html`<div><dt>${STATE_TEXT[state].title}: ${countOf(catalog, state)}</dt><dd>${STATE_TEXT[state].meaning}</dd></div>`,
+      (state) => html`<div>
+<dt>${STATE_TEXT[state].title}: ${countOf(catalog, state)}</dt>
+<dd>${STATE_TEXT[state].meaning}</dd>
+</div>`,
     )}
 </dl>
 !${table(catalog)}`,

@@ -100,6 +100,14 @@ export class ConnectionFailed extends SettlementError {
 
 export type ConnectionFault = 'not_connected' | 'connection_lost' | 'timeout';
 
+/** The host neither opened nor refused a connection: its address is rather wrong. */
+export class ConnectTimeout extends ConnectionFailed {
+  constructor(baseUrl: string, timeoutMs: number, context?: Context) {
+    super('timeout', baseUrl, context);
+    this.message = `There was no connection to ${baseUrl} within ${timeoutMs / 1_000} s.`;
+  }
+}
+
 const CONNECTION_TEXT: Record<ConnectionFault, (baseUrl: string) => string> = {
   not_connected: (baseUrl) => `There was no connection to ${baseUrl}; nothing was sent.`,
   connection_lost: (baseUrl) => `The connection to ${baseUrl} ended before the answer was complete.`,

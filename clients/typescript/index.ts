@@ -9,6 +9,7 @@ export { type ConsumerClient, type ConsumerClientOptions, createConsumerClient, 
 export {
   ApiError,
   ConnectionFailed,
+  ConnectTimeout,
   isApiError,
   type Problem,
   type ProblemCode,

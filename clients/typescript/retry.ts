@@ -7,9 +7,16 @@ export type RetryLimits = {
   /** For one attempt. */
   readonly attemptTimeoutMs: number;
   readonly attemptsMax: number;
+  /** For a connection to be open: as long as nothing has answered this client, for all attempts of a call together. */
+  readonly connectTimeoutMs: number;
 };
 
-export const RETRY_LIMITS: RetryLimits = { timeoutMs: 60_000, attemptTimeoutMs: 20_000, attemptsMax: 20 };
+export const RETRY_LIMITS: RetryLimits = {
+  timeoutMs: 60_000,
+  attemptTimeoutMs: 20_000,
+  attemptsMax: 20,
+  connectTimeoutMs: 10_000,
+};
 
 /** As long as nothing has answered this client, its address is rather wrong than down for a moment. */
 export const FIRST_CONTACT_ATTEMPTS_MAX = 3;

@@ -1,9 +1,11 @@
 /** Sends requests with `fetch`, repeats them where that is safe, and turns refusals into errors. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { connectTimeout } from './connect.ts';
 import {
   ApiError,
   ConnectionFailed,
   type ConnectionFault,
+  ConnectTimeout,
   type Fault,
   type Problem,
   type SettlementError,
@@ -76,16 +78,17 @@ type Attempt = { readonly answer: RawAnswer } | { readonly failure: Failure; rea
 export type Send = (call: Call) => Promise<RawAnswer>;
 
 export function createTransport(options: TransportOptions): Send {
-  const { limits, onRetry } = options;
+  const { limits, onRetry, baseUrl } = options;
   let hasAnswered = false;
-  return async function send(call) {
+  async function sendUntilAnswered(call: Call, unreachable: AbortSignal | undefined): Promise<RawAnswer> {
     const endMs = performance.now() + (call.timeoutMs ?? limits.timeoutMs);
     for (let attempt = 1; ; attempt += 1) {
       call.signal?.throwIfAborted();
-      const outcome = await attemptOnce(options, call, endMs - performance.now());
+      const outcome = await attemptOnce(options, call, endMs - performance.now(), unreachable);
       hasAnswered ||= 'answer' in outcome || 'status' in outcome.failure;
       if ('answer' in outcome) return outcome.answer;
       const { failure, error } = outcome;
+      if (unreachable?.aborted) throw new ConnectTimeout(baseUrl, limits.connectTimeoutMs, error);
       const askedSeconds = error instanceof ApiError ? error.retryAfterSeconds : undefined;
       const waitMs = backoffMs(attempt, askedSeconds, Math.random);
       const isTooLong = (askedSeconds ?? 0) * 1_000 > RETRY_AFTER_MAX_MS || performance.now() + waitMs >= endMs;
@@ -94,10 +97,25 @@ export function createTransport(options: TransportOptions): Send {
       onRetry?.({ method: call.method, path: call.path, attempt, waitMs, error });
       await delay(waitMs, undefined, call.signal && { signal: call.signal });
     }
+  }
+  return async function send(call) {
+    // Another `fetch` may go by a way that only it knows.
+    if (hasAnswered || options.fetch !== fetch) return await sendUntilAnswered(call, undefined);
+    const ended = new AbortController();
+    try {
+      return await sendUntilAnswered(call, connectTimeout(baseUrl, limits.connectTimeoutMs, ended.signal));
+    } finally {
+      ended.abort();
+    }
   };
 }
 
-async function attemptOnce(options: TransportOptions, call: Call, leftMs: number): Promise<Attempt> {
+async function attemptOnce(
+  options: TransportOptions,
+  call: Call,
+  leftMs: number,
+  unreachable: AbortSignal | undefined,
+): Promise<Attempt> {
   const timeoutMs = Math.min(call.attemptTimeoutMs ?? options.limits.attemptTimeoutMs, leftMs);
   const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)));
   try {
@@ -107,7 +125,7 @@ async function attemptOnce(options: TransportOptions, call: Call, leftMs: number
       body: call.body ?? null,
       // The key would go to wherever a redirect leads. The API does not redirect.
       redirect: 'manual',
-      signal: call.signal ? AbortSignal.any([call.signal, timeout]) : timeout,
+      signal: AbortSignal.any([call.signal, unreachable, timeout].filter((signal) => signal !== undefined)),
     });
     const bytes = new Uint8Array(await response.arrayBuffer());
     const answer = { status: response.status, headers: response.headers, bytes };

@@ -1,7 +1,7 @@
 /** Settlements (contract §6). `settlement-change.ts` writes what happens to one after its acceptance. */
 import { and, eq } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
-import { COMMAND_EVENT_PREFIX } from '../../domain/sandbox/event.ts';
+import { COMMAND_EVENT_IDS } from '../../domain/sandbox/event.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { aliasedColumns, columnsOf } from '../column-list.ts';
@@ -113,15 +113,16 @@ export const addSandboxRequest = async (tx: Tx, settlementId: string, amountMino
 
 const underWayStatement = statement<[settlementId: string, eventIds: string], { readonly minor: string }>(
   'sum_sandbox_requests_under_way',
-  `SELECT coalesce(sandbox_requested_minor, 0) - coalesce((
+  // What the released version requested is not counted, and what has arrived of it is.
+  `SELECT greatest(0, coalesce(sandbox_requested_minor, 0) - coalesce((
      SELECT sum(amount_minor) FROM evidence e
-     WHERE e.settlement_id = s.settlement_id AND e.kind = 'collection_succeeded' AND e.event_id LIKE $2
-   ), 0) AS minor
+     WHERE e.settlement_id = s.settlement_id AND e.kind = 'collection_succeeded' AND e.event_id ~ $2
+   ), 0)) AS minor
    FROM settlements s WHERE settlement_id = $1`,
 );
 
 /** What test helpers had the simulator collect for a locked settlement, and what has not arrived. In minor units. */
 export async function sumSandboxRequestsUnderWay(tx: Tx, settlementId: string): Promise<bigint> {
-  const [row] = await underWayStatement(tx, settlementId, `${COMMAND_EVENT_PREFIX}%`);
+  const [row] = await underWayStatement(tx, settlementId, COMMAND_EVENT_IDS);
   return BigInt(row?.minor ?? 0);
 }

@@ -4,7 +4,7 @@
  * recipient FOR SHARE before it is held. So either the move sees the held settlement and signals it, or the settlement
  * sees the decision.
  */
-import { and, desc, eq, inArray, isNull, ne } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, ne, type SQL } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
@@ -107,16 +107,22 @@ export async function insertVerification(
 }
 
 /** The organization's verification with this id. */
-export async function findVerification(
-  { db, sealer }: ReadDeps,
+export const findVerification = (
+  deps: ReadDeps,
   orgId: string,
   verificationId: string,
+): Promise<Verification | undefined> => findOpened(deps, owned(orgId, verificationId));
+
+/** The one verification for which the condition holds, with its personal data. */
+export async function findOpened(
+  { db, sealer }: ReadDeps,
+  condition: SQL | undefined,
 ): Promise<Verification | undefined> {
   const [row] = await db
     .select({ stored: verifications, dataKeySealed: recipients.dataKeySealed })
     .from(verifications)
     .innerJoin(recipients, eq(recipients.recipientId, verifications.recipientId))
-    .where(owned(orgId, verificationId))
+    .where(condition)
     .limit(1);
   if (!row) return undefined;
   const { stored, dataKeySealed } = row;

@@ -34,8 +34,11 @@ export type CollectionReport = { readonly event: CollectionEvent; readonly amoun
 /** An accepted request for an event. The settlement's payment method decides which provider sends it. */
 export type SandboxCommand = { readonly event: SandboxEvent; readonly amountMinor: bigint };
 
-/** Begins the id of the event that a command sends. */
-export const COMMAND_EVENT_PREFIX = 'evt_command_';
+/** The id of the event that a command sends. Workers of the released version give it too. */
+export const commandEventId = (commandId: string): string => `evt_${commandId}`;
+
+/** A regular expression of PostgreSQL for these ids: that of a command is a UUID of version 7. */
+export const COMMAND_EVENT_IDS = '^evt_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$';
 
 /** More than the largest settlement, so that an overpayment can be sent too. */
 const AMOUNT_MINOR_MAX = 10_000_000n;

@@ -10,7 +10,7 @@ const COLUMN = '/s';
 const WIDTH = 640;
 const BAR_MAX = 540;
 const PITCH = 42;
-const BAR = { top: 18, height: 12 } as const;
+const BAR = { top: 18, height: 12, colour: '#2a8f9a' } as const;
 
 const CHART = /((?:^\|.*\n)+)\n!\[([^\]]*)\]\((images\/performance-[a-z-]+\.svg)\)/gm;
 const FIGURE = /^\**([\d.]+)\**(?: \(([\d.]+)–([\d.]+)\))?/;
@@ -40,7 +40,8 @@ function chart(table: string, label: string, file: string): string {
   if (column < 0) throw new Error(`the table above ${file} has no column ${COLUMN}`);
   const figures = rows.flatMap((cells) => figureOf(cells, head, column));
   const scale = BAR_MAX / Math.max(...figures.map(({ greatest }) => greatest));
-  return html`<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${label}" viewBox="0 0 ${WIDTH} ${figures.length * PITCH}" font-family="system-ui, sans-serif" font-size="12">
+  return html`<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="${label}"
+  viewBox="0 0 ${WIDTH} ${figures.length * PITCH}" font-family="system-ui, sans-serif" font-size="12">
 !${FILE_STYLE}
 !${figures.map((figure, index) => bar(figure, index * PITCH, scale))}</svg>
 `;
@@ -62,8 +63,9 @@ function bar({ label, value, least, greatest }: Figure, top: number, scale: numb
   const at = (figure: number) => Math.round(figure * scale);
   const isBare = /\bbare\b|^the same on/.test(label);
   const middle = top + BAR.top + BAR.height / 2;
+  const fill = isBare ? 'none' : BAR.colour;
   return html`<text x="0" y="${top + 13}" fill="currentColor">${label}</text>
-<rect x="0" y="${top + BAR.top}" width="${at(value)}" height="${BAR.height}" fill="${isBare ? 'none' : '#2a8f9a'}" stroke="#2a8f9a"/>
+<rect x="0" y="${top + BAR.top}" width="${at(value)}" height="${BAR.height}" fill="${fill}" stroke="${BAR.colour}"/>
 <path d="M${at(least)} ${middle}H${at(greatest)}" stroke="currentColor"/>
 <text x="${at(greatest) + 6}" y="${middle + 4}" fill="currentColor">${value}/s</text>
 `;

@@ -23,7 +23,8 @@ import { temporalCostTable } from './temporal-cost.ts';
 /** Contents by path below the repository. The same code gives the same contents. */
 export type GeneratedFiles = Readonly<Record<string, string>>;
 
-const MAX_LINE_LENGTH = 120;
+/** So a property of the document is usually one line, with its description and its example. */
+const MAX_LINE_LENGTH = 400;
 
 export async function generatedFiles(): Promise<GeneratedFiles> {
   const { document } = await describeApi();

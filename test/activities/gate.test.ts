@@ -296,11 +296,7 @@ test('gates are judged by real time: evidence that expires during retries closes
   await world.fund(settlementId);
   const hour = 3_600_000;
   const times = { recordedAt: new Date(Date.now() - 2 * hour), expiresAt: new Date(Date.now() - hour) };
-  await world.insertEvidence({
-    gates: ['operator_approval'],
-    corridors: ['US-BZ'],
-    changes: times,
-  });
+  await world.insertEvidence({ gates: ['operator_approval'], corridors: ['US-BZ'], changes: times });
   const firstTriedMs = times.expiresAt.getTime() - 1;
   expect(await world.activities().sendPayout({ ...steps.step(settlementId), nowMs: firstTriedMs })).toMatchObject({
     failureCode: 'launch_gates_closed',
@@ -310,12 +306,7 @@ test('gates are judged by real time: evidence that expires during retries closes
 test('one closed gate rejects; newer evidence opens it for the next settlement', async ({ world, steps }) => {
   const older = { recordedAt: new Date(Date.now() - 2 * DAY_MS) };
   const refused = await world.accept('GB-BB', 'BB');
-  await world.insertEvidence({
-    gates: ['compliance_program'],
-    corridors: ['GB-BB'],
-    operators: [],
-    changes: older,
-  });
+  await world.insertEvidence({ gates: ['compliance_program'], corridors: ['GB-BB'], operators: [], changes: older });
   await world.isRejected(world.activities(), refused);
   await world.insertEvidence({ gates: ['compliance_program'], corridors: ['GB-BB'] });
   const next = await world.accept('GB-BB', 'BB');

@@ -9,6 +9,7 @@ import { test as base, describe, expect, vi } from 'vitest';
 import { createGuardedHttp, type GuardOptions, keepConnections } from '../../activities/providers/guarded-http.ts';
 import { FILE } from '../support/fixture.ts';
 import { stretched } from '../support/patience.ts';
+import { words } from '../support/words.ts';
 
 const PUBLIC_ADDRESS = '93.184.216.34';
 const readFixture = (name: string) => readFileSync(path.join(import.meta.dirname, '..', 'fixtures', name), 'utf8');
@@ -90,114 +91,37 @@ const post = (url: string, options: Partial<GuardOptions> = {}) =>
 
 /** Spellings of this machine, of private networks and of metadata services. */
 const HOSTS = [
-  ...[
-    '127.0.0.1',
-    '127.1',
-    '127.0.1',
-    '127.0.0.1.',
-    '0',
-    '0.0.0.0',
-    '2130706433',
-    '017700000001',
-    '0x7f000001',
-    '0x7f.1',
-    '0x7f.0.0.1',
-    '0177.0.0.1',
-    '0177.1',
-    '127.00.00.01',
-    '0x7F.0X0.0x0.0x1',
-  ],
-  ...[
-    '①②⑦.⓪.⓪.①',
-    '127。0。0。1',
-    '127．0．0．1',
-    '%31%32%37.0.0.1',
-    '127.0.0.1%2e',
-    '127.255.255.254',
-    '[::]',
-    '[::1]',
-    '[0:0:0:0:0:0:0:1]',
-    '[::ffff:127.0.0.1]',
-    '[::ffff:7f00:1]',
-    '[::FFFF:7F00:1]',
-  ],
-  ...[
-    '[::127.0.0.1]',
-    '[::7f00:1]',
-    '[0:0:0:0:0:ffff:127.0.0.1]',
-    '[::ffff:0:127.0.0.1]',
-    '[64:ff9b::7f00:1]',
-    '[64:ff9b::127.0.0.1]',
-    '[64:ff9b:1::7f00:1]',
-    '[2002:7f00:1::]',
-    '[2001:0:7f00:1::]',
-    '[100::1]',
-  ],
-  ...[
-    'localhost',
-    'LOCALHOST',
-    'LocalHost',
-    'localhost.',
-    'a.localhost',
-    'localhost.localdomain',
-    'ip6-localhost',
-    'loopback',
-    'ⓛⓞⓒⓐⓛⓗⓞⓢⓣ',
-  ],
-  ...[
-    '169.254.169.254',
-    '0xa9fea9fe',
-    '2852039166',
-    '025177524776',
-    '0251.0376.0251.0376',
-    '169.254.43518',
-    '[::ffff:169.254.169.254]',
-    '[::ffff:a9fe:a9fe]',
-    '[fd00:ec2::254]',
-    '169.254.170.2',
-    '169.254.170.23',
-  ],
-  ...[
-    'metadata',
-    'metadata.google.internal',
-    'METADATA.GOOGLE.INTERNAL.',
-    'metadata.goog',
-    'metadata.amazonaws.com',
-    'instance-data',
-    '100.100.100.200',
-    '192.0.0.192',
-    '168.63.129.16',
-  ],
-  ...[
-    '10.0.0.1',
-    '10.1',
-    '0xa000001',
-    '172.16.0.1',
-    '172.31.255.254',
-    '192.168.0.1',
-    '0300.0250.0.1',
-    '192.168.1',
-    '100.64.0.1',
-    '198.18.0.1',
-    '224.0.0.1',
-    '255.255.255.255',
-    '[fc00::1]',
-    '[fd12:3456::1]',
-  ],
-  ...[
-    '[fe80::1]',
-    '[fe80::1%25lo]',
-    '[fec0::1]',
-    '[ff02::1]',
-    '[2001:db8::1]',
-    '[3fff::1]',
-    'db.internal',
-    'printer.local',
-    'router.lan',
-    'nas.home.arpa',
-    'api.svc.cluster.local',
-    'kubernetes.default.svc',
-  ],
+  ...words(`
+    127.0.0.1 127.1 127.0.1 127.0.0.1. 0 0.0.0.0 2130706433 017700000001 0x7f000001 0x7f.1 0x7f.0.0.1 0177.0.0.1
+    0177.1 127.00.00.01 0x7F.0X0.0x0.0x1
+  `),
+  ...words(`
+    ①②⑦.⓪.⓪.① 127。0。0。1 127．0．0．1 %31%32%37.0.0.1 127.0.0.1%2e 127.255.255.254 [::] [::1] [0:0:0:0:0:0:0:1]
+    [::ffff:127.0.0.1] [::ffff:7f00:1] [::FFFF:7F00:1]
+  `),
+  ...words(`
+    [::127.0.0.1] [::7f00:1] [0:0:0:0:0:ffff:127.0.0.1] [::ffff:0:127.0.0.1] [64:ff9b::7f00:1] [64:ff9b::127.0.0.1]
+    [64:ff9b:1::7f00:1] [2002:7f00:1::] [2001:0:7f00:1::] [100::1]
+  `),
+  ...words(
+    'localhost LOCALHOST LocalHost localhost. a.localhost localhost.localdomain ip6-localhost loopback ⓛⓞⓒⓐⓛⓗⓞⓢⓣ',
+  ),
+  ...words(`
+    169.254.169.254 0xa9fea9fe 2852039166 025177524776 0251.0376.0251.0376 169.254.43518 [::ffff:169.254.169.254]
+    [::ffff:a9fe:a9fe] [fd00:ec2::254] 169.254.170.2 169.254.170.23
+  `),
+  ...words(`
+    metadata metadata.google.internal METADATA.GOOGLE.INTERNAL. metadata.goog metadata.amazonaws.com instance-data
+    100.100.100.200 192.0.0.192 168.63.129.16
+  `),
+  ...words(`
+    10.0.0.1 10.1 0xa000001 172.16.0.1 172.31.255.254 192.168.0.1 0300.0250.0.1 192.168.1 100.64.0.1 198.18.0.1
+    224.0.0.1 255.255.255.255 [fc00::1] [fd12:3456::1]
+  `),
+  ...words(`
+    [fe80::1] [fe80::1%25lo] [fec0::1] [ff02::1] [2001:db8::1] [3fff::1] db.internal printer.local router.lan
+    nas.home.arpa api.svc.cluster.local kubernetes.default.svc
+  `),
   ...[
     'ok.example@127.0.0.1',
     'ok.example%2f@127.0.0.1',
@@ -271,9 +195,7 @@ describe('no connection is made', () => {
         rules: { allowLocal: true },
         resolve: resolveTo('10.0.0.7'),
       }),
-    ).toMatchObject({
-      error: 'blocked_target',
-    });
+    ).toMatchObject({ error: 'blocked_target' });
     expect(canary.connections).toBe(0);
   });
 });
@@ -410,9 +332,7 @@ describe('a public target', () => {
         dial: refused,
         ca: CERTIFICATE,
       }),
-    ).toMatchObject({
-      status: 200,
-    });
+    ).toMatchObject({ status: 200 });
     expect(canary.dialled).toEqual(['1.1.1.1:443']);
   });
 });

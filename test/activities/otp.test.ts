@@ -164,9 +164,7 @@ describe('a code is sent', () => {
       await world.sendOtp(id, {
         mailer: createMailer({ smtpUrl, publicBaseUrl: 'https://api.example.com', runtime: 'production' }),
       }),
-    ).toEqual({
-      outcome: 'sent',
-    });
+    ).toEqual({ outcome: 'sent' });
     const [mail] = world.mailsTo(email);
     expect(mail).toMatchObject({ encrypted: true, text: expect.stringContaining('From: codes@bank.example\r\n') });
   });

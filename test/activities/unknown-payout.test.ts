@@ -45,10 +45,10 @@ describe('a payout under way', () => {
     await steps.activities.sendPayout(steps.step(id));
     const { sendPayout } = settlementActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }));
     const attempt = (lateMs: number) =>
-      new MockActivityEnvironment({
-        scheduledTimestampMs: 0,
-        currentAttemptScheduledTimestampMs: lateMs,
-      }).run(sendPayout, { settlementId: id, orgId: partner.orgId, nowMs: Date.now() });
+      new MockActivityEnvironment({ scheduledTimestampMs: 0, currentAttemptScheduledTimestampMs: lateMs }).run(
+        sendPayout,
+        { settlementId: id, orgId: partner.orgId, nowMs: Date.now() },
+      );
     expect(await attempt(3 * DAY_MS - MINUTE_MS)).toMatchObject({ status: 'paying_out' });
     expect(await attempt(3 * DAY_MS + MINUTE_MS)).toMatchObject({ status: 'needs_review' });
   });

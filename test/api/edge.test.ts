@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import { withApi } from '../support/fixture.ts';
-import { jsonOf } from '../support/partner.ts';
+import { jsonOf, signUpFrom } from '../support/partner.ts';
 
 const test = withApi({ config: { rateLimitPerMinute: 20 } });
 
@@ -43,19 +43,8 @@ describe('rate limits', MINUTE_ENDS, () => {
   });
 
   test('429 for the third sign-up from one address, and not for another address', async ({ api }) => {
-    const signUp = (remoteAddress: string) =>
-      api.app.inject({
-        method: 'POST',
-        url: '/v1/orgs',
-        remoteAddress,
-        payload: { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' },
-      });
-    const statuses = [
-      await signUp('192.0.2.1'),
-      await signUp('192.0.2.1'),
-      await signUp('192.0.2.1'),
-      await signUp('192.0.2.2'),
-    ].map((answer) => answer.statusCode);
+    const statuses = [];
+    for (const host of [1, 1, 1, 2]) statuses.push((await signUpFrom(api, `192.0.2.${host}`)).statusCode);
     expect(statuses).toEqual([201, 201, 429, 201]);
   });
 });

@@ -221,9 +221,7 @@ describe('events in production', () => {
       matched: false,
     });
     expect((await statusOf(live, as, recipientId)).verification_status).toBe('pending');
-    expect(jsonOf(await sendIdverify(live, idverifyBody(id, { sandboxMode: false })))).toMatchObject({
-      matched: true,
-    });
+    expect(jsonOf(await sendIdverify(live, idverifyBody(id, { sandboxMode: false })))).toMatchObject({ matched: true });
     expect((await statusOf(live, as, recipientId)).verification_status).toBe('verified');
     expect(await live.connection.db.select({ kind: outbox.kind }).from(outbox)).not.toContainEqual({
       kind: 'sandbox_verification',

@@ -88,10 +88,7 @@ async function explainPage(api: TestApi, caller: Caller, query: string): Promise
   expect([answer.statusCode, jsonOf(answer).length]).toEqual([200, /rejected/.test(query) ? 0 : LIMIT]);
   const [count, page] = [true, false].map((isCount) => sent.find(({ text }) => /count\(/.test(text) === isCount));
   if (!page) throw new Error('no statement read the page');
-  return {
-    page: await explain(api.owner.pool, page),
-    count: count && (await explain(api.owner.pool, count)),
-  };
+  return { page: await explain(api.owner.pool, page), count: count && (await explain(api.owner.pool, count)) };
 }
 
 async function explain(pool: pg.Pool, { text, values }: SentQuery): Promise<Node> {

@@ -6,6 +6,7 @@ import { create } from 'qrcode';
 import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { STATUS_OF } from '../../api/http/error-handler.ts';
+import { EXAMPLES_FILE, type Example } from '../../api/openapi/example.ts';
 import { loadAssets } from '../../api/pages/asset.ts';
 import { certificateView } from '../../api/pages/certificate.ts';
 import { certificateHtml } from '../../api/pages/certificate-html.ts';
@@ -13,18 +14,19 @@ import { certificatePdf } from '../../api/pages/certificate-pdf.ts';
 import { GUIDE_PLACES } from '../../api/pages/guide.ts';
 import { preferredType } from '../../api/pages/negotiation.ts';
 import { qrCode } from '../../api/pages/qr-code.ts';
-import { EXAMPLES_FILE, type Example, REFERENCE_PLACES } from '../../api/pages/reference.ts';
+import { REFERENCE_PLACES } from '../../api/pages/reference.ts';
 import { GATE_NAME, REASON_TEXT, statusPage } from '../../api/pages/status.ts';
 import { CAPABILITY_CATALOG, NO_SURFACE } from '../../domain/capability-catalog.ts';
 import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
 import { EVENT_TYPES } from '../../domain/event.ts';
-import { allClosed, GATE_REASONS, GATES } from '../../domain/gate.ts';
+import { allClosed } from '../../domain/gate.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
 import { gatesResource } from '../../domain/resource/gate.ts';
 import { RUNTIME_ENVIRONMENTS } from '../../domain/runtime.ts';
 import { banner } from '../../scripts/stack/banner.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { requireConformance } from '../support/conformance.ts';
+import { withoutTriggers } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
@@ -84,28 +86,19 @@ const loadedBy = (html: string): string[] =>
   [...html.matchAll(/<(?:link|script|img|iframe)\b[^>]*?(?:href|src)="([^"]*)"/g)].map(([, address]) => address ?? '');
 
 describe('an address that is not a page', () => {
-  test.for([
-    '/problems/nope',
-    '/problems/__proto__',
-    '/problems/NOT_FOUND',
-    '/problems/%3Cscript%3E',
-    '/assets/style.css',
-    '/assets/..%2Flayout.ts',
-    '/docs/x',
-    '/docs/..%2Fcontract',
-    '/docs/..%2FREADME.md',
-    '/docs/.md',
-    '/nothing-here',
-  ])('404 for %s: a problem, and a page for who prefers one', async (url, { api }) => {
-    const response = await get(api, url);
-    expect(response.statusCode).toBe(404);
-    expect(response.headers['content-type']).toMatch(/^application\/problem\+json/);
-    expect(response.json()).toMatchObject({ code: 'not_found' });
-    const page = await get(api, url, { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' });
-    expect(page.statusCode).toBe(404);
-    expect(page.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', vary: 'Accept' });
-    expect(textOf(page.body)).toContain('There is no page at this address.');
-  });
+  test.for(['/problems/__proto__', '/problems/%3Cscript%3E', '/assets/..%2Flayout.ts', '/docs/..%2Fcontract', '/x'])(
+    '404 for %s: a problem, and a page for who prefers one',
+    async (url, { api }) => {
+      const response = await get(api, url);
+      expect(response.statusCode).toBe(404);
+      expect(response.headers['content-type']).toMatch(/^application\/problem\+json/);
+      expect(response.json()).toMatchObject({ code: 'not_found' });
+      const page = await get(api, url, { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' });
+      expect(page.statusCode).toBe(404);
+      expect(page.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', vary: 'Accept' });
+      expect(textOf(page.body)).toContain('There is no page at this address.');
+    },
+  );
 
   test.for(['/', '/docs', '/docs/quickstart', '/status', '/problems/not_found'])(
     '405 for anything but reading %s',
@@ -126,37 +119,31 @@ describe('an address that is not a page', () => {
 
 describe.each(PAGES)('%s', (url) => {
   test('is a complete HTML page that is not cached and cannot be framed', async ({ api }) => {
-    const response = await get(api, url);
-    expect(response.statusCode).toBe(200);
-    expect(response.headers['content-type']).toBe('text/html; charset=utf-8');
-    expect(response.headers['cache-control']).toBe('no-store');
-    expect(response.headers['x-content-type-options']).toBe('nosniff');
-    expect(response.headers['set-cookie']).toBeUndefined();
-    expect(response.headers['content-security-policy']).toContain("default-src 'none'");
-    expect(response.headers['content-security-policy']).toContain("frame-ancestors 'none'");
-    expect(response.body).toMatch(/^<!doctype html>\n<html lang="en">/);
-    expect(response.body.match(/<h1[ >]/g)).toHaveLength(1);
-    expect(response.body.match(/<main[ >]/g)).toHaveLength(1);
-    expect(response.body).toMatch(/<title>[^<]+<\/title>/);
+    const { statusCode, headers, body } = await get(api, url);
+    expect(statusCode).toBe(200);
+    expect(headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': expect.stringMatching(/default-src 'none'.*frame-ancestors 'none'/),
+    });
+    expect(headers['set-cookie']).toBeUndefined();
+    expect(body).toMatch(/^<!doctype html>\n<html lang="en">.*<title>[^<]+<\/title>/s);
+    for (const once of [/<h1[ >]/g, /<main[ >]/g]) expect(body.match(once)).toHaveLength(1);
   });
 
   test('has no inline script, style or handler, and loads only from this server', async ({ api }) => {
-    const { body } = await get(api, url);
-    expect(body).not.toMatch(/<style|\sstyle="|\son[a-z]+="|javascript:/i);
-    expect(body.match(/<script\b[^>]*>[^<]+/g)).toBeNull();
+    const { body, headers } = await get(api, url);
+    const policy = String(headers['content-security-policy']);
+    expect(policy).toMatch(/script-src 'self';.*style-src 'self';|style-src 'self';.*script-src 'self';/);
+    expect(policy).not.toMatch(/unsafe-eval|script-src[^;]*(unsafe|http|\*)/);
+    expect(body).not.toMatch(/<style|\sstyle="|\son[a-z]+="|javascript:|<script\b[^>]*>[^<]+/i);
     const loaded = loadedBy(body);
     expect(loaded).not.toEqual([]);
     for (const address of loaded) {
       expect(address).toMatch(/^\/assets\/[a-z]+-[0-9a-f]{16}\.(css|svg|js)$/);
       expect(await statusOf(api, address)).toBe(200);
     }
-  });
-
-  test('allows the script of this server only', async ({ api }) => {
-    const policy = String((await get(api, url)).headers['content-security-policy']);
-    expect(policy).toContain("script-src 'self';");
-    expect(policy).not.toMatch(/unsafe-eval|script-src[^;]*(unsafe|http|\*)/);
-    expect(policy).toContain("style-src 'self';");
   });
 
   test('has no dead link to this server', async ({ api }) => {
@@ -166,33 +153,21 @@ describe.each(PAGES)('%s', (url) => {
   });
 });
 
-describe('/', () => {
-  test.for(RUNTIME_ENVIRONMENTS)(
-    'shows the environment and the same first request as the terminal: %s',
-    async (runtime, { newApi }) => {
-      const own = await newApi({ runtime, config: { publicBaseUrl: 'http://127.0.0.1:3000' } });
-      const shown = textOf((await own.app.inject('/')).body);
-      const terminal = stripVTControlCharacters(
-        banner({
-          seconds: 1,
-          runtime,
-          dataDirectory: undefined,
-          logDirectory: '',
-          apiUrl: 'http://127.0.0.1:3000',
-          databaseUrl: '',
-          migrationUrl: '',
-          temporalAddress: '',
-        }),
-      );
-      const curl = terminal.match(/curl .*/)?.[0] ?? 'none';
-      const posture = terminal.match(/[A-Z]{5,}[A-Z ]*: [^\n]*/)?.[0] ?? 'none';
-      expect(shown).toContain(curl);
-      expect(shown).toContain(posture);
-      expect(shown).toContain('No corridor is live.');
-      expect(terminal.includes('WEBHOOK_ALLOW_LOCAL_TARGETS')).toBe(runtime === 'local-sandbox');
-    },
-  );
-});
+test.for(RUNTIME_ENVIRONMENTS)(
+  'shows the environment and the same first request as the terminal: %s',
+  async (runtime, { newApi }) => {
+    const apiUrl = 'http://127.0.0.1:3000';
+    const own = await newApi({ runtime, config: { publicBaseUrl: apiUrl } });
+    const shown = textOf((await own.app.inject('/')).body);
+    const places = { logDirectory: '', databaseUrl: '', migrationUrl: '', temporalAddress: '' };
+    const printed = banner({ seconds: 1, runtime, dataDirectory: undefined, apiUrl, ...places });
+    const terminal = stripVTControlCharacters(printed);
+    expect(shown).toContain(terminal.match(/curl .*/)?.[0] ?? 'none');
+    expect(shown).toContain(terminal.match(/[A-Z]{5,}[A-Z ]*: [^\n]*/)?.[0] ?? 'none');
+    expect(shown).toContain('No corridor is live.');
+    expect(terminal.includes('WEBHOOK_ALLOW_LOCAL_TARGETS')).toBe(runtime === 'local-sandbox');
+  },
+);
 
 describe('/status', () => {
   test('offers nothing that is unavailable, and says of what is gated whether it exists', async ({ api }) => {
@@ -211,24 +186,15 @@ describe('/status', () => {
     const [{ body }, json] = await Promise.all([get(api, '/status'), api.call(partner, 'GET', '/v2/capabilities')]);
     const { services, updated_at: updatedAt } = json.json();
     const rows = body.split('<tr').filter((row) => row.startsWith(' id='));
-    expect(rows.map((row) => row.match(/^ id="([^"]*)"/)?.[1]).toSorted()).toEqual(
-      services.map(({ id }: { id: string }) => id).toSorted(),
-    );
-    expect(body).toContain(`datetime="${updatedAt}"`);
+    const shown = rows.map((row) => row.match(/^ id="([^"]*)"/)?.[1]);
+    expect(new Set(shown)).toEqual(new Set(services.map(({ id }: { id: string }) => id)));
+    expect([shown.length, body]).toEqual([25, expect.stringContaining(`datetime="${updatedAt}"`)]);
     for (const entry of services) {
       const row = rows.find((candidate) => candidate.startsWith(` id="${entry.id}"`)) ?? '';
-      const text = textOf(row);
-      for (const said of [
-        entry.name,
-        entry.description,
-        entry.state,
-        entry.surface,
-        entry.environment,
-        entry.evidence_level,
-        ...entry.evidence,
-      ])
-        expect(text).toContain(said.replaceAll(/\s+/g, ' '));
-      expect(text).toContain(GATE_NAME[entry.next_gate as keyof typeof GATE_NAME]);
+      const { name, description, state, surface, environment, evidence_level: level, evidence } = entry;
+      const gate = GATE_NAME[entry.next_gate as keyof typeof GATE_NAME];
+      for (const said of [name, description, state, surface, environment, level, gate, ...evidence])
+        expect(textOf(row)).toContain(said.replaceAll(/\s+/g, ' '));
       expect(row).toContain(`datetime="${entry.reviewed_at}"`);
     }
   });
@@ -250,20 +216,10 @@ describe('/status', () => {
     expect(text).toContain('Maintenance: none');
   });
 
-  test('has a text for every gate and every reason', () => {
-    expect(new Set(GATES.map((gate) => GATE_NAME[gate])).size).toBe(GATES.length);
-    expect(new Set(GATE_REASONS.map((reason) => REASON_TEXT[reason])).size).toBe(GATE_REASONS.length);
-  });
-
   test('escapes the texts of an entry', async () => {
     const hostile = `"><script>alert('x')</script><img src=x onerror=alert(1)>&amp;`;
-    const entries = CAPABILITY_CATALOG.services.map((entry) => ({
-      ...entry,
-      name: hostile,
-      description: hostile,
-      surface: hostile,
-      evidence: [hostile, hostile],
-    }));
+    const texts = { name: hostile, description: hostile, surface: hostile, evidence: [hostile, hostile] };
+    const entries = CAPABILITY_CATALOG.services.map((entry) => ({ ...entry, ...texts }));
     const html = statusPage(
       { runtime: 'local-sandbox', assets: await loadAssets() },
       catalogResource({ ...CAPABILITY_CATALOG, services: entries }, true),
@@ -307,10 +263,7 @@ describe('a guide', () => {
 
   test('tells outputs from commands, and leads to the next one and to each of its sections', async ({ api }) => {
     const { body } = await get(api, '/docs/quickstart');
-    const kinds = [...body.matchAll(/<figure class="(code(?: output)?)"><figcaption>(\w+)/g)];
-    expect(new Set(kinds.map(([, kind, label]) => `${kind}: ${label}`))).toEqual(
-      new Set(['code: Shell', 'code output: Output']),
-    );
+    for (const kind of ['code"><figcaption>Shell', 'code output"><figcaption>Output']) expect(body).toContain(kind);
     expect(body).toContain('<a rel="next" href="/docs/settlement">');
     for (const [, id] of body.matchAll(/<h[23] id="([^"]+)"/g)) expect(body).toContain(`<li><a href="#${id}">`);
   });
@@ -340,9 +293,9 @@ describe('/docs', () => {
   });
 
   test('has an event under its name, with every field', async ({ api }) => {
-    const events = (await get(api, '/docs/reference/events')).body;
-    for (const type of EVENT_TYPES) expect(textOf(events)).toMatch(new RegExp(`${type} ?#`));
-    expect(textOf(events)).toContain('amount_refund_due text');
+    const events = textOf((await get(api, '/docs/reference/events')).body);
+    for (const type of EVENT_TYPES) expect(events).toMatch(new RegExp(`${type} ?#`));
+    expect(events).toContain('amount_refund_due text');
   });
 
   test('asks for no key: its only field is the search', async ({ api }) => {
@@ -363,21 +316,16 @@ describe('/docs', () => {
   });
 
   test.for([
-    ['idempotency', '/docs/retries'],
     ['refund', '/docs/settlement#whose-money-is-due-back'],
     ['settlement.settled', '/docs/reference/events#settlement-settled'],
-    ['rotate secret', '/docs/webhooks#rotate-the-secret'],
     ['quota_exceeded', '/problems/quota_exceeded'],
   ] as const)('a search for %s finds %s among the first five', async ([query, wanted], { api }) => {
     const { body } = await get(api, `/docs/search?q=${encodeURIComponent(query)}`);
     const found = [...body.matchAll(/<dd><a href="([^"]+)"/g)].map(([, address]) => address ?? '');
-    expect(
-      found.slice(0, 5).some((address) => address.startsWith(wanted)),
-      found.join(),
-    ).toBe(true);
+    expect(found.slice(0, 5)).toContainEqual(expect.stringMatching(new RegExp(`^${wanted}`)));
   });
 
-  test.for(['', '?q=', '?q=zzzzzz', '?q=a&q=b', `?q=${'x'.repeat(5_000)}`, '?q=%3Cscript%3Ealert(1)%3C/script%3E'])(
+  test.for(['', '?q=zzzzzz', '?q=a&q=b', `?q=${'x'.repeat(5_000)}`, '?q=%3Cscript%3Ealert(1)%3C/script%3E'])(
     'a search for nothing that exists finds nothing: %s',
     async (query, { api }) => {
       const response = await get(api, `/docs/search${query}`);
@@ -398,6 +346,19 @@ describe('the examples of the reference', () => {
       .filter(({ tags, operationId }) => tags[0] !== 'Provider webhooks' && operationId !== 'getOpenApiDocument')
       .map(({ operationId }) => operationId);
     expect(new Set(examples.keys())).toEqual(new Set([...operations, ...EVENT_TYPES]));
+  });
+
+  test('are in the document too, for generators and other viewers', async ({ api }) => {
+    const { paths, components } = (await get(api, '/openapi.json')).json();
+    const { requestBody, responses } = paths['/v2/settle'].post;
+    for (const [described, place, value] of [
+      [requestBody, 'createSettlement.body', examples.get('createSettlement')?.body],
+      [responses[202], 'createSettlement.answer', examples.get('createSettlement')?.answer],
+    ]) {
+      const reference = { recorded: { $ref: `#/components/examples/${place}` } };
+      expect(described.content['application/json'].examples).toEqual(reference);
+      expect(components.examples[place]).toEqual({ value });
+    }
   });
 
   test('are answers that the document describes, and show no secret', async ({ api }) => {
@@ -449,19 +410,13 @@ describe('the form of a certificate', () => {
   );
 
   test('500 without its text when the stored bytes are not the certified ones', async ({ api, partner }) => {
-    const other = await insertCertifiedSettlement(
-      api.connection.db,
-      createCertifier([TEST_SECRETS.signing]),
-      partner.orgId,
+    const other = await certified(api, partner);
+    await withoutTriggers(api.owner.pool, (client) =>
+      client.query('UPDATE certificates SET content = $2 WHERE cert_id = $1', [other.certId, Buffer.from('{}')]),
     );
-    const client = await api.owner.pool.connect();
-    await client.query("SET session_replication_role = 'replica'");
-    await client.query('UPDATE certificates SET content = $2 WHERE cert_id = $1', [other.certId, Buffer.from('{}')]);
-    client.release(true);
     for (const accept of ['text/html', 'application/pdf']) {
-      const response = await api.call(partner, 'GET', `/v1/caribbean/certificate/${other.certId}`, undefined, {
-        accept,
-      });
+      const path = `/v1/caribbean/certificate/${other.certId}`;
+      const response = await api.call(partner, 'GET', path, undefined, { accept });
       expect(response.statusCode).toBe(500);
       expect(response.json()).toMatchObject({ code: 'internal_error' });
       expect(response.body).not.toContain('digest');
@@ -471,29 +426,19 @@ describe('the form of a certificate', () => {
   test('is the same JSON bytes, unless the client prefers another form', async ({ certificate }) => {
     const usual = await certificate();
     expect(usual.headers['content-type']).toBe('application/json');
-    for (const accept of [
-      '*/*',
-      'application/json',
-      'image/png',
-      '',
-      'text/html;q=0',
-      'nonsense',
-      'text/html, application/json',
-      'application/*;q=0.9, text/html;q=0.5',
-    ]) {
+    const { etag, 'x-certificate-signature': signature } = usual.headers;
+    for (const accept of ['*/*', 'application/json', 'image/png', '', 'text/html;q=0', 'nonsense']) {
       const response = await certificate(accept);
       expect(response.statusCode, accept).toBe(200);
-      expect(response.headers['content-type'], accept).toBe('application/json');
       expect(response.rawPayload.equals(usual.rawPayload)).toBe(true);
-      expect(response.headers).toMatchObject({
-        vary: 'Accept',
-        etag: usual.headers.etag,
-        'x-certificate-signature': usual.headers['x-certificate-signature'],
-      });
+      const sent = { 'content-type': 'application/json', vary: 'Accept', etag, 'x-certificate-signature': signature };
+      expect(response.headers, accept).toMatchObject(sent);
     }
   });
 
   test.each([
+    ['text/html, application/json', 'application/json'],
+    ['application/*;q=0.9, text/html;q=0.5', 'application/json'],
     ['application/pdf', 'application/pdf'],
     ['text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'text/html'],
     ['application/json;q=0.4, application/pdf;q=0.5', 'application/pdf'],
@@ -519,11 +464,6 @@ describe('the form of a certificate', () => {
     }
   });
 
-  test('has the signature only with the signed bytes', async ({ certificate }) => {
-    for (const accept of ['text/html', 'application/pdf'])
-      expect((await certificate(accept)).headers['x-certificate-signature']).toBeUndefined();
-  });
-
   test('shows SIMULATION and UNANCHORED, id, digest and every fact on a self-contained page', async ({
     certId,
     certificate,
@@ -532,22 +472,14 @@ describe('the form of a certificate', () => {
     const json = (await certificate()).json();
     const { amount, currency } = json.amounts.destination;
     const day = json.timeline.at(-1).at.slice(0, 10);
-    expect(textOf(response.body)).toMatch(
-      new RegExp(`^[^:]*Evidence certificate ${amount} ${currency} to [A-Z][A-Za-z ]+, on ${day}`),
-    );
+    const title = `^[^:]*Evidence certificate ${amount} ${currency} to [A-Z][A-Za-z ]+, on ${day}`;
+    expect(textOf(response.body)).toMatch(new RegExp(title));
     const text = textOf(response.body);
     const sha256 = String((await certificate()).headers.etag).slice(1, -1);
-    for (const said of [
-      'SIMULATION',
-      'UNANCHORED',
-      certId,
-      sha256,
-      json.settlement_id,
-      json.parties.recipient_id,
-      json.amounts.source.amount,
-      'static fixture',
-    ])
-      expect(text).toContain(said);
+    const { settlement_id: settlementId, parties, amounts } = json;
+    const ids = [certId, sha256, settlementId, parties.recipient_id, amounts.source.amount];
+    for (const said of ['SIMULATION', 'UNANCHORED', ...ids, 'static fixture']) expect(text).toContain(said);
+    expect(response.headers['x-certificate-signature']).toBeUndefined();
     for (const posting of json.postings) expect(text).toContain(`${posting.amount} ${posting.currency}`);
     for (const fact of json.evidence) expect(text).toContain(fact.sha256);
     const style = response.body.match(/<style>(.*?)<\/style>/s)?.[1] ?? '';
@@ -562,6 +494,7 @@ describe('the form of a certificate', () => {
   test('shows the same in print, on every page, with the same bytes every time', async ({ certId, certificate }) => {
     const [one, other] = [await certificate('application/pdf'), await certificate('application/pdf')];
     expect(one.rawPayload.equals(other.rawPayload)).toBe(true);
+    expect(one.headers['x-certificate-signature']).toBeUndefined();
     expect(one.headers['content-disposition']).toBe(`attachment; filename="${certId}.pdf"`);
     const json = (await certificate()).json();
     const text = printedText(one.rawPayload);
@@ -575,16 +508,8 @@ describe('the form of a certificate', () => {
   test('continues a long history on further pages, each with id and page number', async ({ certId, certificate }) => {
     const content = (await certificate()).rawPayload;
     const view = certificateView({ certId, content }, { payeeName: 'Marcia Brown', reference: null });
-    const pdf = await certificatePdf({
-      ...view,
-      tables: [
-        {
-          title: 'Long',
-          columns: [['Line', 1]],
-          rows: Array.from({ length: 150 }, (_, line) => [`line ${line} of it`]),
-        },
-      ],
-    });
+    const rows = Array.from({ length: 150 }, (_, line) => [`line ${line} of it`]);
+    const pdf = await certificatePdf({ ...view, tables: [{ title: 'Long', columns: [['Line', 1]], rows }] });
     const text = printedText(pdf);
     const pages = pdf.toString('latin1').match(/\/Type \/Page\b/g)?.length ?? 0;
     expect(pages).toBeGreaterThan(2);

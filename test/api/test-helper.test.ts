@@ -82,7 +82,8 @@ describe('sending an event', () => {
     const missing = async (): Promise<string> =>
       jsonOf(await helper(id, 'events', { event: 'collection_partial' })).amount;
     expect(await missing()).toBe('50.00');
-    const arrived = { ...part, id: `evt_command_${sent.command_id}` };
+    // Written out: workers of the released version send the same id.
+    const arrived = { ...part, id: `evt_${sent.command_id}` };
     await sendBankledger(api, { ...arrived, data: { ...part.data, amount_reconciled: 10_000 } });
     expect(await missing()).toBe('25.00');
   });

@@ -370,12 +370,7 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     applicant,
   }) => {
     const recipientId = await newRecipient({ email: 'profile@acme.example', phone: '+18765550100' });
-    const answer = await applicant(recipientId, {
-      level_name: 'enhanced',
-      email: 'any text',
-      phone: '0',
-      country: '',
-    });
+    const answer = await applicant(recipientId, { level_name: 'enhanced', email: 'any text', phone: '0', country: '' });
     expect(answer.statusCode, answer.body).toBe(201);
     const { verification_id: id } = jsonOf(answer);
     expect(jsonOf(answer)).toEqual({

@@ -55,7 +55,7 @@ export function fieldsOf({ parameters, body, bodyRequired }: DescribedOperation)
     ...(parameters.some(({ in: part }) => part === 'query') ? [{ place: ['query'] as const, bounds: [closed] }] : []),
     ...parameters.flatMap(({ in: part, name, schema, required }) =>
       // HTTP itself holds the form of these headers (wire.test.ts).
-      schema.pattern === HEADER_PATTERN ? [] : fieldsAt([part, name], schema, required && part !== 'path'),
+      schema.pattern === HEADER_PATTERN ? [] : fieldsAt([part, name], schema, required === true && part !== 'path'),
     ),
     // An optional body may be null, which is the same as none: that has no bound.
     ...(body ? fieldsAt(['body'], body, false) : []).map(({ place, bounds }) => ({

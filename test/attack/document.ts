@@ -2,7 +2,6 @@
  * The operations of the OpenAPI document, and valid values made of the document's own examples. A new operation in the
  * document is part of every attack.
  */
-import { z } from 'zod';
 import type { Operation } from '../../api/plugins/operation-list.ts';
 import type { RouteConfig } from '../../api/route-config.ts';
 
@@ -30,56 +29,28 @@ export type Schema = {
   readonly propertyNames?: Schema;
 };
 
-const SchemaObject: z.ZodType<Schema> = z.lazy(() =>
-  z.looseObject({
-    $ref: z.string().optional(),
-    anyOf: z.array(SchemaObject).optional(),
-    allOf: z.array(SchemaObject).optional(),
-    properties: z.record(z.string(), SchemaObject).optional(),
-    required: z.array(z.string()).optional(),
-    items: SchemaObject.optional(),
-    additionalProperties: z.unknown().optional(),
-    enum: z.array(z.unknown()).optional(),
-    example: z.unknown().optional(),
-    format: z.string().optional(),
-    pattern: z.string().optional(),
-    minimum: z.number().optional(),
-    maximum: z.number().optional(),
-    minLength: z.number().optional(),
-    maxLength: z.number().optional(),
-    minItems: z.number().optional(),
-    maxItems: z.number().optional(),
-    maxProperties: z.number().optional(),
-    propertyNames: SchemaObject.optional(),
-  }),
-) as z.ZodType<Schema>;
-
-const Parameter = z.looseObject({
-  in: z.string(),
-  name: z.string(),
-  required: z.boolean().default(false),
-  schema: SchemaObject,
-});
-export type Parameter = z.infer<typeof Parameter>;
-
-const Reference = z.strictObject({ $ref: z.string() });
-
-const Described = z.looseObject({
-  parameters: z.array(z.union([Reference, Parameter])).default([]),
-  requestBody: z
-    .looseObject({
-      required: z.boolean().default(false),
-      content: z.record(z.string(), z.looseObject({ schema: SchemaObject })),
-    })
-    .optional(),
-});
-const Document = z.looseObject({
-  paths: z.record(z.string(), z.record(z.string(), Described)),
-  components: z.looseObject({
-    schemas: z.record(z.string(), SchemaObject),
-    parameters: z.record(z.string(), Parameter),
-  }),
-});
+export type Parameter = {
+  readonly in: string;
+  readonly name: string;
+  readonly required?: boolean;
+  readonly schema: Schema;
+};
+type Reference = { readonly $ref: string };
+type Described = {
+  readonly parameters?: readonly (Reference | Parameter)[];
+  readonly requestBody?: {
+    readonly required?: boolean;
+    readonly content: Readonly<Record<string, { readonly schema: Schema }>>;
+  };
+};
+/** The parts of the document that an attack needs. Its form is tested in test/contract/openapi.test.ts. */
+type Document = {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly parameters: Readonly<Record<string, Parameter>>;
+  };
+};
 
 export type DescribedOperation = {
   /** `POST /v2/settle`. */
@@ -93,18 +64,16 @@ export type DescribedOperation = {
   readonly bodyRequired: boolean;
 };
 
-const Method = z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
-
 /** Every operation of the document, in its order. */
 export function describedOperations(described: {
   readonly document: unknown;
   readonly operations: readonly Operation[];
 }): DescribedOperation[] {
-  const { paths, components } = Document.parse(described.document);
-  const parameterOf = (given: z.infer<typeof Reference> | Parameter): Parameter => {
-    if (!('$ref' in given)) return Parameter.parse(given);
-    const parameter = components.parameters[String(given.$ref).replace('#/components/parameters/', '')];
-    if (!parameter) throw new Error(`${String(given.$ref)} is not in the document`);
+  const { paths, components } = described.document as Document;
+  const parameterOf = (given: Reference | Parameter): Parameter => {
+    if (!('$ref' in given)) return given;
+    const parameter = components.parameters[given.$ref.replace('#/components/parameters/', '')];
+    if (!parameter) throw new Error(`${given.$ref} is not in the document`);
     return parameter;
   };
   const resolve = (schema: Schema): Schema => {
@@ -130,10 +99,10 @@ export function describedOperations(described: {
       const schema = operation.requestBody?.content['application/json']?.schema;
       return {
         name: `${method} ${path}`,
-        method: Method.parse(method),
+        method: method as DescribedOperation['method'],
         path,
         access,
-        parameters: operation.parameters
+        parameters: (operation.parameters ?? [])
           .map(parameterOf)
           // A credential, which each attack sends as it needs it.
           .filter(({ name }) => name !== 'authorization')

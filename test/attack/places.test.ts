@@ -7,7 +7,7 @@ import { IN_FLIGHT } from '../../api/plugins/in-flight.ts';
 import { parseBlock } from '../../domain/network-address.ts';
 import { budgetsOf } from '../../domain/rate-limit.ts';
 import { withApi } from '../support/fixture.ts';
-import { jsonOf } from '../support/partner.ts';
+import { jsonOf, signUpFrom } from '../support/partner.ts';
 
 const test = withApi();
 
@@ -116,13 +116,7 @@ test.for([
     const PER_MINUTE = 30;
     const api = await newApi({ config: { rateLimitPerMinute: PER_MINUTE } });
     const { quota } = budgetsOf(PER_MINUTE)['sign-ups-of-network'];
-    const signUp = (remoteAddress: string) =>
-      api.app.inject({
-        method: 'POST',
-        url: '/v1/orgs',
-        remoteAddress,
-        payload: { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' },
-      });
+    const signUp = (address: string) => signUpFrom(api, address);
     for (let n = 1; n <= quota; n += 1) expect((await signUp(addressOf(n))).statusCode).toBe(201);
     const refused = await signUp(addressOf(quota + 1));
     expect(jsonOf(refused)).toMatchObject({ status: 429, code: 'rate_limited' });

@@ -5,7 +5,7 @@
 import { connect, type Socket } from 'node:net';
 import { describe, expect, vi } from 'vitest';
 import { BODIES_IN_FLIGHT_BYTES_MAX, SIGNED_BODY_BYTES_MAX } from '../../api/plugins/signed-body.ts';
-import { FILE, withApi } from '../support/fixture.ts';
+import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
@@ -15,10 +15,6 @@ const DIGEST = 'a'.repeat(64);
 const nowSeconds = () => Math.floor(Date.now() / 1_000);
 
 const test = withApi()
-  .extend('port', FILE, async ({ api }) => {
-    const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
-    return Number(port);
-  })
   /** Sends a head that declares a body, and no body. */
   .extend('sendHead', ({ port, onTestFinished }) => (path: string, lines: readonly string[], length = 1_000) => {
     const socket = connect(port, '127.0.0.1');

@@ -16,12 +16,8 @@ const CLIENT = '127.0.0.2';
 const MINUTE_ENDS = { retry: 1 };
 
 const test = withApi({ config: { trustedProxies: LOOPBACK ? [LOOPBACK] : [] } })
-  .extend('apiPort', FILE, async ({ api }) => {
-    const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
-    return Number(port);
-  })
   /** The ports to attack: that of the API, and those of the proxies that are installed. */
-  .extend('ports', FILE, async ({ apiPort }, { onCleanup }) => {
+  .extend('ports', FILE, async ({ port: apiPort }, { onCleanup }) => {
     const ports = new Map<string, number>([['the API itself', apiPort]]);
     const started: { close(): Promise<void> }[] = [];
     onCleanup(async () => void (await Promise.all(started.map(({ close }) => close()))));

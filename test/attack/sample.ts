@@ -32,16 +32,19 @@ export function urlOf({ path, parameters }: DescribedOperation, ids: Ids = {}): 
 export const bodyOf = ({ name, body }: DescribedOperation, ids: Ids = {}, wanted: readonly string[] = []): unknown =>
   body && sampleOf(body, ids, [...(WANTED[name] ?? []), ...wanted]);
 
-/** The body with one value changed, and with valid objects around it. */
+/** A valid body with this value in each of these places, and with valid objects around them. */
 export function bodyWith(
   operation: DescribedOperation,
-  at: readonly (string | number)[],
+  places: readonly (readonly (string | number)[])[],
   value: unknown,
   ids: Ids = {},
 ): unknown {
   const schemaAt = (place: readonly (string | number)[]) =>
     placesIn(operation.body ?? {}).find((candidate) => candidate.at.join() === place.join())?.schema;
-  return withValue(bodyOf(operation, ids), at, value, (place) => sampleOf(schemaAt(place) ?? {}, ids));
+  return places.reduce<unknown>(
+    (body, at) => withValue(body, at, value, (place) => sampleOf(schemaAt(place) ?? {}, ids)),
+    bodyOf(operation, ids),
+  );
 }
 
 /** The headers that the operation requires. */

@@ -6,21 +6,16 @@ import { fastify } from 'fastify';
 import { describe, expect, vi } from 'vitest';
 import { LIMITS } from '../../api/app.ts';
 import { type AnswerLimits, unreadAnswer } from '../../api/plugins/unread-answer.ts';
-import { FILE, withApi } from '../support/fixture.ts';
+import { withApi } from '../support/fixture.ts';
 import { WAIT } from '../support/patience.ts';
 
-const CLIENTS = 1_000;
+const CLIENTS = 200;
 /** Of the document, 0.3 MB each. Every tenth client asks for more than the system keeps for one connection. */
 const PIPELINED = 2;
 const PIPELINED_MANY = 24;
-/** They come within a few seconds: each request is counted in the database. */
-const BATCH = 50;
-const BATCH_INTERVAL_MS = 200;
-const MEMORY_MAX_BYTES = 256 * 1024 * 1024;
+const MEMORY_MAX_BYTES = 96 * 1024 * 1024;
 
-const test = withApi().extend('port', FILE, async ({ api }) =>
-  Number(new URL(await api.app.listen({ host: '127.0.0.1', port: 0 })).port),
-);
+const test = withApi();
 
 /** Sends requests and never reads. */
 const ask = (port: number, path: string, times: number): Socket => {
@@ -31,40 +26,23 @@ const ask = (port: number, path: string, times: number): Socket => {
   return socket;
 };
 
-test('a thousand unread answers end in time, cost little memory, and others are answered', async ({
-  api,
+test('hundreds of unread answers cost little memory, each has the time of an answer, and others are answered', async ({
   port,
   onTestFinished,
 }) => {
-  const connections = () =>
-    new Promise<number>((resolve, reject) =>
-      api.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
-    );
-  let accepted = 0;
-  const count = () => {
-    accepted += 1;
-  };
-  api.app.server.on('connection', count);
-  onTestFinished(() => void api.app.server.off('connection', count));
-  const before = process.memoryUsage().rss;
+  const timers = vi.spyOn(globalThis, 'setTimeout');
   const sockets: Socket[] = [];
   onTestFinished(() => {
+    timers.mockRestore();
     for (const socket of sockets) socket.destroy();
   });
-  while (sockets.length < CLIENTS) {
-    for (let n = 0; n < BATCH; n += 1)
-      sockets.push(ask(port, '/openapi.json', n % 10 === 0 ? PIPELINED_MANY : PIPELINED));
-    await delay(BATCH_INTERVAL_MS);
-  }
-  // Not the open ones: on a busy machine the first are ended before the last are accepted.
-  await vi.waitUntil(() => accepted >= CLIENTS, WAIT);
-  await delay(5_000);
-  expect(process.memoryUsage().rss - before).toBeLessThan(MEMORY_MAX_BYTES);
+  const limited = () => timers.mock.calls.filter(([, ms]) => ms === LIMITS.answerTimeoutMs).length;
+  const before = process.memoryUsage().rss;
+  for (let n = 0; n < CLIENTS; n += 1)
+    sockets.push(ask(port, '/openapi.json', n % 10 === 0 ? PIPELINED_MANY : PIPELINED));
+  await vi.waitUntil(() => limited() >= CLIENTS, WAIT);
   expect((await fetch(`http://127.0.0.1:${port}/health/live`)).status).toBe(200);
-  await vi.waitUntil(async () => (await connections()) < 10, {
-    timeout: LIMITS.answerTimeoutMs + LIMITS.keepAliveTimeoutMs + 60_000,
-    interval: 500,
-  });
+  expect(process.memoryUsage().rss - before).toBeLessThan(MEMORY_MAX_BYTES);
 });
 
 test('connections have a limit', async ({ api }) => {

@@ -16,7 +16,7 @@ import { describedOperations } from './document.ts';
 import { withAttack } from './fixture.ts';
 import { urlOf } from './sample.ts';
 import { MARK, SEGMENTS } from './torture.ts';
-import { createWire, requestBytes } from './wire.ts';
+import { requestBytes } from './wire.ts';
 import type { Tenant } from './world.ts';
 
 const OPERATIONS = describedOperations(await describeApi());
@@ -35,10 +35,6 @@ const metrics = new Registry();
 const test = withAttack({ logger: createLogger({ level: 'info', name: 'api' }, sink), deps: { metrics } })
   .extend('logged', FILE, logged)
   .extend('metrics', FILE, metrics)
-  .extend('wire', FILE, async ({ api }) => {
-    const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
-    return createWire(Number(port));
-  })
   .extend('recipientId', FILE, ({ api, tenant }) => createRecipient(api, tenant.partner))
   /** Sends one request and returns its answer. */
   .extend(
@@ -100,10 +96,10 @@ describe('methods', () => {
         .map(({ method }) => method)
         .sort((a, b) => (a < b ? -1 : 1))
         .join(', ');
+      // The router of Fastify knows a method or does not, for all paths alike: one path gets them all.
+      const asked = path === addresses[0] ? METHODS : ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'PROPFIND'];
       // CONNECT asks for a tunnel.
-      const others = METHODS.filter(
-        (method) => method !== 'CONNECT' && !offered.some((each) => each.method === method),
-      );
+      const others = asked.filter((method) => method !== 'CONNECT' && !offered.some((each) => each.method === method));
       const answers = await Promise.all(others.map((method) => ask(`${method} ${urlOf(operation)}`, [HOST])));
       expect([path, answers.map(({ statusCode, headers }) => `${statusCode} ${headers['allow']}`)]).toEqual([
         path,
@@ -232,13 +228,15 @@ describe('addresses', () => {
     ask,
   }) => {
     await expectUnchanged(api.connection.pool, async () => {
-      for (const { method, path, access } of withIds) {
+      for (const [index, { method, path, access }] of withIds.entries()) {
         const credential = access.auth === 'session' ? `Authorization: Bearer ${tenant.sessionToken}` : keyLine(tenant);
+        // All of them for every sixth operation, and a part for each of the others.
+        const part = SEGMENTS.filter((_, place) => index % 6 === 0 || place % 6 === index % 6);
         const statuses = await Promise.all(
-          SEGMENTS.map(
-            async ([, segment]) =>
-              (await ask(`${method} ${path.replace(/\{[a-z_]+\}/g, segment)}`, [HOST, credential])).statusCode,
-          ),
+          part.map(async (segment) => {
+            const url = path.replace(/\{[a-z_]+\}/g, segment);
+            return (await ask(`${method} ${url}`, [HOST, credential])).statusCode;
+          }),
         );
         expect([path, statuses.filter((status) => ![404, 405, 422].includes(status))]).toEqual([path, []]);
       }

@@ -10,40 +10,53 @@ import { randomUUID } from 'node:crypto';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
 import { flag } from '../../ops/command-line/parameter.ts';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { readStack } from '../../process/local/running-stack.ts';
-import { type Bench, count } from './bench.ts';
-import { type Contender, loadHttp, reportTurns, takeTurns } from './contender.ts';
-import { load } from './load.ts';
+import { until } from '../support/wait.ts';
+import { type Bench, count, ROUNDS, report } from './bench.ts';
+import { type Contender, compare, load, loadHttp, type Turn } from './contender.ts';
+import type { Processes } from './cpu.ts';
 import { createPayer } from './payer.ts';
-import { type BenchStack, type Started, withBenchStack } from './stack.ts';
-import { waitUntil } from './wait.ts';
+import { type BenchStack, withBenchStack } from './stack.ts';
 
 const CONNECTIONS = [1, 16, 64] as const;
 const ACCEPTED = 202;
 const SWEEP_MS = 50;
+const DONE = { timeoutMs: 180_000, everyMs: 200 };
 /** No worker polls this queue, so these workflows stay as they are until their namespace is deleted. */
 const IDLE_TASK_QUEUE = 'bench-idle';
+
+/** What is measured with each number of connections. */
+type Subject = {
+  readonly name: string;
+  readonly processes: Processes;
+  measure(connections: number, durationMs: number): Promise<Turn>;
+  rest?(): Promise<void>;
+};
 
 export const accept: Bench = command({
   name: 'accept',
   description: 'Acceptances per second, compared with a bare route and bare starts of an empty workflow.',
   takes: {
-    rounds: count('--rounds <count>', 'how often each contender is measured', 5),
+    rounds: ROUNDS,
     turnMs: count('--turn-ms <ms>', 'how long each measurement takes', 1_500),
     burst: flag('--burst', 'hold the dispatch back, and leave the bare starts out'),
   },
   run: (printer: Printer, { rounds, turnMs, burst }) =>
     withBenchStack(async (stack) => {
       if (burst) await holdDispatch(stack);
-      const api = await stack.start('api', 'api/main.ts', 'API ready');
-      if (!burst) await stack.start('worker', 'worker/main.ts', 'worker ready');
-      const ours = await acceptance(stack, api, burst);
-      const bare = burst ? [await bareRoute(stack)] : [await bareRoute(stack), bareStart(stack)];
-      const contenders = [ours, ...bare];
-      const schedule = { connections: CONNECTIONS, rounds, turnMs };
-      const turns = await takeTurns(printer, contenders, schedule);
-      const names = { ours: [ours.name], bare: bare.map(({ name }) => name) };
-      reportTurns(printer, burst ? 'accept-burst' : 'accept', { contenders, schedule, turns }, names);
+      const api = await stack.start('api/main.ts');
+      if (!burst) await stack.start('worker/main.ts');
+      const ours = await acceptance(stack, api.pid, burst);
+      const bare = [await bareRoute(stack), ...(burst ? [] : [bareStart(stack)])];
+      const contenders = CONNECTIONS.flatMap((connections) => {
+        const contender = ({ name, processes, measure, rest }: Subject): Contender => ({
+          ...{ labels: [String(connections), name], processes, ...(rest && { rest }) },
+          take: () => measure(connections, turnMs),
+        });
+        const against = bare.map(contender);
+        return [{ ...contender(ours), against }, ...against];
+      });
+      const { table } = await compare(printer, { rounds, labels: ['connections', 'what'] }, contenders);
+      report(printer, burst ? 'accept-burst' : 'accept', [table]);
       return EXIT.done;
     }),
 });
@@ -56,38 +69,32 @@ async function holdDispatch({ database }: BenchStack): Promise<void> {
   await database.query("ALTER TABLE outbox ALTER COLUMN due_at SET DEFAULT now() + interval '1 day'");
 }
 
-async function acceptance(stack: BenchStack, api: Started, burst: boolean): Promise<Contender> {
-  const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit);
-  const isDone = async (): Promise<boolean> => {
-    const { rows } = await stack.database.query(
-      "SELECT NOT EXISTS (SELECT FROM outbox) AND NOT EXISTS (SELECT FROM settlements WHERE status = 'accepted') AS done",
-    );
-    return rows[0].done;
-  };
+async function acceptance({ database, ...stack }: BenchStack, pid: number, burst: boolean): Promise<Subject> {
+  const call = post('/v2/settle', await createPayer(stack, SANDBOX_NAMES.screeningHit));
+  const left = `SELECT FROM outbox UNION ALL SELECT FROM settlements WHERE status = 'accepted' LIMIT 1`;
   return {
     name: '`POST /v2/settle`',
-    processes: { API: [api.pid] },
+    processes: { API: [pid], ...stack.servers },
     measure: async (connections, durationMs) => {
-      const sweep = burst ? setInterval(() => stack.database.query('DELETE FROM outbox'), SWEEP_MS) : undefined;
-      return await loadHttp(stack.apiUrl, post('/v2/settle', payer), connections, durationMs).finally(() =>
-        clearInterval(sweep),
-      );
+      const sweep = burst ? setInterval(() => database.query('DELETE FROM outbox'), SWEEP_MS) : undefined;
+      return await loadHttp(stack.apiUrl, call, connections, durationMs).finally(() => clearInterval(sweep));
     },
-    settleDown: async () => {
-      if (burst) await stack.database.query('TRUNCATE outbox');
-      else await waitUntil('the end of every accepted settlement', isDone, { everyMs: 200 });
+    rest: async () => {
+      if (burst) await database.query('TRUNCATE outbox');
+      else await until('end of every settlement', async () => (await database.query(left)).rowCount === 0, DONE);
     },
   };
 }
 
-async function bareRoute(stack: BenchStack): Promise<Contender> {
-  const { pid, log } = await stack.start('bare-route', 'test/bench/bare-route.ts', 'for the benchmark');
+async function bareRoute(stack: BenchStack): Promise<Subject> {
+  const { pid, log } = await stack.start('test/bench/bare-route.ts');
   const url = /http:\S+/.exec(log)?.[0] ?? '';
-  const body = { apiKey: 'bench', settleBody: JSON.stringify({ amount: '250.00', corridor: 'US-JM', metadata: {} }) };
+  const settleBody = JSON.stringify({ amount: '250.00', corridor: 'US-JM', metadata: {} });
+  const call = post('/bare', { apiKey: 'bench', settleBody });
   return {
     name: 'bare route: lookup and INSERT',
-    processes: { API: [pid] },
-    measure: (connections, durationMs) => loadHttp(url, post('/bare', body), connections, durationMs),
+    processes: { API: [pid], ...stack.servers },
+    measure: (connections, durationMs) => loadHttp(url, call, connections, durationMs),
   };
 }
 
@@ -99,13 +106,13 @@ const post = (path: string, { apiKey, settleBody }: { readonly apiKey: string; r
   body: settleBody,
 });
 
-function bareStart({ temporal }: BenchStack): Contender {
+function bareStart({ temporal, servers }: BenchStack): Subject {
   const call = async (): Promise<void> => {
     await temporal.client.workflow.start('empty', { taskQueue: IDLE_TASK_QUEUE, workflowId: `bench:${randomUUID()}` });
   };
   return {
     name: 'bare `workflow.start`',
-    processes: { Temporal: [readStack()?.processes['Temporal']?.pid ?? []].flat() },
+    processes: servers,
     measure: (connections, durationMs) => load(connections, durationMs, call),
   };
 }

@@ -25,6 +25,6 @@ const worker = await Worker.create({
   activities,
 });
 const running = worker.run();
-console.log('bare worker ready');
+console.log('bare worker ready for the benchmark');
 await running;
 await Promise.all([connection.close(), pool.end()]);

@@ -1,163 +1,139 @@
 /**
- * `complete`: settlements per second from `POST /v2/settle` through the card processor's signed event to `settled`.
- * They are compared with a bare workflow on the same servers: one signal, and three local activities that insert a row
- * each.
+ * `complete`: settlements per second from `POST /v2/settle` through the card processor's signed event to `settled`,
+ * and the same with one subscriber to all events, to the last delivery. They are compared with a bare workflow on the
+ * same servers: one signal, and three local activities that insert a row each.
  *
  * A turn has two parts. First all settlements (or workflows) are started, until all of them wait for money (or for the
- * signal). Then all of them are paid (or signalled), until the last one is stored as settled (or done). The report also
- * shows the CPU time of each, because other work on the machine changes it little.
+ * signal). Then all of them are paid (or signalled), until the last one is done.
  */
 import { randomUUID } from 'node:crypto';
-import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { type Bench, count, inParallel } from './bench.ts';
-import { type CpuMsEach, type Processes, startCpu } from './cpu.ts';
-import { ratios, spreadOf, tableOf } from './figure.ts';
-import { createPayer } from './payer.ts';
+import pg from 'pg';
+import { loadConfig } from '../../config/load.ts';
+import { flag } from '../../ops/command-line/parameter.ts';
+import { command, EXIT, type ExitCode, type Printer } from '../../ops/command-line/program.ts';
+import { localDirectory } from '../../process/local/place.ts';
+import { readStack } from '../../process/local/running-stack.ts';
+import { clusterDirectory } from '../rehearsal/steps.ts';
+import { startHttpServer } from '../support/http-server.ts';
+import { inParallel } from '../support/parallel.ts';
+import { until } from '../support/wait.ts';
+import { type Bench, count, ROUNDS, report } from './bench.ts';
+import { type Contender, compare, type Turn } from './contender.ts';
+import type { Processes } from './cpu.ts';
+import { createPayer, type PayerStack } from './payer.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
-import { waitUntil } from './wait.ts';
 
 const AT_ONCE = 16;
-const WARM_UP = 20;
+const REACHED = { timeoutMs: 180_000, everyMs: 25 };
+const NO_CONTENT = 204;
 
-type Contender = {
+/** What is begun and resumed. The counts are of all turns together. */
+type Subject = {
   readonly name: string;
   /** @returns the id of a new settlement or workflow */
   begin(): Promise<string>;
   /** Sends the event or the signal that it waits for. */
   resume(id: string): Promise<void>;
-  /** How many, in all turns together, have reached the wait. */
-  countWaiting(): Promise<number>;
-  /** How many, in all turns together, have ended. */
-  countEnded(): Promise<number>;
+  /** Statements with one row, `count`. */
+  readonly waiting: string;
+  readonly ended: string;
+  /** Finds what must be done when all have ended. */
+  readonly left?: string;
 };
 
-type Turn = { readonly wholePerSecond: number; readonly secondPartPerSecond: number };
-type Measured = Turn & { readonly cpuMsEach: CpuMsEach };
+type Stack = PayerStack & Pick<BenchStack, 'database'>;
 
 export const complete: Bench = command({
   name: 'complete',
-  description: 'Settlements per second from acceptance to settled, compared with a bare workflow.',
+  description: 'Settlements per second from acceptance to settled, without and with a subscriber.',
   takes: {
-    rounds: count('--rounds <count>', 'how often each contender is measured', 5),
+    rounds: ROUNDS,
     settlements: count('--settlements <count>', 'how many settlements a turn has', 100),
+    cluster: flag('--cluster', 'on the cluster that `npm run cluster` runs in this clone, with a raised rate limit'),
   },
-  run: (printer: Printer, { rounds, settlements }) =>
-    withBenchStack(async (stack) => {
-      const api = await stack.start('api', 'api/main.ts', 'API ready');
-      const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
-      const bareWorker = await stack.start('bare-worker', 'test/bench/bare-worker.ts', 'bare worker ready');
-      const processes = { API: [api.pid], worker: [worker.pid, bareWorker.pid], ...stack.servers };
-      const contenders = [await settlement(stack), bareWorkflow(stack)];
-      for (const contender of contenders) await takeTurn(contender, WARM_UP);
-      const found = new Map<Contender, Measured[]>(contenders.map((contender) => [contender, []]));
-      for (let round = 0; round < rounds; round += 1) {
-        for (const contender of contenders)
-          found.get(contender)?.push(await measureTurn(contender, settlements, processes));
-        printer.warn(`round ${round + 1} of ${rounds}`);
+  run: (printer: Printer, { rounds, settlements, cluster }) => {
+    const measure = async (stack: Stack, processes: Processes, bare?: Subject): Promise<ExitCode> => {
+      const receiver = await startHttpServer((response) => response.writeHead(NO_CONTENT).end());
+      try {
+        const contender = (subject: Subject, ...against: readonly Contender[]): Contender => ({
+          ...{ labels: [subject.name], processes, against },
+          take: () => takeTurn(stack, subject, settlements),
+        });
+        const bares = bare ? [contender(bare)] : [];
+        const alone = contender(await settlement(stack), ...bares);
+        const subscribed = contender(await settlement(stack, receiver.url), alone);
+        const { table } = await compare(printer, { rounds, labels: ['what'] }, [alone, subscribed, ...bares]);
+        report(printer, 'complete', [table]);
+        return EXIT.done;
+      } finally {
+        await receiver.close();
       }
-      report(printer, found);
-      return EXIT.done;
-    }),
+    };
+    if (cluster) return onCluster(measure);
+    return withBenchStack(async (stack) => {
+      const { processes, worker } = await stack.startProduct();
+      const bareWorker = await stack.start('test/bench/bare-worker.ts');
+      const all = { ...processes, worker: [worker.pid, bareWorker.pid] };
+      return await measure(stack, all, bareWorkflow(stack));
+    });
+  },
 });
 
-async function measureTurn(contender: Contender, size: number, processes: Processes): Promise<Measured> {
-  const cpu = startCpu(processes);
-  const turn = await takeTurn(contender, size);
-  return { ...turn, cpuMsEach: cpu(size) };
-}
-
-async function takeTurn(contender: Contender, size: number): Promise<Turn> {
-  const [waitingBefore, endedBefore] = [await contender.countWaiting(), await contender.countEnded()];
-  const ids: string[] = [];
+async function takeTurn({ database }: Stack, subject: Subject, size: number): Promise<Turn> {
+  const { name, begin, resume, waiting, ended, left } = subject;
+  const counted = async (statement: string) => Number((await database.query(statement)).rows[0].count);
+  const wanted = { waiting: size + (await counted(waiting)), ended: size + (await counted(ended)) };
   const beginMs = performance.now();
-  await inParallel(size, AT_ONCE, async () => {
-    ids.push(await contender.begin());
-  });
-  await waitUntil(
-    `the wait of every ${contender.name}`,
-    async () => (await contender.countWaiting()) >= waitingBefore + size,
-  );
+  const ids = await inParallel(Array(size).keys(), AT_ONCE, begin);
+  await until(`wait of every ${name}`, async () => (await counted(waiting)) >= wanted.waiting, REACHED);
   const resumeMs = performance.now();
-  await inParallel(size, AT_ONCE, (index) => contender.resume(ids[index] ?? ''));
-  await waitUntil(
-    `the end of every ${contender.name}`,
-    async () => (await contender.countEnded()) >= endedBefore + size,
-  );
-  const endMs = performance.now();
-  const perSecond = (fromMs: number) => size / ((endMs - fromMs) / 1_000);
-  return { wholePerSecond: perSecond(beginMs), secondPartPerSecond: perSecond(resumeMs) };
-}
-
-function report({ print, printData }: Printer, found: ReadonlyMap<Contender, readonly Measured[]>): void {
-  const [ours = []] = found.values();
-  const contenders = [...found].map(([{ name }, turns]) => {
-    const ofTurns = (pick: (turn: Turn) => number) => ({
-      perSecond: turns.map(pick),
-      ratio: turns === ours ? undefined : ratios(ours.map(pick), turns.map(pick)),
-    });
-    const processes = Object.keys(ours[0]?.cpuMsEach ?? {});
-    const cpuMs = processes.map(
-      (process) => [process, turns.map(({ cpuMsEach }) => cpuMsEach[process] ?? Number.NaN)] as const,
-    );
-    return {
-      what: name,
-      whole: ofTurns((turn) => turn.wholePerSecond),
-      secondPart: ofTurns((turn) => turn.secondPartPerSecond),
-      cpuMs,
-    };
-  });
-  const processes = contenders[0]?.cpuMs.map(([process]) => process) ?? [];
-  print(
-    tableOf(
-      ['what', 'whole life /s', 'ratio', 'from the event to the end /s', 'ratio'],
-      contenders.map(({ what, whole, secondPart }) => [
-        what,
-        ...[whole, secondPart].flatMap(({ perSecond, ratio }) => [perSecond, ratio ?? '']),
-      ]),
-    ),
-  );
-  print(
-    tableOf(
-      ['CPU ms each', ...processes],
-      contenders.map(({ what, cpuMs }) => [what, ...cpuMs.map(([, ms]) => ms)]),
-    ),
-  );
-  const rateData = ({ perSecond, ratio }: (typeof contenders)[number]['whole']) => ({
-    per_second: spreadOf(perSecond),
-    ratio: ratio ? spreadOf(ratio) : null,
-  });
-  printData({
-    contenders: contenders.map(({ what, whole, secondPart, cpuMs }) => ({
-      what,
-      whole_life: rateData(whole),
-      from_event_to_end: rateData(secondPart),
-      cpu_ms_each: Object.fromEntries(cpuMs.map(([process, ms]) => [process.toLowerCase(), spreadOf(ms)])),
-    })),
-  });
-}
-
-/** Counts in the database, because that costs much less than the work that is measured. */
-const counter =
-  ({ database }: BenchStack, query: string) =>
-  async (): Promise<number> =>
-    Number((await database.query(query)).rows[0].count);
-
-async function settlement(stack: BenchStack): Promise<Contender> {
-  const payer = await createPayer(stack, 'Marcia Brown');
-  const reached = (status: string) =>
-    counter(stack, `SELECT count(*) FROM settlement_transitions WHERE to_status = '${status}'`);
+  await inParallel(ids, AT_ONCE, resume);
+  await until(`end of every ${name}`, async () => (await counted(ended)) >= wanted.ended, REACHED);
+  if (left) await until('end of the rest', async () => (await database.query(left)).rowCount === 0, REACHED);
+  const perSecond = (fromMs: number) => size / ((performance.now() - fromMs) / 1_000);
   return {
-    name: 'card settlement',
-    begin: payer.settle,
-    resume: payer.pay,
-    countWaiting: reached('awaiting_funds'),
-    countEnded: reached('settled'),
+    done: size,
+    figures: { 'whole life /s': perSecond(beginMs), 'from the event to the end /s': perSecond(resumeMs) },
   };
 }
 
-function bareWorkflow(stack: BenchStack): Contender {
-  const { client } = stack.temporal;
-  const stored = (step: number) => counter(stack, `SELECT count(*) FROM bare_step WHERE step = ${step}`);
+async function onCluster(measure: (stack: Stack, processes: Processes) => Promise<ExitCode>): Promise<ExitCode> {
+  const running = readStack(clusterDirectory);
+  const { addresses } = running ?? {};
+  const env = { ...process.env, DATABASE_URL: addresses?.databaseUrl };
+  const [cardprocSecret] = loadConfig(env, localDirectory).cardprocWebhookSecrets;
+  if (!addresses || cardprocSecret === undefined) throw new Error('No cluster runs here. Start it: npm run cluster');
+  const database = new pg.Pool({ connectionString: addresses.migrationUrl, max: 2 });
+  const pidsOf = (...names: string[]) => names.flatMap((name) => running?.processes[name]?.pid ?? []);
+  const processes = {
+    API: pidsOf('API 1', 'API 2', 'API 3'),
+    worker: pidsOf('worker 1', 'worker 2', 'worker 3'),
+    Temporal: pidsOf('Temporal'),
+    PostgreSQL: pidsOf('PostgreSQL'),
+  };
+  const stack = { apiUrl: addresses.apiUrl, database, cardprocSecret };
+  return await measure(stack, processes).finally(() => database.end());
+}
+
+/** @param subscriber the address of one to all events */
+async function settlement(stack: Stack, subscriber?: string): Promise<Subject> {
+  const { orgId, settle, pay, subscribe } = await createPayer(stack);
+  if (subscriber !== undefined) await subscribe(subscriber);
+  const reached = (status: string): string =>
+    `SELECT count(*) FROM settlement_transitions JOIN settlements USING (settlement_id)
+     WHERE to_status = '${status}' AND org_id = '${orgId}'`;
+  return {
+    name: subscriber === undefined ? 'card settlement' : 'the same with one subscriber',
+    begin: settle,
+    resume: pay,
+    waiting: reached('awaiting_funds'),
+    ended: reached('settled'),
+    left: `SELECT FROM webhook_deliveries WHERE status = 'pending' LIMIT 1`,
+  };
+}
+
+function bareWorkflow({ temporal: { client } }: BenchStack): Subject {
+  const stored = (step: number) => `SELECT count(*) FROM bare_step WHERE step = ${step}`;
   const begin = async (): Promise<string> => {
     const workflowId = `bench:${randomUUID()}`;
     await client.workflow.start('bare', { taskQueue: 'bench-bare', workflowId, args: [workflowId] });
@@ -167,7 +143,7 @@ function bareWorkflow(stack: BenchStack): Contender {
     name: 'bare workflow',
     begin,
     resume: (id) => client.workflow.getHandle(id).signal('resumed'),
-    countWaiting: stored(1),
-    countEnded: stored(3),
+    waiting: stored(1),
+    ended: stored(3),
   };
 }

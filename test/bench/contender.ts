@@ -1,129 +1,101 @@
 /**
  * Contenders take turns in each round, so that what else the machine does affects all of them. A ratio is computed in
- * each round. The CPU time of a call is shown with it: other load changes it little.
+ * each round. The CPU time of each thing that was done is shown with it: other load changes it little.
  */
 import { loadavg } from 'node:os';
 import { Pool } from 'undici';
 import type { Printer } from '../../ops/command-line/program.ts';
-import { readStack } from '../../process/local/running-stack.ts';
-import { report } from './bench.ts';
+import { type Cell, percentile, ratios, type Table } from './bench.ts';
 import { type CpuMsEach, type Processes, startCpu } from './cpu.ts';
-import { ratios, spreadOf } from './figure.ts';
-import { type Load, load } from './load.ts';
+
+/** What a turn has done, and its figures by the heads of their columns. The first one is compared. */
+export type Turn = { readonly done: number; readonly figures: Readonly<Record<string, number>> };
 
 export type Contender = {
-  readonly name: string;
-  /** What its calls use. PostgreSQL is added. */
-  readonly processes: Processes;
-  /** Makes calls by this many callers. */
-  measure(connections: number, durationMs: number): Promise<Load>;
-  /** Waits until the work that a turn started is done. */
-  settleDown?(): Promise<void>;
+  /** The cells before its figures. The last one is its name. */
+  readonly labels: readonly string[];
+  /** Whose CPU time is counted. */
+  readonly processes?: Processes;
+  take(): Promise<Turn>;
+  /** Waits until nothing of the turn is left. */
+  rest?(): Promise<void>;
+  readonly against?: readonly Contender[];
 };
 
-type Turn = Load & { readonly cpuMsEach: CpuMsEach };
-/** The turns by connections and contender, one for each round. */
-export type Turns = ReadonlyMap<string, readonly Turn[]>;
-
-export type Schedule = {
-  readonly connections: readonly number[];
-  readonly rounds: number;
-  readonly turnMs: number;
-};
+type Measured = Turn & { readonly cpu: CpuMsEach };
 
 /**
- * A new process costs up to three times as much for each call, until V8 has compiled what runs often: about two
- * thousand calls.
- */
-const WARM_UP_MS = 6_000;
-const keyOf = (connections: number, { name }: Contender): string => `${connections} ${name}`;
-
-/** Warms every contender up, then measures them in turns. */
-export async function takeTurns(
-  { warn }: Printer,
-  contenders: readonly Contender[],
-  { connections: allConnections, rounds, turnMs }: Schedule,
-): Promise<Turns> {
-  for (const contender of contenders) {
-    await contender.measure(Math.max(...allConnections), WARM_UP_MS);
-    await contender.settleDown?.();
-  }
-  const turns = new Map<string, Turn[]>();
-  for (let round = 0; round < rounds; round += 1) {
-    for (const connections of allConnections) {
-      for (const contender of contenders) {
-        const key = keyOf(connections, contender);
-        turns.set(key, [...(turns.get(key) ?? []), await takeTurn(contender, connections, turnMs)]);
-        await contender.settleDown?.();
-      }
-    }
-    warn(`round ${round + 1} of ${rounds}, load ${loadavg()[0]?.toFixed(1)}`);
-  }
-  return turns;
-}
-
-async function takeTurn(contender: Contender, connections: number, turnMs: number): Promise<Turn> {
-  const PostgreSQL = [readStack()?.processes['PostgreSQL']?.pid ?? []].flat();
-  const cpu = startCpu({ ...contender.processes, PostgreSQL });
-  const measured = await contender.measure(connections, turnMs);
-  return { ...measured, cpuMsEach: cpu(measured.calls) };
-}
-
-/**
- * Prints and stores the turns.
+ * The first round is not counted: a new process costs up to three times as much for each call, until V8 has compiled
+ * what runs often, which is about two thousand calls.
  *
- * @param ratiosOf the contenders whose rate is divided by those of the others
+ * @param labels the heads of the columns before the figures
  */
-export function reportTurns(
-  printer: Printer,
-  bench: string,
-  found: { readonly contenders: readonly Contender[]; readonly schedule: Schedule; readonly turns: Turns },
-  ratiosOf: { readonly ours: readonly string[]; readonly bare: readonly string[] },
-): void {
-  const { contenders, schedule, turns } = found;
-  const figures = schedule.connections.flatMap((connections) => {
-    const rateOf = (name: string): number[] =>
-      (turns.get(`${connections} ${name}`) ?? []).map(({ perSecond }) => perSecond);
-    return contenders.map((contender) => {
-      const own = turns.get(keyOf(connections, contender)) ?? [];
-      const processes = Object.keys(own[0]?.cpuMsEach ?? {});
-      const bare = ratiosOf.ours.includes(contender.name) ? ratiosOf.bare : [];
-      return {
-        connections,
-        what: contender.name,
-        perSecond: own.map(({ perSecond }) => perSecond),
-        p50Ms: own.map(({ p50Ms }) => p50Ms),
-        p99Ms: own.map(({ p99Ms }) => p99Ms),
-        cpuMs: processes.map(
-          (process) => [process, own.map(({ cpuMsEach }) => cpuMsEach[process] ?? Number.NaN)] as const,
-        ),
-        ratios: bare.map((name) => [name, ratios(rateOf(contender.name), rateOf(name))] as const),
-      };
-    });
+export async function compare(
+  { warn }: Printer,
+  { rounds, labels }: { readonly rounds: number; readonly labels: readonly string[] },
+  contenders: readonly Contender[],
+): Promise<{ readonly table: Table; figuresOf(contender: Contender, head: string): number[] }> {
+  const turns = new Map<Contender, Measured[]>(contenders.map((contender) => [contender, []]));
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const contender of contenders) {
+      const cpu = startCpu(contender.processes ?? {});
+      const turn = await contender.take();
+      if (round > 0) turns.get(contender)?.push({ ...turn, cpu: cpu(turn.done) });
+      await contender.rest?.();
+    }
+    warn(`${round === 0 ? 'warmed up' : `round ${round} of ${rounds}`}, load ${loadavg()[0]?.toFixed(1)}`);
+  }
+  const figuresOf = (contender: Contender, head: string): number[] =>
+    (turns.get(contender) ?? []).flatMap(({ figures }) => figures[head] ?? []);
+  return { table: tableOf(labels, turns, figuresOf), figuresOf };
+}
+
+function tableOf(
+  labels: readonly string[],
+  turns: ReadonlyMap<Contender, readonly Measured[]>,
+  figuresOf: (contender: Contender, head: string) => number[],
+): Table {
+  const distinct = (names: readonly string[]): string[] => [...new Set(names)];
+  const all = [...turns];
+  const heads = distinct(all.flatMap(([, [turn]]) => Object.keys(turn?.figures ?? {})));
+  const [first = ''] = heads;
+  const processes = distinct(all.flatMap(([, [turn]]) => Object.keys(turn?.cpu ?? {})));
+  const compared = distinct(all.flatMap(([{ against = [] }]) => against.map(nameOf)));
+  const rows = all.map(([contender, own]): Cell[] => {
+    const { against = [] } = contender;
+    const cpu = own[0] && Object.keys(own[0].cpu).length > 0 ? own.map((turn) => turn.cpu) : [];
+    return [
+      ...contender.labels,
+      ...heads.map((head) => figuresOf(contender, head)),
+      ...compared.map((name) => {
+        const other = against.find((each) => nameOf(each) === name);
+        return other ? ratios(figuresOf(contender, first), figuresOf(other, first)) : '';
+      }),
+      cpu.map((each) => Object.values(each).reduce((sum, ms) => sum + ms, 0)),
+      ...processes.map((process) => cpu.map((each) => each[process] ?? Number.NaN)),
+    ];
   });
-  const tables = [
-    {
-      head: ['connections', 'what', '/s', 'p50 ms', 'p99 ms', ...ratiosOf.bare.map((name) => `÷ ${name}`)],
-      rows: figures.map((figure) => [
-        ...[String(figure.connections), figure.what, figure.perSecond, figure.p50Ms, figure.p99Ms],
-        ...ratiosOf.bare.map((_name, index) => figure.ratios[index]?.[1] ?? ''),
-      ]),
-    },
-    {
-      head: ['connections', 'what', 'CPU ms a call'],
-      rows: figures.map(({ connections, what, cpuMs: each }) => [
-        ...[String(connections), what],
-        each.map(([process, ms]) => `${process} ${spreadOf(ms).median.toFixed(2)}`).join(', '),
-      ]),
-    },
-  ];
-  report(printer, bench, tables, {
-    figures: figures.map(({ connections, what, perSecond, p50Ms, p99Ms, cpuMs: each, ratios: ofBare }) => ({
-      ...{ connections, what, per_second: spreadOf(perSecond), p50_ms: spreadOf(p50Ms), p99_ms: spreadOf(p99Ms) },
-      cpu_ms_each: Object.fromEntries(each.map(([process, ms]) => [process.toLowerCase(), spreadOf(ms)])),
-      ratios: Object.fromEntries(ofBare.map(([name, values]) => [name, spreadOf(values)])),
-    })),
-  });
+  const ratioHeads = compared.map((name) => `÷ ${name}`);
+  return { head: [...labels, ...heads, ...ratioHeads, 'CPU ms each', ...processes], rows };
+}
+
+const nameOf = ({ labels }: Contender): string => labels.at(-1) ?? '';
+
+/** Calls by a fixed number of callers, each of which makes its next call when the call before is answered. */
+export async function load(callers: number, durationMs: number, call: () => Promise<void>): Promise<Turn> {
+  const times: number[] = [];
+  const startedMs = performance.now();
+  const caller = async (): Promise<void> => {
+    while (performance.now() < startedMs + durationMs) {
+      const askedMs = performance.now();
+      await call();
+      times.push(performance.now() - askedMs);
+    }
+  };
+  await Promise.all(Array.from({ length: callers }, caller));
+  const perSecond = times.length / ((performance.now() - startedMs) / 1_000);
+  const figures = { '/s': perSecond, 'p50 ms': percentile(times, 0.5), 'p99 ms': percentile(times, 0.99) };
+  return { done: times.length, figures };
 }
 
 export type HttpCall = {
@@ -144,7 +116,7 @@ export async function loadHttp(
   { method, path, status, headers, body }: HttpCall,
   connections: number,
   durationMs: number,
-): Promise<Load> {
+): Promise<Turn> {
   const http = new Pool(url, { connections });
   const call = async (): Promise<void> => {
     const answer = await http.request({ method, path, body: body ?? null, headers: headers?.() ?? {} });

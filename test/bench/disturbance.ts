@@ -2,14 +2,27 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
 import { SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
-import { creator, type Deliveries, paceCalls, publish, reactivate, untilQuiet, waitForArrivals } from './deliveries.ts';
-import type { Subscriber } from './subscriber.ts';
-import { waitUntil } from './wait.ts';
+import { askUntil } from '../support/wait.ts';
+import { percentile, ratios, type Table } from './bench.ts';
+import {
+  createSubscribers,
+  type Deliveries,
+  paceCalls,
+  publish,
+  type Subscriber,
+  subscriptionsOf,
+  untilQuiet,
+  untilRecorded,
+  waitForArrivals,
+} from './deliveries.ts';
 
 /** A pause in which the lanes become idle. */
 const IDLE_MS = { least: 600, most: 1_200 } as const;
+const IDLE_CALLS = 60;
 
+const ORGANIZATIONS = 50;
 const HANGING_EACH = SUBSCRIPTIONS_MAX / 5;
+const NOISY_ROUNDS = 3;
 const NOISY_CALLS = 200;
 const CALL_EVERY_MS = 50;
 /** They take longer than the time limit of a request. */
@@ -20,47 +33,51 @@ const KILLED_EVENTS_EACH = 10;
 /** The worker is killed when this part has arrived. */
 const ARRIVED_PART = 3;
 const DOWN_MS = 2_000;
-const RECOVERY_TIMEOUT_MS = 120_000;
+const RECOVERED = { timeoutMs: 120_000, everyMs: 25 };
 
-export async function measureIdle(deliveries: Deliveries, calls: number): Promise<readonly number[]> {
-  await untilQuiet(deliveries);
-  await reactivate(deliveries);
-  return await paceCalls(deliveries, calls, () => IDLE_MS.least + Math.random() * (IDLE_MS.most - IDLE_MS.least));
+const p50 = (latencies: readonly number[]) => percentile(latencies, 0.5);
+const p99 = (latencies: readonly number[]) => percentile(latencies, 0.99);
+
+/** How soon a first attempt follows its call. @param rate of deliveries beside it, a second */
+export async function measureLatency(deliveries: Deliveries, rate: number): Promise<Table> {
+  const pause = () => IDLE_MS.least + Math.random() * (IDLE_MS.most - IDLE_MS.least);
+  const idleMs = await paceCalls(deliveries, IDLE_CALLS, pause);
+  const { aloneMs, firstMs, besideMs } = await measureNoise(deliveries, rate);
+  const [alone, beside] = [aloneMs.map(p99), besideMs.map(p99)];
+  const others =
+    `${ORGANIZATIONS} organizations with ${ORGANIZATIONS * SUBSCRIPTIONS_MAX} subscriptions, ` +
+    `${ORGANIZATIONS * HANGING_EACH} of them hanging, at ${rate.toFixed(0)}/s`;
+  const first = 'beside them in the first 25 s, until requests time out, once';
+  return {
+    head: ['from the answer to the first attempt', 'wanted', 'p50 ms', 'p99 ms', 'p99 ÷ alone'],
+    rows: [
+      [`idle service, ${IDLE_CALLS} calls, once`, 'p50 60, p99 600', [p50(idleMs)], [p99(idleMs)], ''],
+      [`a call every ${CALL_EVERY_MS} ms, alone, ${NOISY_ROUNDS} rounds`, '', aloneMs.map(p50), alone, ''],
+      [`beside ${others}`, '÷ alone 2', besideMs.map(p50), beside, ratios(beside, alone)],
+      [first, '', [p50(firstMs)], [p99(firstMs)], ''],
+    ],
+  };
 }
 
-export type Noise = {
-  readonly organizations: number;
-  readonly subscriptions: number;
-  readonly hanging: number;
-  /** The latencies of each round. */
-  readonly aloneMs: readonly (readonly number[])[];
-  /** From the begin of the load, until the first requests to endpoints that hang have timed out. */
-  readonly firstMs: readonly number[];
-  /** Afterwards. */
-  readonly besideMs: readonly (readonly number[])[];
-};
-
-/** @param load `rate`: deliveries per second to the organizations, those to endpoints that hang included */
-export async function measureNoise(
-  deliveries: Deliveries,
-  { organizations, rounds, rate }: { readonly organizations: number; readonly rounds: number; readonly rate: number },
-): Promise<Noise> {
-  const { log } = await deliveries.stack.start('load', 'test/bench/bare-endpoints.ts', 'for the benchmark');
-  const [healthy = '', hangingBase = ''] = log.match(/http:\S+/g) ?? [];
-  const noisy = await creator(deliveries.stack.apiUrl)(organizations, (index) => ({
+/** `firstMs`: from the begin of the load, until the first requests to endpoints that hang have timed out. */
+async function measureNoise(deliveries: Deliveries, rate: number) {
+  const { stack } = deliveries;
+  const { log } = await stack.start('test/bench/bare-endpoints.ts');
+  const [healthy = '', hanging = ''] = log.match(/http:\S+/g) ?? [];
+  const noisy = await createSubscribers(stack.apiUrl, ORGANIZATIONS, (index) => ({
     urls: Array.from(
       { length: SUBSCRIPTIONS_MAX },
-      (_subscription, n) => `${n < HANGING_EACH ? hangingBase : healthy}/${index}/${n}`,
+      (_subscription, n) => `${n < HANGING_EACH ? hanging : healthy}/${index}/${n}`,
     ),
-    recipients: 0,
   }));
-  const callsOfTenant = async (calls: number) => {
-    await reactivate(deliveries);
+  const callsOfTenant = async (calls: number): Promise<number[]> => {
+    await stack.database.query('UPDATE recipients SET is_active = true WHERE NOT is_active');
+    deliveries.endpoints.deactivations.clear();
     return await paceCalls(deliveries, calls, () => CALL_EVERY_MS);
   };
-  const repeated = async () => {
-    const found: (readonly number[])[] = [];
-    for (let round = 0; round < rounds; round += 1) found.push(await callsOfTenant(NOISY_CALLS));
+  const repeated = async (): Promise<number[][]> => {
+    const found: number[][] = [];
+    for (let round = 0; round < NOISY_ROUNDS; round += 1) found.push(await callsOfTenant(NOISY_CALLS));
     return found;
   };
   await untilQuiet(deliveries);
@@ -72,8 +89,7 @@ export async function measureNoise(
     await (await request(`${healthy}/release`, { method: 'POST' })).body.dump();
   };
   const [beside] = await Promise.all([measure().finally(end), drive(deliveries, noisy, rate, () => isOver)]);
-  const [subscriptions, hanging] = [organizations * SUBSCRIPTIONS_MAX, organizations * HANGING_EACH];
-  return { organizations, subscriptions, hanging, aloneMs, ...beside };
+  return { aloneMs, ...beside };
 }
 
 /** Commits an event of one organization after the other. */
@@ -93,41 +109,34 @@ async function drive(
   }
 }
 
-export type Kill = {
-  readonly subscriptions: number;
-  readonly deliveries: number;
-  readonly arrived: number;
-  /** From the restart of the worker to the last arrival; NaN if some did not arrive. */
-  readonly seconds: number;
-  readonly duplicates: number;
-};
-
-/** Kills the worker in a burst and starts another one. */
-export async function measureKill(deliveries: Deliveries): Promise<Kill> {
+/** Kills the worker in a burst and starts another one. The time is from its start to the last arrival. */
+export async function measureKill(deliveries: Deliveries): Promise<Table> {
   const { organizations, connection, endpoints, worker, stack } = deliveries;
-  const { arrivals } = endpoints;
   const killed = organizations.slice(0, KILLED_ORGANIZATIONS);
-  const subscriptions = killed.reduce((total, { urls }) => total + urls.length, 0);
-  const wanted = subscriptions * KILLED_EVENTS_EACH;
+  const wanted = subscriptionsOf(killed) * KILLED_EVENTS_EACH;
   await untilQuiet(deliveries);
-  arrivals.length = 0;
   await publish(connection, killed, KILLED_EVENTS_EACH);
   await waitForArrivals(deliveries, wanted / ARRIVED_PART);
   process.kill(worker.pid, 'SIGKILL');
   await delay(DOWN_MS);
   const restartedMs = performance.now();
-  const restart = stack.start('worker', 'worker/main.ts', 'worker ready');
-  const distinct = () => new Map(arrivals.toReversed().map(({ path, eventId, atMs }) => [`${path} ${eventId}`, atMs]));
-  await waitUntil('the arrival of all', () => arrivals.length >= wanted && distinct().size === wanted, {
-    timeoutMs: RECOVERY_TIMEOUT_MS,
-  }).catch(() => undefined);
+  const restart = stack.start('worker/main.ts');
+  const firstArrivals = () =>
+    new Map(endpoints.arrivals.toReversed().map(({ path, eventId, atMs }) => [`${path} ${eventId}`, atMs]));
+  const first = await askUntil(firstArrivals, ({ size }) => size === wanted, RECOVERED);
   await restart;
-  const first = distinct();
-  const isComplete = first.size === wanted;
-  const seconds = isComplete ? (Math.max(...first.values()) - restartedMs) / 1_000 : Number.NaN;
-  if (isComplete) await untilQuiet(deliveries);
+  const seconds = first.size === wanted ? (Math.max(...first.values()) - restartedMs) / 1_000 : Number.NaN;
+  if (first.size === wanted) await untilRecorded(deliveries);
   return {
-    ...{ subscriptions, deliveries: wanted, arrived: first.size, seconds },
-    duplicates: arrivals.length - distinct().size,
+    head: [
+      `worker killed in a burst of ${wanted} to ${subscriptionsOf(killed)} subscriptions, once`,
+      'wanted',
+      'measured',
+    ],
+    rows: [
+      ['deliveries that arrived', 'all', String(first.size)],
+      ['s from the restart to the last', '15', [seconds]],
+      ['of them sent twice', 'counted', String(endpoints.arrivals.length - first.size)],
+    ],
   };
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { Pool } from 'undici';
 import { recipientBody } from '../../scripts/sandbox/partner.ts';
-import { inParallel } from './bench.ts';
+import { inParallel } from '../support/parallel.ts';
 
 export type Answer = { readonly status: number; readonly body: string };
 
@@ -58,17 +58,13 @@ export function jsonOf({ status, body }: Answer): any {
 }
 
 /** @returns the ids */
-export async function createRecipients({ call }: Tenant, count: number, metadata = {}): Promise<string[]> {
-  const ids: string[] = [];
-  await inParallel(count, AT_ONCE, async () => {
-    ids.push(jsonOf(await call('POST', '/v1/recipients', { ...recipientBody(), metadata })).recipient_id);
+export const createRecipients = ({ call }: Tenant, count: number, metadata = {}): Promise<string[]> =>
+  inParallel(Array(count).keys(), AT_ONCE, async () => {
+    return jsonOf(await call('POST', '/v1/recipients', { ...recipientBody(), metadata })).recipient_id;
   });
-  return ids;
-}
 
 /** @returns the ids */
-export async function createSubscriptions({ call }: Tenant, urls: readonly string[]): Promise<string[]> {
-  const ids: string[] = [];
-  for (const url of urls) ids.push(jsonOf(await call('POST', '/v1/webhooks', { url, event_types: ['*'] })).webhook_id);
-  return ids;
-}
+export const createSubscriptions = ({ call }: Tenant, urls: readonly string[]): Promise<string[]> =>
+  inParallel(urls, 1, async (url) => {
+    return jsonOf(await call('POST', '/v1/webhooks', { url, event_types: ['*'] })).webhook_id;
+  });

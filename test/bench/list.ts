@@ -9,16 +9,21 @@ import type { QueryOf } from '../../clients/typescript/operation.ts';
 import { queryText } from '../../clients/typescript/transport.ts';
 import { cursorText, PAGE } from '../../domain/page.ts';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
-import { command, EXIT, type ExitCode, type Printer } from '../../ops/command-line/program.ts';
+import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { type Partner, signUp } from '../../scripts/sandbox/partner.ts';
 import { fillSettlements } from '../support/settlement-fill.ts';
-import { type Bench, count, percentile, report } from './bench.ts';
-import { ratios, spreadOf } from './figure.ts';
+import { type Bench, type Cell, count, percentile, ROUNDS, ratios, report, spreadOf } from './bench.ts';
 import { createPayer } from './payer.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
 
 const PAGE_WANTED = 10_000;
+/** How often a page is read in a round. */
+const CALLS = 11;
 const RATIO_MAX = 1.5;
+const HEAD = [
+  ...['filter', 'matches', 'the page alone, ms', 'first page', `page ${PAGE_WANTED} or the middle`, 'last page'],
+  'one row ÷ no row',
+];
 const FIRST_DAY = '2020-01-01T00:00:00.000Z';
 const LAST_DAY = '2100-01-01T00:00:00.000Z';
 
@@ -76,22 +81,22 @@ export const list: Bench = command({
   description: `Pages of a million settlements and the same page alone. Exits with 1 above ${RATIO_MAX} times.`,
   takes: {
     settlements: count('--settlements <count>', 'how many the organization has', 1_000_000),
-    rounds: count('--rounds <count>', 'how often each page is measured', 5),
-    calls: count('--calls <count>', 'how often it is read in a round', 11),
+    rounds: ROUNDS,
   },
-  run: (printer: Printer, { settlements, rounds, calls }) =>
+  run: (printer: Printer, { settlements, rounds }) =>
     withBenchStack(async (stack) => {
-      await stack.start('api', 'api/main.ts', 'API ready');
+      await stack.start('api/main.ts');
       const api = { baseUrl: stack.apiUrl, attemptsMax: 1 };
       const organizations = { large: await signUp(api), small: await signUp(api), empty: await signUp(api) };
       const recipientId = await fill(stack, organizations, settlements);
       printer.warn(`${settlements} settlements are written`);
       const measured: Measured[] = [];
       for (const [name, filter] of Object.entries(filtersOf(recipientId))) {
-        measured.push(await measure(stack, organizations, { name, filter, rounds, calls }));
+        measured.push(await measure(stack, organizations, { name, filter, rounds, calls: CALLS }));
         printer.warn(`${name}, load ${loadavg()[0]?.toFixed(1)}`);
       }
-      return show(printer, measured);
+      report(printer, 'list', [{ head: HEAD, rows: measured.map(({ row }) => row) }]);
+      return measured.every(({ isFast }) => isFast) ? EXIT.done : EXIT.refused;
     }),
 });
 
@@ -127,10 +132,9 @@ async function fill(stack: BenchStack, { large, small }: Organizations, settleme
   return recipientId;
 }
 
-type Place = 'first page' | `page ${number}` | 'last page' | 'one row';
-type Measured = { readonly name: string; readonly matches: number; readonly places: readonly Times[] };
-/** Medians of each round in ms, in the large organization and in the one that it is compared with. */
-type Times = { readonly place: Place; readonly large: readonly number[]; readonly reference: readonly number[] };
+/** A page in the large organization, and the one that it is compared with. */
+type Place = { readonly url: string; readonly reference: readonly [url: string, of: Partner] };
+type Measured = { readonly row: readonly Cell[]; readonly isFast: boolean };
 
 async function measure(
   stack: BenchStack,
@@ -141,30 +145,33 @@ async function measure(
   const { rows } = await stack.database.query(`SELECT count(*)::int AS matches FROM settlements WHERE ${where}`);
   const matches = Number(rows[0]?.matches);
   const pages = Math.ceil(matches / PAGE.limitDefault);
-  const middle = Math.min(PAGE_WANTED, Math.ceil(pages / 2));
-  const before = async (page: number): Promise<string> =>
-    await cursorBefore(stack.database, where, (page - 1) * PAGE.limitDefault);
   const url = (page: Query): string =>
     `${stack.apiUrl}/v1/caribbean/settlements${queryText({ ...filter.query, ...page })}`;
+  const after = async (page: number): Promise<string> =>
+    url({ after: await cursorBefore(stack.database, where, (page - 1) * PAGE.limitDefault) });
   const [first, one] = [url({}), url({ limit: 1 })];
-  const turns: { place: Place; of: string; reference: [url: string, of: Partner] }[] = [
-    { place: 'first page', of: first, reference: [first, small] },
-    { place: `page ${middle}`, of: url({ after: await before(middle) }), reference: [first, small] },
-    { place: 'last page', of: url({ after: await before(pages) }), reference: [first, small] },
-    { place: 'one row', of: one, reference: [one, empty] },
+  const places: readonly Place[] = [
+    { url: first, reference: [first, small] },
+    { url: await after(Math.min(PAGE_WANTED, Math.ceil(pages / 2))), reference: [first, small] },
+    { url: await after(pages), reference: [first, small] },
+    { url: one, reference: [one, empty] },
   ];
-  const places: Times[] = [];
-  for (const { place, of, reference } of turns) {
-    const times = { large: [] as number[], reference: [] as number[] };
+  const alone: number[] = [];
+  const ofPlaces: number[][] = [];
+  for (const { url: page, reference } of places) {
+    const [ours, theirs]: [number[], number[]] = [[], []];
     for (let round = 0; round <= rounds; round += 1) {
-      const [ours, theirs] = [await medianMs(of, large, calls), await medianMs(...reference, calls)];
+      const times = [await medianMs(page, large, calls), await medianMs(...reference, calls)] as const;
       // The first round warms up.
-      if (round > 0) times.large.push(ours);
-      if (round > 0) times.reference.push(theirs);
+      if (round === 0) continue;
+      ours.push(times[0]);
+      theirs.push(times[1]);
     }
-    places.push({ place, ...times });
+    if (ofPlaces.length === 0) alone.push(...theirs);
+    ofPlaces.push(ratios(ours, theirs));
   }
-  return { name, matches, places };
+  const isFast = ofPlaces.every((values) => spreadOf(values).median <= RATIO_MAX);
+  return { row: [name, String(matches), alone, ...ofPlaces], isFast };
 }
 
 /** The cursor of the row that has this many rows before it and itself. */
@@ -192,31 +199,4 @@ async function medianMs(url: string, { apiKey }: Partner, calls: number): Promis
     times.push(performance.now() - askedMs);
   }
   return percentile(times, 0.5);
-}
-
-/** @returns the exit code: whether every ratio is small enough */
-function show(printer: Printer, measured: readonly Measured[]): ExitCode {
-  const head = [
-    'filter',
-    'matches',
-    'the page alone, ms',
-    'first page',
-    `page ${PAGE_WANTED} or the middle`,
-    'last page',
-  ];
-  const table = measured.map(({ name, matches, places }) => [
-    ...[name, String(matches), places[0]?.reference ?? []],
-    ...places.map(({ large, reference }) => ratios(large, reference)),
-  ]);
-  report(printer, 'list', [{ head: [...head, 'one row ÷ no row'], rows: table }], {
-    figures: measured.map(({ places, ...of }) => ({
-      ...of,
-      places: places.map(({ place, large, reference }) => ({
-        ...{ place, large_ms: spreadOf(large), reference_ms: spreadOf(reference) },
-        ratio: spreadOf(ratios(large, reference)),
-      })),
-    })),
-  });
-  const isFast = ({ large, reference }: Times): boolean => spreadOf(ratios(large, reference)).median <= RATIO_MAX;
-  return measured.every(({ places }) => places.every(isFast)) ? EXIT.done : EXIT.refused;
 }

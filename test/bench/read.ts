@@ -5,71 +5,66 @@
 import { randomUUID } from 'node:crypto';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { type Bench, count, inParallel } from './bench.ts';
-import { type Contender, type HttpCall, loadHttp, reportTurns, takeTurns } from './contender.ts';
+import { inParallel } from '../support/parallel.ts';
+import { type Bench, count, ROUNDS, report } from './bench.ts';
+import { type Contender, compare, type HttpCall, loadHttp } from './contender.ts';
 import { createPayer } from './payer.ts';
-import { type BenchStack, withBenchStack } from './stack.ts';
+import { withBenchStack } from './stack.ts';
 
 const CONNECTIONS = [1, 16] as const;
 const SETTLEMENTS = 200;
 const AT_ONCE = 8;
-const SELECT = 'bare route: SELECT by key';
-const EMPTY = 'bare route';
+
+type Calls = Readonly<Record<string, Omit<HttpCall, 'status'>>>;
 
 export const read: Bench = command({
   name: 'read',
   description: 'Reads per second, compared with a bare route with and without one SELECT.',
-  takes: {
-    rounds: count('--rounds <count>', 'how often each contender is measured', 5),
-    turnMs: count('--turn-ms <ms>', 'how long each measurement takes', 1_000),
-  },
+  takes: { rounds: ROUNDS, turnMs: count('--turn-ms <ms>', 'how long each measurement takes', 1_000) },
   run: (printer: Printer, { rounds, turnMs }) =>
     withBenchStack(async (stack) => {
-      const [ours, bare] = [await reads(stack), await bareRoutes(stack)];
-      const contenders = [...ours, ...bare];
-      const schedule = { connections: CONNECTIONS, rounds, turnMs };
-      const turns = await takeTurns(printer, contenders, schedule);
-      const names = { ours: ours.map(({ name }) => name), bare: bare.map(({ name }) => name) };
-      reportTurns(printer, 'read', { contenders, schedule, turns }, names);
+      const api = await stack.start('api/main.ts');
+      const { settle, apiKey } = await createPayer(stack, SANDBOX_NAMES.screeningHit);
+      const [settlementId = ''] = await inParallel(Array(SETTLEMENTS).keys(), AT_ONCE, settle);
+      const bare = await stack.start('test/bench/bare-route.ts');
+      const bareUrl = /http:\S+/.exec(bare.log)?.[0] ?? '';
+      const rowId = randomUUID();
+      await stack.database.query('INSERT INTO bare_row VALUES ($1, $2, $3)', [rowId, 'bench', { amount: '250.00' }]);
+      const contenders = CONNECTIONS.flatMap((connections) => {
+        const contendersOf = (pid: number, url: string, calls: Calls): Contender[] =>
+          Object.entries(calls).map(([name, call]) => ({
+            labels: [String(connections), name],
+            processes: { API: [pid], ...stack.servers },
+            take: () => loadHttp(url, { ...call, status: 200 }, connections, turnMs),
+          }));
+        const against = contendersOf(bare.pid, bareUrl, bareCalls(rowId));
+        const ours = contendersOf(api.pid, stack.apiUrl, readCalls(settlementId, apiKey));
+        return [...ours.map((contender) => ({ ...contender, against })), ...against];
+      });
+      const { table } = await compare(printer, { rounds, labels: ['connections', 'what'] }, contenders);
+      report(printer, 'read', [table]);
       return EXIT.done;
     }),
 });
 
-async function reads(stack: BenchStack): Promise<Contender[]> {
-  const { pid } = await stack.start('api', 'api/main.ts', 'API ready');
-  const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit);
-  const ids: string[] = [];
-  await inParallel(SETTLEMENTS, AT_ONCE, async () => void ids.push(await payer.settle()));
-  const key = { 'x-api-key': payer.apiKey };
+function readCalls(settlementId: string, apiKey: string): Calls {
+  const headers = () => ({ 'x-api-key': apiKey });
   const form = { corridor: 'US-JM', amount: '250.00', payment_method: 'card', payout_rail: 'bank_transfer' };
-  const calls: Record<string, Omit<HttpCall, 'status'>> = {
-    settlement: { method: 'GET', path: `/v2/settle/${ids[0]}`, headers: () => key },
-    'page of 20 settlements': { method: 'GET', path: '/v1/caribbean/settlements?limit=20', headers: () => key },
+  return {
+    settlement: { method: 'GET', path: `/v2/settle/${settlementId}`, headers },
+    'page of 20 settlements': { method: 'GET', path: '/v1/caribbean/settlements?limit=20', headers },
     estimate: {
       method: 'POST',
       path: '/v2/estimate',
-      headers: () => ({ ...key, 'content-type': 'application/json' }),
+      headers: () => ({ ...headers(), 'content-type': 'application/json' }),
       body: JSON.stringify(form),
     },
-    'catalog with a key': { method: 'GET', path: '/v2/capabilities', headers: () => key },
+    'catalog with a key': { method: 'GET', path: '/v2/capabilities', headers },
     'catalog without a key': { method: 'GET', path: '/v2/capabilities' },
   };
-  return Object.entries(calls).map(([name, call]) => ({
-    name,
-    processes: { API: [pid] },
-    measure: (connections, durationMs) => loadHttp(stack.apiUrl, { ...call, status: 200 }, connections, durationMs),
-  }));
 }
 
-async function bareRoutes(stack: BenchStack): Promise<Contender[]> {
-  const { pid, log } = await stack.start('bare-route', 'test/bench/bare-route.ts', 'for the benchmark');
-  const url = /http:\S+/.exec(log)?.[0] ?? '';
-  const id = randomUUID();
-  await stack.database.query('INSERT INTO bare_row VALUES ($1, $2, $3)', [id, 'bench', { amount: '250.00' }]);
-  const contender = (name: string, path: string): Contender => ({
-    name,
-    processes: { API: [pid] },
-    measure: (connections, durationMs) => loadHttp(url, { method: 'GET', path, status: 200 }, connections, durationMs),
-  });
-  return [contender(SELECT, `/bare/${id}`), contender(EMPTY, '/bare')];
-}
+const bareCalls = (rowId: string): Calls => ({
+  'bare route: SELECT by key': { method: 'GET', path: `/bare/${rowId}` },
+  'bare route': { method: 'GET', path: '/bare' },
+});

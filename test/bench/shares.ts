@@ -6,10 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { cardSettlementBody, recipientBody } from '../../scripts/sandbox/partner.ts';
-import { type Bench, count, percentile, report } from './bench.ts';
+import { startHttpServer } from '../support/http-server.ts';
+import { type Bench, type Cell, count, percentile, report } from './bench.ts';
 import { jsonOf, openCallers, type Tenant } from './greedy.ts';
 import { PROBES, type Probe } from './probe.ts';
-import { startReceiver } from './receiver.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
 
 const RATIO_MAX = 3;
@@ -22,15 +22,18 @@ const PERCENTILE = 0.99;
 const LIMITED = { RATE_LIMIT_PER_MINUTE: '1200', TRUSTED_PROXIES: '127.0.0.1' } as const;
 const WARM_UP_CALLS = 20;
 
+/** Times in ms. `refused`: the modest tenant's own requests. */
 type Shared = {
-  readonly name: string;
   readonly aloneMs: number;
   readonly besideMs: number;
-  /** The modest tenant's own requests that were refused. */
   readonly refused: number;
   /** Of the greedy tenant, in a second. */
   readonly greedy: { readonly accepted: number; readonly refused: number };
 };
+const HEAD = [
+  ...['greedy tenant', 'p99 alone, ms', 'p99 beside it, ms', 'ratio', 'refused'],
+  ...['its own: accepted/s', 'refused/s'],
+];
 
 export const shares: Bench = command({
   name: 'shares',
@@ -41,19 +44,25 @@ export const shares: Bench = command({
   },
   run: (printer: Printer, { seconds, connections }) =>
     withBenchStack(async (stack) => {
-      await stack.start('api', 'api/main.ts', 'API ready', LIMITED);
-      await stack.start('worker', 'worker/main.ts', 'worker ready');
-      const receiver = await startReceiver(() => NO_CONTENT);
-      const measured: Shared[] = [];
+      await stack.startProduct(LIMITED);
+      const receiver = await startHttpServer((response) => response.writeHead(NO_CONTENT).end());
+      const rows: Cell[][] = [];
+      let isFair = true;
       try {
         for (const probe of PROBES) {
-          measured.push(await measure(stack, probe, { seconds, connections, url: `${receiver.base}/` }));
+          const shared = await measure(stack, probe, { seconds, connections, url: `${receiver.url}/` });
+          const { aloneMs, besideMs, refused, greedy } = shared;
+          const ratio = besideMs / aloneMs;
+          isFair &&= ratio <= RATIO_MAX && refused === 0;
+          const its = [[greedy.accepted], [greedy.refused]];
+          rows.push([probe.name, [aloneMs], [besideMs], [ratio], String(refused), ...its]);
           printer.warn(probe.name);
         }
       } finally {
-        receiver.close();
+        await receiver.close();
       }
-      return show(printer, measured);
+      report(printer, 'shares', [{ head: HEAD, rows }]);
+      return isFair ? EXIT.done : EXIT.refused;
     }),
 });
 
@@ -70,7 +79,6 @@ async function measure({ apiUrl }: BenchStack, probe: Probe, load: Load): Promis
     const greed = loop(step, load.connections);
     const beside = await pace(call, calls);
     return {
-      name: probe.name,
       aloneMs: percentile(alone.times, PERCENTILE),
       besideMs: percentile(beside.times, PERCENTILE),
       refused: alone.refused + beside.refused,
@@ -127,29 +135,4 @@ function loop(step: (index: number) => Promise<{ readonly status: number }>, atO
       return { accepted: accepted / seconds, refused: refused / seconds };
     },
   };
-}
-
-const ratioOf = ({ aloneMs, besideMs }: Shared): number => besideMs / aloneMs;
-
-function show(printer: Printer, measured: readonly Shared[]) {
-  const head = [
-    'greedy tenant',
-    'p99 alone, ms',
-    'p99 beside it, ms',
-    'ratio',
-    'refused',
-    'its own: accepted/s',
-    'refused/s',
-  ];
-  const rows = measured.map((shared) => [
-    shared.name,
-    ...[[shared.aloneMs], [shared.besideMs], [ratioOf(shared)]],
-    String(shared.refused),
-    ...[[shared.greedy.accepted], [shared.greedy.refused]],
-  ]);
-  report(printer, 'shares', [{ head, rows }], {
-    probes: measured.map((shared) => ({ ...shared, ratio: ratioOf(shared) })),
-  });
-  const isFair = (shared: Shared): boolean => ratioOf(shared) <= RATIO_MAX && shared.refused === 0;
-  return measured.every(isFair) ? EXIT.done : EXIT.refused;
 }

@@ -4,16 +4,16 @@
  * and the p99 of `POST /v2/settle`, over time. Exits with 1 when memory grew by more than 5 %, or a row of the outbox
  * became 2 s old.
  */
-import { readdirSync, readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { type Bench, count, inParallel, percentile, report } from './bench.ts';
-import { spreadOf } from './figure.ts';
+import { startHttpServer } from '../support/http-server.ts';
+import { inParallel } from '../support/parallel.ts';
+import { until } from '../support/wait.ts';
+import { type Bench, count, percentile, report, spreadOf } from './bench.ts';
+import { usageOf } from './cpu.ts';
 import { createPayer, type Payer } from './payer.ts';
-import { startReceiver } from './receiver.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
-import { waitUntil } from './wait.ts';
 
 const AT_ONCE = 16;
 /** More requests that wait for an answer mean that half of the capacity is too much at the moment. */
@@ -29,18 +29,12 @@ const FIRST_PART_JUDGED = 3;
 const GROWTH_MAX = 1.05;
 const OUTBOX_AGE_MAX_SECONDS = 2;
 
-type Sample = {
-  readonly atSeconds: number;
-  readonly apiMib: number;
-  readonly workerMib: number;
-  readonly settlementAgeSeconds: number;
-  readonly outboxAgeSeconds: number;
-  /** Of the oldest delivery that a lane is to send: to any endpoint, and to those that do not fail. */
-  readonly laneAgeSeconds: number;
-  readonly soundLaneAgeSeconds: number;
-  readonly p99Ms: number;
-  readonly load: number;
-};
+/** By the heads of the columns. Lanes: the oldest delivery that is due, to any endpoint and to those that do not fail. */
+const HEADS = [
+  ...['API MiB', 'worker MiB', 'oldest open settlement s', 'outbox age s', 'lane age s', 'without failing'],
+  ...['p99 ms', 'load'],
+] as const;
+type Sample = Readonly<Record<(typeof HEADS)[number] | 'from s', number>>;
 
 export const soak: Bench = command({
   name: 'soak',
@@ -49,14 +43,14 @@ export const soak: Bench = command({
   run: (printer: Printer, { minutes }) =>
     withBenchStack(async (stack) => {
       let startedMs = Number.POSITIVE_INFINITY;
-      const receiver = await startReceiver(({ path, atMs }) =>
-        path === `/${Math.floor((atMs - startedMs) / FAILING_MS) % ENDPOINTS}` ? 500 : 204,
+      const failing = () => `/${Math.floor((performance.now() - startedMs) / FAILING_MS) % ENDPOINTS}`;
+      const receiver = await startHttpServer((response, { path }) =>
+        response.writeHead(path === failing() ? 500 : 204).end(),
       );
       try {
-        const api = await stack.start('api', 'api/main.ts', 'API ready');
-        const worker = await stack.start('worker', 'worker/main.ts', 'worker ready');
-        const payer = await createPayer(stack, 'Marcia Brown');
-        for (let n = 0; n < ENDPOINTS; n += 1) await payer.subscribe(`${receiver.base}/${n}`);
+        const { api, worker } = await stack.startProduct();
+        const payer = await createPayer(stack);
+        for (let n = 0; n < ENDPOINTS; n += 1) await payer.subscribe(`${receiver.url}/${n}`);
         const perSecond = (await measureCapacity(stack, payer)) / 2;
         printer.warn(`${perSecond.toFixed(1)} settlements/s for ${minutes} min`);
         startedMs = performance.now();
@@ -64,9 +58,9 @@ export const soak: Bench = command({
         const drive = startDrive(payer, perSecond, endMs);
         const takingSamples = takeSamples(stack, { api: api.pid, worker: worker.pid }, drive.takeTimes, endMs);
         const [samples, missed] = await Promise.all([takingSamples, drive.done]);
-        return reportSamples(printer, { samples, perSecond, ...missed }) ? EXIT.done : EXIT.refused;
+        return judge(printer, samples, missed) ? EXIT.done : EXIT.refused;
       } finally {
-        receiver.close();
+        await receiver.close();
       }
     }),
 });
@@ -74,10 +68,12 @@ export const soak: Bench = command({
 /** Settlements per second to the last delivery, as fast as they are accepted. */
 async function measureCapacity({ database }: BenchStack, payer: Payer): Promise<number> {
   const startedMs = performance.now();
-  await inParallel(CAPACITY_SETTLEMENTS, AT_ONCE, async () => payer.pay(await payer.settle()));
+  await inParallel(Array(CAPACITY_SETTLEMENTS).keys(), AT_ONCE, async () => {
+    await payer.pay(await payer.settle());
+  });
   const open = `SELECT EXISTS (SELECT FROM settlements WHERE status <> 'settled')
     OR EXISTS (SELECT FROM webhook_deliveries WHERE status = 'pending') OR EXISTS (SELECT FROM outbox) AS any`;
-  await waitUntil('the last delivery', async () => !(await database.query(open)).rows[0].any);
+  await until('last delivery', async () => !(await database.query(open)).rows[0].any, { timeoutMs: 180_000 });
   return CAPACITY_SETTLEMENTS / ((performance.now() - startedMs) / 1_000);
 }
 
@@ -129,7 +125,7 @@ async function takeSamples(
   takeTimes: () => number[],
   endMs: number,
 ): Promise<Sample[]> {
-  const ages = `SELECT
+  const statement = `SELECT
     coalesce((SELECT extract(epoch FROM now() - min(created_at)) FROM outbox), 0)::float8 AS outbox,
     coalesce((SELECT extract(epoch FROM now() - min(next_attempt_at)) FROM webhook_deliveries
       WHERE lane_key IS NOT NULL), 0)::float8 AS lane,
@@ -141,98 +137,44 @@ async function takeSamples(
   const startedMs = performance.now();
   while (performance.now() + SAMPLE_MS < endMs) {
     await delay(SAMPLE_MS);
-    const { rows } = await database.query<Record<'outbox' | 'lane' | 'sound_lane' | 'settlement', number>>(ages);
+    const { rows } = await database.query<Record<'outbox' | 'lane' | 'sound_lane' | 'settlement', number>>(statement);
+    const [ages] = rows;
     samples.push({
-      atSeconds: (performance.now() - startedMs) / 1_000,
-      apiMib: residentMib(pids.api),
-      workerMib: residentMib(pids.worker),
-      settlementAgeSeconds: rows[0]?.settlement ?? Number.NaN,
-      outboxAgeSeconds: rows[0]?.outbox ?? Number.NaN,
-      laneAgeSeconds: rows[0]?.lane ?? Number.NaN,
-      soundLaneAgeSeconds: rows[0]?.sound_lane ?? Number.NaN,
-      p99Ms: percentile(takeTimes(), 0.99),
+      'from s': (performance.now() - startedMs) / 1_000,
+      'API MiB': usageOf([pids.api]).residentMib,
+      'worker MiB': usageOf([pids.worker]).residentMib,
+      'oldest open settlement s': ages?.settlement ?? Number.NaN,
+      'outbox age s': ages?.outbox ?? Number.NaN,
+      'lane age s': ages?.lane ?? Number.NaN,
+      'without failing': ages?.sound_lane ?? Number.NaN,
+      'p99 ms': percentile(takeTimes(), 0.99),
       load: loadavg()[0] ?? Number.NaN,
     });
   }
   return samples;
 }
 
-/** The resident memory of a process and its children. Known on Linux only. */
-function residentMib(pid: number): number {
-  if (process.platform !== 'linux') return Number.NaN;
-  const own = readdirSync('/proc').flatMap((name) => {
-    if (!/^\d+$/.test(name)) return [];
-    try {
-      const status = readFileSync(`/proc/${name}/status`, 'utf8');
-      const field = (label: string): number => Number(new RegExp(`^${label}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
-      return Number(name) === pid || field('PPid') === pid ? [field('VmRSS') / 1_024] : [];
-    } catch {
-      // The process ended during this reading.
-      return [];
-    }
-  });
-  return own.reduce((total, mib) => total + mib, 0);
-}
-
-type Found = Missed & { readonly samples: readonly Sample[]; readonly perSecond: number };
-
-/** @returns whether memory stayed flat and the outbox young */
-function reportSamples(printer: Printer, { samples, perSecond, skipped, failed }: Found): boolean {
+/** Prints the parts of the time. @returns whether memory stayed flat and the outbox young, and no request failed */
+function judge(printer: Printer, samples: readonly Sample[], { skipped, failed }: Missed): boolean {
   const size = Math.ceil(samples.length / PARTS);
   const parts = Array.from({ length: PARTS }, (_part, index) => samples.slice(index * size, (index + 1) * size));
   const filled = parts.filter((part) => part.length > 0);
-  const of = (part: readonly Sample[], pick: (sample: Sample) => number) => part.map(pick);
-  const growthOf = (pick: (sample: Sample) => number): number =>
-    spreadOf(of(filled.at(-1) ?? [], pick)).median / spreadOf(of(filled[FIRST_PART_JUDGED] ?? [], pick)).median;
-  const growth = { api: growthOf(({ apiMib }) => apiMib), worker: growthOf(({ workerMib }) => workerMib) };
-  const judged = filled.slice(FIRST_PART_JUDGED).flat();
-  const [first, last] = [samples[0], samples.at(-1)];
-  const outboxAge = Math.max(...judged.map(({ outboxAgeSeconds }) => outboxAgeSeconds));
-  const isSound =
-    failed === 0 && growth.api <= GROWTH_MAX && growth.worker <= GROWTH_MAX && outboxAge < OUTBOX_AGE_MAX_SECONDS;
-  const table = {
-    head: [
-      'from s',
-      'API MiB',
-      'worker MiB',
-      'oldest open settlement s',
-      'outbox age s',
-      'lane age s',
-      'without failing',
-      'p99 ms',
-      'load',
-    ],
-    rows: filled.map((part) => [
-      String(Math.round(part[0]?.atSeconds ?? 0)),
-      of(part, ({ apiMib }) => apiMib),
-      of(part, ({ workerMib }) => workerMib),
-      of(part, ({ settlementAgeSeconds }) => settlementAgeSeconds),
-      of(part, ({ outboxAgeSeconds }) => outboxAgeSeconds),
-      of(part, ({ laneAgeSeconds }) => laneAgeSeconds),
-      of(part, ({ soundLaneAgeSeconds }) => soundLaneAgeSeconds),
-      of(part, ({ p99Ms }) => p99Ms),
-      of(part, ({ load }) => load),
-    ]),
-  };
-  const data = {
-    per_second: perSecond,
-    skipped,
-    failed,
-    memory_growth: growth,
-    worker_mib: { start: first?.workerMib, end: last?.workerMib },
-    outbox_age_max_seconds: outboxAge,
-    lane_age_at_end_seconds: { all: last?.laneAgeSeconds, sound: last?.soundLaneAgeSeconds },
-    samples,
-  };
-  report(printer, 'soak', [table], data);
+  const valuesOf = (part: readonly Sample[] | undefined, head: keyof Sample) => (part ?? []).map((each) => each[head]);
+  const rows = filled.map((part) => [
+    String(Math.round(part[0]?.['from s'] ?? 0)),
+    ...HEADS.map((head) => valuesOf(part, head)),
+  ]);
+  report(printer, 'soak', [{ head: ['from s', ...HEADS], rows }]);
+  const growthOf = (head: keyof Sample): number =>
+    spreadOf(valuesOf(filled.at(-1), head)).median / spreadOf(valuesOf(filled[FIRST_PART_JUDGED], head)).median;
+  const growth = { api: growthOf('API MiB'), worker: growthOf('worker MiB') };
+  const outboxAge = Math.max(...valuesOf(filled.slice(FIRST_PART_JUDGED).flat(), 'outbox age s'));
   const percent = (ratio: number): string => `${((ratio - 1) * 100).toFixed(1)} %`;
   printer.print(
-    `Memory grew by ${percent(growth.api)} (API) and ${percent(growth.worker)} (worker); the limit is 5 %. ` +
-      `The worker had ${first?.workerMib.toFixed(0)} MiB at the start and ${last?.workerMib.toFixed(0)} at the end. ` +
+    `Memory grew by ${percent(growth.api)} (API) and ${percent(growth.worker)} (worker); the limit is ${percent(GROWTH_MAX)}. ` +
       `The outbox was at most ${outboxAge.toFixed(2)} s old; the limit is ${OUTBOX_AGE_MAX_SECONDS} s. ` +
-      `At the end the oldest delivery of the lanes was ${last?.laneAgeSeconds.toFixed(2)} s late, ` +
-      `without the endpoint that fails ${last?.soundLaneAgeSeconds.toFixed(2)} s. ` +
       `${skipped} requests were left out, ${failed} failed.`,
   );
-  return isSound;
+  const isFlat = growth.api <= GROWTH_MAX && growth.worker <= GROWTH_MAX;
+  return failed === 0 && isFlat && outboxAge < OUTBOX_AGE_MAX_SECONDS;
 }

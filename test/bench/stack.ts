@@ -21,11 +21,14 @@ import { freshLog, startService } from '../../scripts/stack/service.ts';
 import type { Member } from '../../scripts/stack/supervisor.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { prepareTemporal } from '../../worker/temporal-watch.ts';
+import { queryOnce } from '../support/connection.ts';
+import { PROVIDER_SECRETS, SERVICE_ENV } from '../support/provider-event.ts';
 import type { Processes } from './cpu.ts';
 
 const RETENTION_MS = 86_400_000;
-const UNLIMITED_PER_MINUTE = '1000000';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** What the log of a program has once it is ready. */
+const READY = /API ready|worker ready|for the benchmark/;
 
 export type BenchStack = {
   readonly apiUrl: string;
@@ -38,19 +41,17 @@ export type BenchStack = {
   /** Temporal and PostgreSQL. */
   readonly servers: Processes;
   /**
-   * Starts a script as a process on this stack. It is ready once its log contains `readyText`. The API and the worker
-   * are the compiled ones that `npm start` runs: what `tsx` adds to the code costs at each call. `own` are variables of
-   * the environment for this process.
+   * Starts a script as a process on this stack, and waits until it is ready. The API and the worker are the compiled
+   * ones that `npm start` runs: what `tsx` adds to the code costs at each call. `own` are variables of the environment
+   * for this process.
    */
-  start(name: string, script: string, readyText: string, own?: Readonly<Record<string, string>>): Promise<Started>;
+  start(script: string, own?: Readonly<Record<string, string>>): Promise<Started>;
+  /** Starts the API and the worker. @returns them and the servers */
+  startProduct(own?: Readonly<Record<string, string>>): Promise<Product>;
 };
 
-export type Started = {
-  readonly pid: number;
-  readonly log: string;
-  readonly startedAtMs: number;
-  stop(): Promise<void>;
-};
+export type Started = { readonly pid: number; readonly log: string; stop(): Promise<void> };
+export type Product = { readonly api: Started; readonly worker: Started; readonly processes: Processes };
 
 /** What to stop and delete after the benchmark, last first. */
 type Cleanup = (() => Promise<unknown>)[];
@@ -77,12 +78,11 @@ async function prepare(cleanup: Cleanup): Promise<BenchStack> {
   const addresses = findRunningStack();
   if (!addresses) throw new Error('The stack that the benchmark needs has stopped.');
   const id = randomBytes(4).toString('hex');
-  const server = { databaseUrl: addresses.databaseUrl, migrationUrl: addresses.migrationUrl };
-  const urls = await createDatabase(server, `bench_${id}`, cleanup);
+  const urls = await createDatabase(addresses, `bench_${id}`, cleanup);
   const apiPort = await freePort();
-  const cardprocSecret = randomBytes(32).toString('hex');
   const env = {
     ...process.env,
+    ...SERVICE_ENV,
     RUNTIME_ENVIRONMENT: 'local-sandbox',
     DATABASE_URL: urls.databaseUrl,
     // For the bare programs, which create tables.
@@ -91,9 +91,6 @@ async function prepare(cleanup: Cleanup): Promise<BenchStack> {
     TEMPORAL_NAMESPACE: `bench-${id}`,
     PORT: String(apiPort),
     METRICS_PORT: '',
-    RATE_LIMIT_PER_MINUTE: UNLIMITED_PER_MINUTE,
-    CARDPROC_WEBHOOK_SECRET: cardprocSecret,
-    WEBHOOK_ALLOW_LOCAL_TARGETS: 'true',
   };
   const temporal = await createNamespace(env, cleanup);
   // The owner's: it also reads the tables of the bare programs.
@@ -103,15 +100,17 @@ async function prepare(cleanup: Cleanup): Promise<BenchStack> {
   await workflowBundle();
   const { api, worker } = await compiledPrograms(['api', 'worker'], 'own code');
   const start = starter(env, cleanup, { 'api/main.ts': api, 'worker/main.ts': worker });
+  const servers = { Temporal: pidsOf('Temporal'), PostgreSQL: pidsOf('PostgreSQL') };
+  const startProduct: BenchStack['startProduct'] = async (own) => {
+    const product = { api: await start('api/main.ts', own), worker: await start('worker/main.ts') };
+    return { ...product, processes: { API: [product.api.pid], worker: [product.worker.pid], ...servers } };
+  };
   return {
+    ...{ temporal, database, servers, start, startProduct },
     apiUrl: `http://127.0.0.1:${apiPort}`,
     databaseUrl: urls.databaseUrl,
-    temporal,
-    database,
     sealer: createSealer(loadConfig(env, localDirectory).encryptionKeys),
-    cardprocSecret,
-    servers: { Temporal: pidsOf('Temporal'), PostgreSQL: pidsOf('PostgreSQL') },
-    start,
+    cardprocSecret: PROVIDER_SECRETS.cardproc,
   };
 }
 
@@ -119,43 +118,33 @@ const pidsOf = (name: string): number[] => [readStack()?.processes[name]?.pid ??
 
 const starter =
   (env: NodeJS.ProcessEnv, cleanup: Cleanup, compiled: Readonly<Record<string, string>>): BenchStack['start'] =>
-  async (name, script, readyText, own = {}) => {
+  async (script, own = {}) => {
+    const name = path.basename(script === 'api/main.ts' || script === 'worker/main.ts' ? path.dirname(script) : script);
     const logFile = freshLog(path.join(logDirectory, `bench-${name}.log`));
     const members: Member[] = [];
-    const startedAtMs = Date.now();
     let lastLog = '';
     const isReady = (log: string): boolean => {
       lastLog = log;
-      return log.includes(readyText);
+      return READY.test(log);
     };
-    await startService(
-      { name, run: compiled[script] ?? script, env: { ...env, ...own }, logFile, isReady },
-      async (member) => {
-        members.push(member);
-        cleanup.push(member.stop);
-      },
-    );
+    const keep = async (member: Member): Promise<void> => {
+      members.push(member);
+      cleanup.push(member.stop);
+    };
+    await startService({ name, run: compiled[script] ?? script, env: { ...env, ...own }, logFile, isReady }, keep);
     const stop = async (): Promise<void> => {
       await Promise.all(members.map((member) => member.stop()));
     };
-    return { pid: members[0]?.record.pid ?? 0, log: lastLog, startedAtMs, stop };
+    return { pid: members[0]?.record.pid ?? 0, log: lastLog, stop };
   };
 
 async function createDatabase(server: DatabaseUrls, name: string, cleanup: Cleanup): Promise<DatabaseUrls> {
-  const administer = async (statement: string): Promise<void> => {
-    const client = new pg.Client({ connectionString: server.migrationUrl });
-    await client.connect();
-    await client.query(statement).finally(() => client.end());
-  };
-  await administer(`CREATE DATABASE ${name}`);
-  cleanup.push(() => administer(`DROP DATABASE ${name} WITH (FORCE)`));
-  const [databaseUrl = '', migrationUrl = ''] = [server.databaseUrl, server.migrationUrl].map((address) => {
-    const url = new URL(address);
-    url.pathname = `/${name}`;
-    return url.href;
-  });
-  await migrate({ databaseUrl, migrationUrl });
-  return { databaseUrl, migrationUrl };
+  await queryOnce(server.migrationUrl, `CREATE DATABASE ${name}`);
+  cleanup.push(() => queryOnce(server.migrationUrl, `DROP DATABASE ${name} WITH (FORCE)`));
+  const of = (address: string): string => Object.assign(new URL(address), { pathname: `/${name}` }).href;
+  const urls = { databaseUrl: of(server.databaseUrl), migrationUrl: of(server.migrationUrl) };
+  await migrate(urls);
+  return urls;
 }
 
 async function createNamespace(env: NodeJS.ProcessEnv, cleanup: Cleanup): Promise<TemporalClient> {

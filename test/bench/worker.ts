@@ -1,27 +1,16 @@
-/**
- * `worker`: how long a worker takes from its start until it is ready, and its memory, idle and with waiting
- * settlements.
- */
-import { execFile } from 'node:child_process';
+/** `worker`: how long a worker takes from its start until it is ready, and its memory, idle and with waiting settlements. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { z } from 'zod';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { type Bench, count, inParallel } from './bench.ts';
-import { spreadOf, tableOf } from './figure.ts';
+import { inParallel } from '../support/parallel.ts';
+import { until } from '../support/wait.ts';
+import { type Bench, count, report } from './bench.ts';
+import { usageOf } from './cpu.ts';
 import { createPayer } from './payer.ts';
-import { type BenchStack, type Started, withBenchStack } from './stack.ts';
-import { waitUntil } from './wait.ts';
+import { type Started, withBenchStack } from './stack.ts';
 
 const AT_ONCE = 16;
 const SETTLE_DOWN_MS = 3_000;
-const KIB_PER_MIB = 1_024;
-const WAIT_MS = 900_000;
-const ReadyLine = z.object({
-  time: z.union([z.number(), z.iso.datetime()]).transform((time) => new Date(time).getTime()),
-});
-
-const run = promisify(execFile);
+const WAIT = { timeoutMs: 900_000, everyMs: 500 };
 
 export const worker: Bench = command({
   name: 'worker',
@@ -30,64 +19,33 @@ export const worker: Bench = command({
     starts: count('--starts <count>', 'how often the worker is started', 5),
     settlements: count('--settlements <count>', 'how many settlements wait when the memory is read', 2_000),
   },
-  run: ({ print, printData }: Printer, { starts, settlements }) =>
+  run: (printer: Printer, { starts, settlements }) =>
     withBenchStack(async (stack) => {
       const times: number[] = [];
       const idle: number[] = [];
       let last: Started | undefined;
+      const residentMib = async (): Promise<number> => {
+        await delay(SETTLE_DOWN_MS);
+        return usageOf([last?.pid ?? 0]).residentMib;
+      };
       for (let start = 0; start < starts; start += 1) {
         await last?.stop();
-        last = await stack.start('worker', 'worker/main.ts', 'worker ready');
-        times.push(readyAtMs(last) - last.startedAtMs);
-        await delay(SETTLE_DOWN_MS);
-        idle.push(await residentMib(last));
+        const startedMs = performance.now();
+        last = await stack.start('worker/main.ts');
+        times.push(performance.now() - startedMs);
+        idle.push(await residentMib());
       }
-      await stack.start('api', 'api/main.ts', 'API ready');
-      await settleAndWait(stack, settlements);
-      await delay(SETTLE_DOWN_MS);
-      const waiting = last === undefined ? Number.NaN : await residentMib(last);
-      print(
-        tableOf(
-          ['worker', 'value'],
-          [
-            ['start to ready, ms', times],
-            ['resident idle, MiB', idle],
-            [`resident with ${settlements} waiting settlements, MiB`, waiting.toFixed(0)],
-          ],
-        ),
-      );
-      printData({
-        start_to_ready_ms: spreadOf(times),
-        resident_idle_mib: spreadOf(idle),
-        waiting_settlements: settlements,
-        resident_waiting_mib: waiting,
-      });
+      await stack.start('api/main.ts');
+      const { settle } = await createPayer(stack);
+      await inParallel(Array(settlements).keys(), AT_ONCE, settle);
+      const left = `SELECT FROM outbox UNION ALL SELECT FROM settlements WHERE status <> 'awaiting_funds' LIMIT 1`;
+      await until('wait of every settlement', async () => (await stack.database.query(left)).rowCount === 0, WAIT);
+      const rows = [
+        ['start to ready, ms', times],
+        ['resident idle, MiB', idle],
+        [`resident with ${settlements} waiting settlements, MiB`, [await residentMib()]],
+      ] as const;
+      report(printer, 'worker', [{ head: ['worker', 'value'], rows }]);
       return EXIT.done;
     }),
 });
-
-/** The time in the process's own log line. The process that waits for the line reads the log only now and then. */
-function readyAtMs({ log }: Started): number {
-  const line = log.split('\n').find((text) => text.includes('worker ready')) ?? '';
-  return ReadyLine.parse(JSON.parse(line)).time;
-}
-
-async function residentMib({ pid }: Started): Promise<number> {
-  const { stdout } = await run('ps', ['-o', 'rss=', '-p', String(pid)]);
-  return Number(stdout) / KIB_PER_MIB;
-}
-
-async function settleAndWait(stack: BenchStack, settlements: number): Promise<void> {
-  const payer = await createPayer(stack, 'Marcia Brown');
-  await inParallel(settlements, AT_ONCE, async () => {
-    await payer.settle();
-  });
-  const allWait = async (): Promise<boolean> => {
-    const { rows } = await stack.database.query(
-      "SELECT (SELECT count(*) FROM settlements WHERE status = 'awaiting_funds') = $1 AND NOT EXISTS (SELECT FROM outbox) AS reached",
-      [settlements],
-    );
-    return rows[0].reached;
-  };
-  await waitUntil('the wait of every settlement', allWait, { everyMs: 500, timeoutMs: WAIT_MS });
-}

@@ -19,15 +19,16 @@ const ALL: { alert?: string; labels?: { severity: string } }[] = parse(readFileS
 const ALERTS = ALL.flatMap(({ alert, labels }) => (alert && labels ? [{ alert, severity: labels.severity }] : []));
 const programs = await findPrometheus();
 
-/** `quiet`: not yet, or never, at this time; `labels` in addition to the severity. Series have a sample a minute. */
+/** `quiet`: not yet at this time, by default a minute; it `fires` at two. `labels` in addition to the severity. Series have a sample a minute. */
 type Case = {
   readonly series: Readonly<Record<string, string>>;
-  readonly quiet: string;
-  readonly fires: string;
+  readonly quiet?: string;
+  readonly fires?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly summary: string;
 };
 const PROCESS = { instance: 'worker:9465', job: 'settlement-worker' };
+const between = (quiet: string, fires: string) => ({ quiet, fires });
 const of = (labels: Readonly<Record<string, string>>): string =>
   Object.entries(labels)
     .map(([name, value]) => `${name}="${value}"`)
@@ -41,35 +42,23 @@ const OF_SLO = { slo: 'accept', runtime: 'remote' };
 const CASES: Readonly<Record<string, Case>> = {
   ApiDown: {
     series: { 'up{job="settlement-api",instance="api:9464"}': '1 0x20' },
-    quiet: '1m',
-    fires: '2m',
     labels: { job: 'settlement-api', instance: 'api:9464' },
     summary: 'An API process does not answer, or none is known',
   },
   WorkerDown: {
     series: { [`up{${of(PROCESS)}}`]: '1 0x20' },
-    quiet: '1m',
-    fires: '2m',
     labels: PROCESS,
     summary: 'A worker does not answer, or none is known; accepted settlements wait',
   },
-  DatabaseDown: {
-    series: { settlement_database_up: '1 0x20' },
-    quiet: '1m',
-    fires: '2m',
-    summary: 'PostgreSQL cannot be read or written',
-  },
+  DatabaseDown: { series: { settlement_database_up: '1 0x20' }, summary: 'PostgreSQL cannot be read or written' },
   ClockOff: {
     series: { [`settlement_clock_offset_seconds{${of(PROCESS)}}`]: '0 -3x20' },
-    quiet: '1m',
-    fires: '2m',
     labels: PROCESS,
     summary: "The clock of worker:9465 is 3 s away from PostgreSQL's",
   },
   OutboxStuck: {
     series: { 'settlement_outbox_oldest_seconds{kind="settlement"}': '0 30 90x20' },
-    quiet: '2m',
-    fires: '3m',
+    ...between('2m', '3m'),
     labels: { kind: 'settlement' },
     summary: 'An outbox row of kind settlement is older than a minute',
   },
@@ -79,14 +68,10 @@ const CASES: Readonly<Record<string, Case>> = {
       'settlement_outbox_rows{kind="otp"}': '0 6x20',
       settlement_outbox_rows_limit: '200x20',
     },
-    quiet: '1m',
-    fires: '2m',
     summary: '21 outbox rows wait; beyond OUTBOX_MAX_ROWS, new commands are refused',
   },
   WorkflowTasksFail: {
     series: { [`${FAILED_TASKS}{workflow_type="settlement"}`]: '0 0 1x20' },
-    quiet: '1m',
-    fires: '2m',
     labels: { workflow_type: 'settlement' },
     summary: 'Workflow tasks of settlement fail; the code may not replay older runs',
   },
@@ -95,103 +80,77 @@ const CASES: Readonly<Record<string, Case>> = {
       'settlement_oldest_open_seconds{state="accepted"}': '0+60x20',
       'settlement_oldest_open_seconds{state="awaiting_funds"}': '9000x20',
     },
-    quiet: '6m',
-    fires: '7m',
+    ...between('6m', '7m'),
     labels: { state: 'accepted' },
     summary: 'A settlement has been accepted for five minutes; it should move at once',
   },
   WaitsNotEnded: {
     series: { 'settlement_overdue{state="awaiting_funds"}': '0 1x20' },
-    quiet: '5m',
-    fires: '6m',
+    ...between('5m', '6m'),
     labels: { state: 'awaiting_funds' },
     summary: 'A wait in awaiting_funds is over, but the settlement has not moved',
   },
   RunsLost: {
     series: { 'settlement_runs_restarted_total{kind="settlement"}': '4 4 5x20' },
-    quiet: '1m',
-    fires: '2m',
     labels: { kind: 'settlement' },
     summary: 'Workflows of kind settlement had no run and were started again',
   },
   SweepStopped: {
     series: { 'settlement_sweep_age_seconds{kind="settlement"}': '0+60x20' },
-    quiet: '3m',
-    fires: '4m',
+    ...between('3m', '4m'),
     summary: 'Nobody looks for lost runs',
   },
   PayoutsFail: {
     series: { 'settlement_activity_failures_total{activity="sendPayout"}': '0 0 1x20' },
-    quiet: '1m',
-    fires: '2m',
     summary: 'Calls to the payout rail fail; those settlements stay in paying_out',
   },
   ActivitiesFail: {
     series: { 'settlement_activity_failures_total{activity="admitSettlement"}': '0 0 1x20' },
-    quiet: '1m',
-    fires: '2m',
     labels: { activity: 'admitSettlement' },
     summary: 'The activity admitSettlement fails and is repeated',
   },
   ReviewWaits: {
     series: { 'settlement_open{state="needs_review"}': '0 2x30' },
-    quiet: '15m',
-    fires: '16m',
+    ...between('15m', '16m'),
     summary: '2 payouts with an unknown outcome wait for an operator',
   },
   ReviewForgotten: {
     series: { 'settlement_oldest_open_seconds{state="needs_review"}': '86300+60x20' },
-    quiet: '1m',
-    fires: '2m',
     summary: 'A payout with an unknown outcome has waited for an operator for a day',
   },
   RefundsDue: {
     series: { settlement_refund_oldest_seconds: '86300+60x20' },
-    quiet: '1m',
-    fires: '2m',
     summary: 'Money has been due back to a payer for a day',
   },
   EvidenceExpires: {
     series: { settlement_gate_evidence_expiring: '0 0 2x20' },
-    quiet: '1m',
-    fires: '2m',
     summary: '2 approved evidences of launch gates expire within 14 days, or have',
   },
   KeysExpire: {
     series: { settlement_keys_expiring: '0 0 2x20' },
-    quiet: '1m',
-    fires: '2m',
     summary: '2 organizations lose their last full key within 14 days',
   },
   GateRefusals: {
     series: { 'settlement_http_refusals_total{code="launch_gates_closed"}': '0 0 1x20' },
-    quiet: '1m',
-    fires: '2m',
     summary: 'Closed launch gates refuse value operations',
   },
   DeliveriesLate: {
     series: { settlement_deliveries_overdue: '0 3x20' },
-    quiet: '5m',
-    fires: '6m',
+    ...between('5m', '6m'),
     summary: '3 deliveries are late',
   },
   DeliveriesExhausted: {
     series: { 'settlement_deliveries{status="exhausted"}': '0 0 1x20' },
-    quiet: '1m',
-    fires: '2m',
     summary: '1 deliveries of the last day are exhausted',
   },
   RequestsFail: {
     series: { [`${LATENCY}_count{route="/v2/settle",method="POST",status="500"}`]: '0 0 1x20' },
-    quiet: '1m',
-    fires: '2m',
     labels: { route: '/v2/settle' },
     summary: '/v2/settle failed unexpectedly',
   },
   RequestsUnavailable: {
     series: { 'settlement_http_refusals_total{code="temporarily_unavailable"}': '0+60x20' },
-    quiet: '5m',
-    fires: '7m',
+    ...between('5m', '7m'),
     summary: 'Requests get 503: database down or process overloaded',
   },
   AnswersSlow: {
@@ -200,28 +159,23 @@ const CASES: Readonly<Record<string, Case>> = {
       [`${LATENCY}_bucket{method="POST",le="2.5"}`]: '0+20x30',
       [`${LATENCY}_bucket{method="POST",le="+Inf"}`]: '0+20x30',
     },
-    quiet: '10m',
-    fires: '12m',
+    ...between('10m', '12m'),
     summary: '1 % of the POST requests take more than a second',
   },
   PoolExhausted: {
     series: { [`settlement_database_pool_connections{${of(PROCESS)},state="waiting"}`]: '0 4x20' },
-    quiet: '1m',
-    fires: '2m',
     labels: { ...PROCESS, state: 'waiting' },
     summary: 'Requests wait for a database connection in worker:9465',
   },
   MemoryRunsOut: {
     series: { [`settlement_process_memory_ratio{${of(PROCESS)}}`]: '0.8 0.9x20' },
-    quiet: '5m',
-    fires: '6m',
+    ...between('5m', '6m'),
     labels: PROCESS,
     summary: 'worker:9465 uses 90% of its memory',
   },
   EventLoopLate: {
     series: { [`nodejs_eventloop_lag_p99_seconds{${of(PROCESS)}}`]: '0 0.7x20' },
-    quiet: '5m',
-    fires: '6m',
+    ...between('5m', '6m'),
     labels: PROCESS,
     summary: 'The event loop of worker:9465 is blocked',
   },
@@ -230,8 +184,7 @@ const CASES: Readonly<Record<string, Case>> = {
       'temporal_worker_task_slots_available{instance="w",task_queue="settlement",worker_type="ActivityWorker"}':
         '9 0x20',
     },
-    quiet: '5m',
-    fires: '6m',
+    ...between('5m', '6m'),
     labels: { instance: 'w', task_queue: 'settlement', worker_type: 'ActivityWorker' },
     summary: 'All task slots for ActivityWorker on settlement are in use',
   },
@@ -241,28 +194,25 @@ const CASES: Readonly<Record<string, Case>> = {
       [`${SCHEDULE}{task_queue="settlement",le="5"}`]: '0+20x30',
       [`${SCHEDULE}{task_queue="settlement",le="+Inf"}`]: '0+20x30',
     },
-    quiet: '10m',
-    fires: '12m',
+    ...between('10m', '12m'),
     labels: { task_queue: 'settlement' },
     summary: 'Workflow tasks on settlement wait for a worker for more than a second',
   },
   BudgetBurnsFast: {
     series: { [slo('good')]: '0+60x120', [slo('bad')]: '0x60 0+2x60' },
-    quiet: '65m',
-    fires: '80m',
+    ...between('65m', '80m'),
     labels: OF_SLO,
     summary: 'The error budget of accept is used up within days',
   },
   BudgetBurnsSlowly: {
     series: { [slo('good')]: '0+600x200', [slo('bad')]: '0+1.2x200' },
-    quiet: '5m',
-    fires: '3h',
+    ...between('5m', '3h'),
     labels: OF_SLO,
     summary: 'The error budget of accept is used up before its 30 days end',
   },
 };
 
-const NO_CASE: Case = { series: {}, quiet: '', fires: '', summary: '' };
+const NO_CASE: Case = { series: {}, summary: '' };
 const vanished = (job: string) => ({ [`up{job="${job}",instance="one"}`]: '1 1 stale' });
 
 /** Other ways into an alert: a process vanishes, and a counter begins with its first error. */
@@ -353,7 +303,7 @@ describe.runIf(programs)('promtool', () => {
     const tests = cases.map(([alert, other]) => {
       const found: Case = { ...(CASES[alert] ?? NO_CASE), ...other };
       const severity = ALERTS.find((rule) => rule.alert === alert)?.severity;
-      const { series, quiet, fires, labels = {}, summary } = found;
+      const { series, quiet = '1m', fires = '2m', labels = {}, summary } = found;
       const firing = { exp_labels: { severity, ...labels }, exp_annotations: { summary } };
       return {
         ...inputOf(series),

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import * as workflows from '../../workflows/index.ts';
 import { testWorkflowBundle } from '../support/temporal.ts';
+import { words } from '../support/words.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const BUNDLE_BYTES_MAX = 1_800_000;
@@ -44,17 +45,12 @@ test('one file alone proxies activities, and it waits until a canceled activity 
 
 test('workflow types keep their names, which running executions refer to', () => {
   expect(new Set(Object.keys(workflows))).toEqual(
-    new Set([
-      'otp',
-      'sandboxCollection',
-      'sandboxEvent',
-      'sandboxVerification',
-      'settlement',
-      'sweep',
-      'verification',
-      'webhookLane',
-      'webhookSubscription',
-    ]),
+    new Set(
+      words(`
+      otp sandboxCollection sandboxEvent sandboxVerification settlement sweep verification webhookLane
+      webhookSubscription
+    `),
+    ),
   );
 });
 

@@ -9,6 +9,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { readSource } from '../support/source.ts';
+import { words } from '../support/words.ts';
 
 const WORKFLOW = '.github/workflows/ci.yml';
 
@@ -118,13 +119,9 @@ test('every file that names versions is kept up to date', () => {
     ...directories,
   ]);
   for (const folder of watched) expect(existsSync(path.join(repositoryRoot, folder)), folder).toBe(true);
-  expect(updates.map((update) => update['package-ecosystem'])).toEqual([
-    'npm',
-    'pip',
-    'docker',
-    'docker-compose',
-    'github-actions',
-  ]);
+  expect(updates.map((update) => update['package-ecosystem'])).toEqual(
+    words('npm pip docker docker-compose github-actions'),
+  );
 });
 
 test('the workflow tests with the oldest supported Node and with that of the image', () => {

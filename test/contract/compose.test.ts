@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { repositoryRoot } from '../../process/local/place.ts';
+import { words } from '../support/words.ts';
 
 const read = (file: string): string => readFileSync(path.join(repositoryRoot, file), 'utf8');
 const SOURCE = read('docker-compose.yml');
@@ -41,16 +42,7 @@ const COPIED =
 
 test('the services of the header exist, and each depends on services and configs that exist', () => {
   expect(SERVICES.map(([name]) => name)).toEqual(
-    expect.arrayContaining([
-      'postgres',
-      'temporal',
-      'temporal-ui',
-      'api',
-      'worker',
-      'migrate',
-      'sandbox-api',
-      'sandbox-worker',
-    ]),
+    expect.arrayContaining(words('postgres temporal temporal-ui api worker migrate sandbox-api sandbox-worker')),
   );
   for (const [name, { depends_on, configs }] of SERVICES) {
     for (const needed of Object.keys(depends_on))
@@ -78,13 +70,7 @@ test.for(['.gitignore', '.dockerignore'])('%s keeps the files of secrets out', (
 test('ports are published to this machine only, and not those of database, Temporal and metrics', () => {
   const published = SERVICES.flatMap(([name, { ports }]) => ports.map((port) => `${name} ${port}`));
   for (const port of published) expect(port).toMatch(/ 127\.0\.0\.1:\d+:\d+$/);
-  expect(published.map((port) => port.split(' ')[0])).toEqual([
-    'temporal-ui',
-    'api',
-    'sandbox-api',
-    'prometheus',
-    'grafana',
-  ]);
+  expect(published.map((port) => port.split(' ')[0])).toEqual(words('temporal-ui api sandbox-api prometheus grafana'));
 });
 
 test('every service has limits of memory and processes, and networks that exist', () => {

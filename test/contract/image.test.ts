@@ -3,16 +3,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { repositoryRoot } from '../../process/local/place.ts';
+import { words } from '../support/words.ts';
 
 /** What Compose and the image start, and what builds the workflow bundle. */
-const ENTRY_POINTS = [
-  'api/main.ts',
-  'worker/main.ts',
-  'worker/bundle-main.ts',
-  'ops/main.ts',
-  'ops/migrate.ts',
-  'ops/codec.ts',
-];
+const ENTRY_POINTS = words('api/main.ts worker/main.ts worker/bundle-main.ts ops/main.ts ops/migrate.ts ops/codec.ts');
 const IMPORTED = /(?:^|[^.\w])(?:from|import)\s*\(?\s*'(\.{1,2}\/[^']+)'/g;
 /** Files that the programs read by path: the migrations and their journal, the package's version, the guides. */
 const READ_BY_PATH = ['db/migrations/meta/_journal.json', 'package.json', 'docs/guides/quickstart.md', 'CHANGELOG.md'];

@@ -8,28 +8,15 @@ import { z } from 'zod';
 import { faultsOfIssues } from '../../api/http/validation.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
 import { type DescribedOperation, describedOperations, type Schema } from '../attack/document.ts';
+import { words } from '../support/words.ts';
 
 const RUNS = 40;
 
 /** Types of faults about the form of one value (contract §2). JSON Schema has a word for each of these rules. */
-const FORM = [
-  'missing',
-  'extra_forbidden',
-  'string_type',
-  'bool_type',
-  'list_type',
-  'dict_type',
-  'int_type',
-  'int_parsing',
-  'string_too_short',
-  'string_too_long',
-  'string_pattern_mismatch',
-  'too_short',
-  'too_long',
-  'greater_than_equal',
-  'less_than_equal',
-  'enum',
-];
+const FORM = words(`
+  missing extra_forbidden string_type bool_type list_type dict_type int_type int_parsing string_too_short
+  string_too_long string_pattern_mismatch too_short too_long greater_than_equal less_than_equal enum
+`);
 
 /** Rules that JSON Schema cannot express, as a fault ends; and rules across fields, which are in the descriptions. */
 const BEYOND_JSON_SCHEMA = [

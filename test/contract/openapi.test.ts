@@ -5,6 +5,7 @@ import { HTTPValidationError, MAY_GROW } from '../../api/schemas/common.ts';
 import { ERROR_CODES } from '../../domain/error.ts';
 import { EVENT_TYPES } from '../../domain/event.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
+import { words } from '../support/words.ts';
 
 const Content = z.record(z.string(), z.object({ schema: z.looseObject({ $ref: z.string().optional() }).optional() }));
 const Link = z.strictObject({ operationId: z.string(), parameters: z.record(z.string(), z.string()) });
@@ -44,29 +45,11 @@ const Document = z.looseObject({
   components: z.looseObject({ schemas: z.record(z.string(), z.looseObject({})) }),
 });
 /** Enumerations of answers that say nothing about growth. */
-const CLOSED: readonly string[] = [
-  'ApiKeyScope',
-  'BankAccountType',
-  'CapabilityAudience',
-  'CapabilityEnvironment',
-  'DocumentType',
-  'EntityType',
-  'Environment',
-  'ImplementationState',
-  'PaymentMethod',
-  'PaymentTiming',
-  'PostgresStatus',
-  'Purpose',
-  'ReadinessStatus',
-  'RecipientKind',
-  'ReviewOutcome',
-  'SandboxEventName',
-  'TemporalStatus',
-  'VerificationDecision',
-  'VerificationType',
-  'WalletNetwork',
-  'WebhookStatus',
-];
+const CLOSED = words(`
+  ApiKeyScope BankAccountType CapabilityAudience CapabilityEnvironment DocumentType EntityType Environment
+  ImplementationState PaymentMethod PaymentTiming PostgresStatus Purpose ReadinessStatus RecipientKind
+  ReviewOutcome SandboxEventName TemporalStatus VerificationDecision VerificationType WalletNetwork WebhookStatus
+`);
 type Named = {
   readonly name: string;
   readonly described: z.infer<typeof Described>;

@@ -229,7 +229,8 @@ describe('a process of a remote runtime', () => {
     },
   );
 
-  test.for(['api/main.ts', 'worker/main.ts', 'ops/main.ts'])(
+  // The worker opens its connections as the API does: test/db/service-key.test.ts starts it.
+  test.for(['api/main.ts', 'ops/main.ts'])(
     'exits, as %s does, in one sentence and without the password',
     async (program, { database }) => {
       const secret = () => randomBytes(32).toString('hex');

@@ -28,19 +28,6 @@ const test = withApi().extend('recipient', async ({ api }): Promise<Recipient> =
 });
 
 describe('a recipient', () => {
-  test('is read without its account number and without what is sealed', async ({ api, recipient }) => {
-    const found = await getRecipient(api.deps, recipient.orgId, recipient.recipientId);
-    expect(found).toEqual(recipient);
-    for (const shown of [recipient, found]) {
-      expect(shown).not.toHaveProperty('personalDataSealed');
-      expect(shown.bankDetails).toEqual({
-        bank_name: 'National Commercial Bank',
-        account_number_last4: '3456',
-        currency: 'JMD',
-      });
-    }
-  });
-
   test('is deactivated only after a step that was decided by it, not during it', async ({ api, recipient }) => {
     const { orgId, recipientId } = recipient;
     const { db, pool } = api.connection;

@@ -38,25 +38,23 @@ test('a key that stored data needs must be there, and one that nothing needs is 
   expect(await check([active, old])).toEqual([]);
 });
 
-test.for(['api', 'worker'])(
-  'the %s with another key exits with 78 after one line of the log',
-  async (name, { newApi }) => {
-    const { connection, databaseUrl } = await newApi();
-    const signing = key('s');
-    await checkServiceKeys(connection.db, { ENCRYPTION_KEYS: [key('a')], CERTIFICATE_SIGNING_KEY: [signing] }, now);
-    const { exitCode, stdout } = await execa('node', ['--import', 'tsx', `${name}/main.ts`], {
-      cwd: path.join(import.meta.dirname, '../..'),
-      env: {
-        RUNTIME_ENVIRONMENT: 'local-sandbox',
-        DATABASE_URL: databaseUrl,
-        ENCRYPTION_KEYS: `a:${randomBytes(32).toString('base64')}`,
-        CERTIFICATE_SIGNING_KEY: `s:${signing.key.toString('base64')}`,
-      },
-      reject: false,
-    });
-    expect(exitCode).toBe(78);
-    expect(JSON.parse(stdout)).toMatchObject({
-      faults: ['ENCRYPTION_KEYS has another key under the id a than processes before'],
-    });
-  },
-);
+test('a process with another key exits with 78 after one line of the log', async ({ newApi }) => {
+  const { connection, databaseUrl } = await newApi();
+  const signing = key('s');
+  await checkServiceKeys(connection.db, { ENCRYPTION_KEYS: [key('a')], CERTIFICATE_SIGNING_KEY: [signing] }, now);
+  // The API opens its connections as the worker does: test/db/privilege.test.ts starts it.
+  const { exitCode, stdout } = await execa('node', ['--import', 'tsx', 'worker/main.ts'], {
+    cwd: path.join(import.meta.dirname, '../..'),
+    env: {
+      RUNTIME_ENVIRONMENT: 'local-sandbox',
+      DATABASE_URL: databaseUrl,
+      ENCRYPTION_KEYS: `a:${randomBytes(32).toString('base64')}`,
+      CERTIFICATE_SIGNING_KEY: `s:${signing.key.toString('base64')}`,
+    },
+    reject: false,
+  });
+  expect(exitCode).toBe(78);
+  expect(JSON.parse(stdout)).toMatchObject({
+    faults: ['ENCRYPTION_KEYS has another key under the id a than processes before'],
+  });
+});

@@ -98,11 +98,11 @@ function acceptedRow(orgId: string, recipientId: string): Settlement {
   });
 }
 
+const LIVES = allLives();
+
 /** The states after `accepted` up to this one. */
 function shortestPathTo(status: SettlementStatus): readonly SettlementStatus[] {
-  const paths = allLives()
-    .filter((life) => life.includes(status))
-    .map((life) => life.slice(1, life.indexOf(status) + 1));
+  const paths = LIVES.filter((life) => life.includes(status)).map((life) => life.slice(1, life.indexOf(status) + 1));
   return paths.sort((a, b) => a.length - b.length)[0] ?? [];
 }
 

@@ -10,6 +10,7 @@ import {
 } from '../../domain/certificate.ts';
 import type { Account } from '../../domain/settlement/posting.ts';
 import { certificateFacts } from '../support/certificate.ts';
+import { words } from '../support/words.ts';
 
 const line = (step: string, account: Account, amountMinor: bigint): StepPosting => ({
   step,
@@ -31,24 +32,12 @@ describe('a certificate is refused', () => {
 describe('the content', () => {
   test('has exactly the fields of the contract', () => {
     expect(new Set(Object.keys(certificateContent(certificateFacts())))).toEqual(
-      new Set([
-        'schema_version',
-        'settlement_id',
-        'org_id',
-        'corridor',
-        'amounts',
-        'fees',
-        'rate',
-        'payment_method',
-        'payout_rail',
-        'parties',
-        'timeline',
-        'evidence',
-        'postings',
-        'environment',
-        'simulation',
-        'anchor',
-      ]),
+      new Set(
+        words(`
+        schema_version settlement_id org_id corridor amounts fees rate payment_method payout_rail parties timeline
+        evidence postings environment simulation anchor
+      `),
+      ),
     );
   });
 

@@ -15,6 +15,7 @@ import {
   parseMoney,
   parseRate,
 } from '../../domain/money.ts';
+import { words } from '../support/words.ts';
 
 const currency = fc.constantFrom(...CURRENCIES);
 const minorUnits = fc.bigInt({ min: 0n, max: 10n ** 17n - 1n });
@@ -194,15 +195,12 @@ describe('no floating point', () => {
 
   test('finds the files that handle money', () => {
     expect(moneyFiles).toEqual(
-      expect.arrayContaining([
-        'money.ts',
-        'fee.ts',
-        'pricing.ts',
-        'settlement/posting.ts',
-        'settlement/evidence.ts',
-        'resource/settlement.ts',
-        'sandbox/event.ts',
-      ]),
+      expect.arrayContaining(
+        words(`
+        money.ts fee.ts pricing.ts settlement/posting.ts settlement/evidence.ts resource/settlement.ts
+        sandbox/event.ts
+      `),
+      ),
     );
   });
 

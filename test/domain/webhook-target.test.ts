@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { targetFault } from '../../domain/webhook-target.ts';
+import { words } from '../support/words.ts';
 
 const PUBLIC = { allowLocal: false };
 const LOCAL = { allowLocal: true };
@@ -8,16 +9,10 @@ describe('URLs that are refused', () => {
   test.each([
     [
       'not https',
-      [
-        'http://ok.example/',
-        'ftp://ok.example/',
-        'file:///etc/passwd',
-        'gopher://ok.example/',
-        'javascript:alert(1)',
-        '//ok.example/',
-        'https:ok.example',
-        'https:/ok.example/',
-      ],
+      words(`
+        http://ok.example/ ftp://ok.example/ file:///etc/passwd gopher://ok.example/ javascript:alert(1) //ok.example/
+        https:ok.example https:/ok.example/
+      `),
     ],
     [
       'characters that the URL parser would rewrite',
@@ -32,24 +27,18 @@ describe('URLs that are refused', () => {
     ],
     [
       'credentials',
-      [
-        'https://user@ok.example/',
-        'https://user:secret@ok.example/',
-        'https://ok.example%2f@127.0.0.1/',
-        'https://@ok.example/',
-        'https://:@ok.example/',
-      ],
+      words(`
+        https://user@ok.example/ https://user:secret@ok.example/ https://ok.example%2f@127.0.0.1/ https://@ok.example/
+        https://:@ok.example/
+      `),
     ],
     ['a fragment', ['https://ok.example/#', 'https://ok.example/#part']],
     [
       'a privileged port',
-      [
-        'https://ok.example:80/',
-        'https://ok.example:22/',
-        'https://ok.example:1023/',
-        'https://ok.example:0/',
-        'https://ok.example:65536/',
-      ],
+      words(`
+        https://ok.example:80/ https://ok.example:22/ https://ok.example:1023/ https://ok.example:0/
+        https://ok.example:65536/
+      `),
     ],
     ['too long', [`https://ok.example/${'a'.repeat(2048)}`]],
     [
@@ -64,74 +53,35 @@ describe('URLs that are refused', () => {
     ],
     [
       'an address',
-      [
-        'https://93.184.216.34/',
-        'https://127.0.0.1/',
-        'https://127.1/',
-        'https://2130706433/',
-        'https://0x7f000001/',
-        'https://0x7f.1/',
-        'https://0177.0.0.1/',
-        'https://017700000001/',
-        'https://0/',
-        'https://127.0.0.1./',
-        'https://①②⑦.0.0.1/',
-        'https://127。0。0。1/',
-        'https://%31%32%37.0.0.1/',
-        'https://[::1]/',
-        'https://[::ffff:127.0.0.1]/',
-        'https://[::7f00:1]/',
-        'https://[2606:4700::1111]/',
-        'https://[fe80::1]/',
-        'https://[64:ff9b::7f00:1]/',
-        'https://169.254.169.254/latest/meta-data/',
-        'https://0xA9FEA9FE/',
-        'https://0251.0376.0251.0376/',
-      ],
+      words(`
+        https://93.184.216.34/ https://127.0.0.1/ https://127.1/ https://2130706433/ https://0x7f000001/
+        https://0x7f.1/ https://0177.0.0.1/ https://017700000001/ https://0/ https://127.0.0.1./ https://①②⑦.0.0.1/
+        https://127。0。0。1/ https://%31%32%37.0.0.1/ https://[::1]/ https://[::ffff:127.0.0.1]/ https://[::7f00:1]/
+        https://[2606:4700::1111]/ https://[fe80::1]/ https://[64:ff9b::7f00:1]/
+        https://169.254.169.254/latest/meta-data/ https://0xA9FEA9FE/ https://0251.0376.0251.0376/
+      `),
     ],
     [
       'a private name',
-      [
-        'https://localhost/',
-        'https://LOCALHOST/',
-        'https://localhost./',
-        'https://a.localhost/',
-        'https://printer.local/',
-        'https://db.internal/',
-        'https://metadata.google.internal/',
-        'https://METADATA.google.INTERNAL./',
-        'https://metadata.goog/',
-        'https://metadata.amazonaws.com/',
-        'https://metadata/',
-        'https://instance-data/',
-        'https://api.svc.cluster.local/',
-        'https://kubernetes.default/',
-        'https://kubernetes.default.svc/',
-        'https://nas.home.arpa/',
-        'https://wiki.corp/',
-        'https://x.lan/',
-        'https://x.home/',
-        'https://x.intranet/',
-        'https://x.onion/',
-        'https://localhost.localdomain/',
-      ],
+      words(`
+        https://localhost/ https://LOCALHOST/ https://localhost./ https://a.localhost/ https://printer.local/
+        https://db.internal/ https://metadata.google.internal/ https://METADATA.google.INTERNAL./
+        https://metadata.goog/ https://metadata.amazonaws.com/ https://metadata/ https://instance-data/
+        https://api.svc.cluster.local/ https://kubernetes.default/ https://kubernetes.default.svc/
+        https://nas.home.arpa/ https://wiki.corp/ https://x.lan/ https://x.home/ https://x.intranet/ https://x.onion/
+        https://localhost.localdomain/
+      `),
     ],
   ] as [string, string[]][])('%s', (_, urls) => {
     expect(urls.filter((url) => targetFault(url, PUBLIC) === undefined)).toEqual([]);
   });
 
   test('all but loopback in the local sandbox, too: plain http goes to no other host', () => {
-    const urls = [
-      'http://hooks.partner.example:8080/',
-      'http://hooks.partner.example/',
-      'http://10.0.0.1:8080/',
-      'http://169.254.169.254:8080/',
-      'http://[fe80::1]:8080/',
-      'https://db.internal/',
-      'http://localhost:80/',
-      'http://u@localhost:8080/',
-      'http://93.184.216.34:8080/',
-    ];
+    const urls = words(`
+      http://hooks.partner.example:8080/ http://hooks.partner.example/ http://10.0.0.1:8080/
+      http://169.254.169.254:8080/ http://[fe80::1]:8080/ https://db.internal/ http://localhost:80/
+      http://u@localhost:8080/ http://93.184.216.34:8080/
+    `);
     expect(urls.filter((url) => targetFault(url, LOCAL) === undefined)).toEqual([]);
   });
 });

@@ -1,20 +1,18 @@
 /** Drills in which nothing is broken, and somebody must be stopped: the section "Brakes" of docs/operations.md. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { createClient } from '../../clients/typescript/index.ts';
 import { recipientBody, settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
+import { startHttpServer } from '../support/http-server.ts';
+import { until } from '../support/wait.ts';
 import { type Drill, DrillError, OPERATORS, type Scene } from './scene.ts';
-import { until } from './world.ts';
 
-const METRIC_TIMEOUT_MS = 30_000;
-const DELIVERY_TIMEOUT_MS = 30_000;
+const DELIVERED = { timeoutMs: 30_000 };
 const FLOOD = 40;
 const [ANA, BO] = OPERATORS;
 
 /** A refused request is counted by its code. */
 async function awaitCounted({ world: { prometheus } }: Scene, code: string): Promise<void> {
   const isCounted = `increase(settlement_http_refusals_total{code="${code}"}[5m]) > 0`;
-  await until('metric of the refusal', METRIC_TIMEOUT_MS, async () => (await prometheus.query(isCounted)).length > 0);
+  await until('metric of the refusal', async () => (await prometheus.query(isCounted)).length > 0, DELIVERED);
 }
 
 const flood: Drill = {
@@ -41,7 +39,7 @@ const flood: Drill = {
     const { code } = await create();
     if (code !== 'organization_suspended') throw new DrillError(`Its next write was answered ${code}.`);
     await partner.client.organizations.get(partner.orgId);
-    await partner.client.settlements.wait(underWay, { until: ['settled'], timeoutMs: DELIVERY_TIMEOUT_MS });
+    await partner.client.settlements.wait(underWay, { until: ['settled'], ...DELIVERED });
     scene.note(
       'Its next write gets 403 `organization_suspended`, its reads are answered, its settlement is `settled`.',
     );
@@ -99,55 +97,40 @@ const stoppedEndpoint: Drill = {
     const { baseUrl } = scene.world.stack;
     const { client, orgId } = await signUp({ baseUrl });
     const section = runbook.section('An endpoint must stop now');
-    const endpoint = await startEndpoint();
+    let requests = 0;
+    const endpoint = await startHttpServer((response) => {
+      requests += 1;
+      response.end('ok');
+    });
     try {
-      const { webhook_id: webhook } = await client.webhooks.create({ url: endpoint.url, event_types: ['*'] });
+      const { webhook_id: webhook } = await client.webhooks.create({ url: `${endpoint.url}/hook`, event_types: ['*'] });
       await client.webhooks.sendTestEvent(webhook);
-      await until('first request', DELIVERY_TIMEOUT_MS, async () => endpoint.count() > 0);
+      await until('first request', () => requests > 0, DELIVERED);
       scene.note('An endpoint of a partner gets events.');
       const org = { 'organization id': orgId };
       await scene.runCommand(section, 'list subscriptions --org <organization id>', org, /enabled/);
       const act = { 'webhook id': webhook, name: ANA, why: 'they called: it is overloaded' };
       const disable = 'webhook disable <webhook id> --operator <name> --note <why> --yes';
       await scene.runCommand(section, disable, act, /no request to .* begins any more/);
-      const before = endpoint.count();
+      const before = requests;
       await settleByCard({ client });
       const skipped = async () =>
         (await client.webhooks.deliveries(webhook, { status: 'skipped' }).first(1)).length > 0;
-      await until('skipped delivery', DELIVERY_TIMEOUT_MS, skipped);
+      await until('skipped delivery', skipped, DELIVERED);
       const refused = await client.webhooks.update(webhook, { status: 'enabled' }).catch((error: unknown) => error);
       if (!(refused instanceof Error)) throw new DrillError('The partner could enable it.');
-      if (endpoint.count() !== before) throw new DrillError('It got a request after it was disabled.');
+      if (requests !== before) throw new DrillError('It got a request after it was disabled.');
       scene.note('A settlement sends it nothing: its events are `skipped`. The partner cannot enable it (409).');
       const enable = 'webhook enable <webhook id> --operator <name> --note <why> --yes';
       await scene.runCommand(section, enable, { ...act, why: 'it is back' }, /is enabled/);
       const retry = 'retry-deliveries --webhook <webhook id> --status skipped --operator <name> --note <why> --yes';
       await scene.runCommand(section, retry, { ...act, why: 'it is back' }, /will be attempted again/);
-      await until('request after enabling', DELIVERY_TIMEOUT_MS, async () => endpoint.count() > before);
+      await until('request after enabling', () => requests > before, DELIVERED);
       scene.note('It gets what was skipped.');
     } finally {
       await endpoint.close();
     }
   },
 };
-
-/** A subscriber that counts its requests. */
-async function startEndpoint() {
-  let requests = 0;
-  const server = createServer((request, response) => {
-    requests += 1;
-    request.resume().on('end', () => response.end('ok'));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}/hook`,
-    count: () => requests,
-    close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
-}
 
 export const BRAKES: readonly Drill[] = [flood, leakedKey, stoppedEndpoint];

@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { settleByCard } from '../../scripts/sandbox/partner.ts';
-import { type Drill, DrillError, OPERATORS, type Scene } from './scene.ts';
-import { until } from './world.ts';
+import { until } from '../support/wait.ts';
+import { type Drill, DrillError, OPERATORS } from './scene.ts';
 
 const LOG_TIMEOUT_MS = 30_000;
 const [ANA, BO] = OPERATORS;
@@ -16,10 +16,6 @@ const POISON = `
     WHEN (OLD.reference = 'poisoned') EXECUTE FUNCTION refuse_poisoned()`;
 const ANTIDOTE = 'DROP TRIGGER poisoned ON settlements; DROP FUNCTION refuse_poisoned()';
 
-/** Moves a settlement's own clock, as the sandbox can; by default to the end of its wait. */
-export const advance = ({ world: { partner } }: Scene, settlementId: string, by?: string) =>
-  partner.client.sandbox.advance(settlementId, by === undefined ? {} : { by });
-
 const poisoned: Drill = {
   name: 'poison',
   title: 'A settlement is poisoned',
@@ -31,7 +27,7 @@ const poisoned: Drill = {
       const settlement = await scene.settle({ reference: 'poisoned' });
       const healthy = await scene.settle();
       await scene.awaitSettled(healthy);
-      await advance(scene, settlement, 'PT10M');
+      await world.partner.client.sandbox.advance(settlement, { by: 'PT10M' });
       scene.note('Another one is not held up. Ten minutes pass on the clock of the poisoned one.');
       await scene.awaitAlert('SettlementsStandStill');
       const row = runbook.alert('SettlementsStandStill');
@@ -44,8 +40,10 @@ const poisoned: Drill = {
         /The step admitSettlement fails .*: dependency:53100/,
       );
       scene.requireText('`SettlementsStandStill`', row, "the worker's log says why (`an activity failed`");
-      const line = await until('line of the failed step in the log', LOG_TIMEOUT_MS, async () =>
-        world.log('worker', settlement, 'an activity failed').at(-1),
+      const line = await until(
+        'line of the failed step in the log',
+        () => world.log('worker', settlement, 'an activity failed').at(-1),
+        { timeoutMs: LOG_TIMEOUT_MS },
       );
       const code = /"code":"(\w+)"/.exec(line)?.[1];
       if (code !== '53100') throw new DrillError(`The line does not have the code of a full disk: ${line}`);
@@ -73,11 +71,8 @@ const stuckProvider: Drill = {
   name: 'provider',
   title: 'A provider does not answer',
   run: async (scene, runbook) => {
-    const settlement = await scene.settle({}, 'PAYOUT PENDING');
-    await scene.awaitStatus(settlement, 'paying_out');
+    const settlement = await scene.settleUnanswered();
     scene.note('A payout was sent, and the rail does not answer.');
-    await advance(scene, settlement);
-    await scene.awaitStatus(settlement, 'needs_review');
     scene.note('Three days pass on its clock: it is `needs_review`.');
     await scene.awaitAlert('ReviewWaits');
     const row = runbook.alert('ReviewWaits');

@@ -12,15 +12,16 @@ import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { cardSettlementBody, recipientBody, settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
-import { advance } from './incident.ts';
+import { until } from '../support/wait.ts';
 import { type Cell, type Remedy, typed } from './runbook.ts';
 import { DrillError, mask, OPERATORS, type Scene } from './scene.ts';
-import { until } from './world.ts';
+import { preload } from './world.ts';
 
 const COMMANDS_MAX = 2;
 const SHOWN_LENGTH = 140;
-const TIMEOUT_MS = 60_000;
+const IN_TIME = { timeoutMs: 60_000 };
 const [ANA, BO] = OPERATORS;
+const SLOWLY = { timeoutMs: 120_000 };
 const EVENTS = 100_000;
 
 /** What was done outside of the commands, and what it showed. */
@@ -43,22 +44,12 @@ export type Played = {
   readonly remedyShown: string;
 };
 
-const waiting = async (scene: Scene, reference?: string): Promise<string> => {
-  const settlement = await scene.settle({ card_token: 'tok_manual', ...(reference && { reference }) });
-  await scene.awaitStatus(settlement, 'awaiting_funds');
-  return settlement;
-};
-
 const temporalOf = async ({ world: { stack } }: Scene): Promise<Client> =>
   new Client({ connection: await Connection.connect({ address: stack.temporalAddress }) });
 
-/** Filled by what garbage collection cannot free, to where the alert fires and nothing breaks. */
-const LEAK = `const v=process.getBuiltinModule('v8'),a=[];setInterval(()=>{const h=v.getHeapStatistics();if(h.used_heap_size<h.heap_size_limit*.92)for(let i=0;i<4;i++)a.push(Array(1e5).fill(.5))},20).unref()`;
-const importing = (code: string): string => `--import=data:text/javascript,${encodeURIComponent(code)}`;
-
 const TROUBLES: Readonly<Record<string, (scene: Scene) => Promise<Trouble>>> = {
   'A run was terminated': async (scene) => {
-    const settlement = await waiting(scene);
+    const settlement = await scene.settleUnpaid();
     const temporal = await temporalOf(scene);
     await temporal.workflow.getHandle(settlementWorkflowId(settlement)).terminate();
     await temporal.connection.close();
@@ -77,36 +68,31 @@ const TROUBLES: Readonly<Record<string, (scene: Scene) => Promise<Trouble>>> = {
       return found['postgres'] === wanted && `/health/ready: ${found['status']}, postgres ${wanted}`;
     };
     return {
-      cause: () => until('read-only answer', TIMEOUT_MS, () => state('read_only')),
+      cause: () => until('read-only answer', () => state('read_only'), IN_TIME),
       remedy: async () => {
         await sql(`SET transaction_read_only = off; ALTER DATABASE ${name} RESET default_transaction_read_only`);
-        return await until('writable answer', TIMEOUT_MS, () => state('up'));
+        return await until('writable answer', () => state('up'), IN_TIME);
       },
     };
   },
   'PostgreSQL has too many connections': async (scene) => {
     const taken: pg.Client[] = [];
-    for (;;) {
+    for (let isFull = false; !isFull; ) {
       const client = new pg.Client({ connectionString: scene.world.stack.databaseUrl });
       client.on('error', () => undefined);
-      if (
-        !(await client.connect().then(
-          () => true,
-          () => false,
-        ))
-      )
-        break;
-      taken.push(client);
+      await client.connect().then(
+        () => taken.push(client),
+        () => {
+          isFull = true;
+        },
+      );
     }
     return {
       cause: /PostgreSQL does not answer: .*(too many|reserved)/,
       remedy: async () => {
         await Promise.all(taken.map((client) => client.end()));
-        const { exitCode } = await until('answer', TIMEOUT_MS, async () => {
-          const ran = await scene.world.ops(['stuck']);
-          return ran.exitCode === 0 && ran;
-        });
-        return `\`ops stuck\` exits with ${exitCode}`;
+        await until('answer', async () => (await scene.world.ops(['stuck'])).exitCode === 0, IN_TIME);
+        return '`ops stuck` exits with 0';
       },
     };
   },
@@ -117,11 +103,7 @@ const TROUBLES: Readonly<Record<string, (scene: Scene) => Promise<Trouble>>> = {
     const { webhook_id: webhook } = await partner.client.webhooks.create({ url, event_types: ['*'] });
     await settleByCard(partner);
     const row = `FROM webhook_deliveries WHERE webhook_id = '${webhook}'`;
-    await until(
-      'failed attempt',
-      TIMEOUT_MS,
-      async () => (await sql(`SELECT 1 ${row} AND attempt_count > 0`)).length > 0,
-    );
+    await until('failed attempt', async () => (await sql(`SELECT 1 ${row} AND attempt_count > 0`)).length > 0, IN_TIME);
     for (const table of ['events', 'webhook_deliveries']) {
       const own = table === 'events' ? `event_id IN (SELECT event_id ${row})` : `webhook_id = '${webhook}'`;
       await sql(`INSERT INTO ${table} SELECT copy.* FROM (SELECT * FROM ${table} WHERE ${own} LIMIT 1) one,
@@ -160,7 +142,7 @@ const TROUBLES: Readonly<Record<string, (scene: Scene) => Promise<Trouble>>> = {
     return { values, cause: new RegExp(`rail_admission: closed.*${evidence}`), remedy: /revoked/ };
   },
   'A review was resolved wrongly': async (scene) => {
-    const settlement = await inReview(scene);
+    const settlement = await scene.settleUnanswered();
     const args = ['--operator', ANA, '--note', 'the rail said so by phone', '--yes'];
     await scene.world.ops(['resolve', settlement, 'paid', ...args]);
     await scene.awaitStatus(settlement, 'settled');
@@ -169,7 +151,7 @@ const TROUBLES: Readonly<Record<string, (scene: Scene) => Promise<Trouble>>> = {
     return { values, cause: /settlement_resolve.*operator ana|operator ana.*by phone/, remedy };
   },
   'A review has waited for three days': async (scene) => {
-    const settlement = await inReview(scene);
+    const settlement = await scene.settleUnanswered();
     const values = {
       'settlement id': settlement,
       outcome: 'refused',
@@ -181,7 +163,7 @@ const TROUBLES: Readonly<Record<string, (scene: Scene) => Promise<Trouble>>> = {
     const reference = `INV-${Date.now()}`;
     const first = await scene.settle({ reference });
     await scene.awaitStatus(first, 'settled');
-    const second = await waiting(scene, reference);
+    const second = await scene.settleUnpaid({ reference });
     const values = { reference, 'settlement id': second };
     return { values, cause: /settlements with this reference: 2/, remedy: /is canceled/ };
   },
@@ -201,7 +183,7 @@ const TROUBLES: Readonly<Record<string, (scene: Scene) => Promise<Trouble>>> = {
     const workflowId = settlementWorkflowId(settlementId);
     await temporal.workflow.start('settlement', { workflowId, taskQueue: TASK_QUEUE, args });
     const listed = async () => (await scene.world.ops(['reconcile'])).text.includes(settlementId);
-    await until('run without a row', TIMEOUT_MS, listed);
+    await until('run without a row', listed, IN_TIME);
     await temporal.connection.close();
     const again = async () => {
       const { recipient_id: recipientId } = await partner.client.recipients.create(recipientBody());
@@ -227,7 +209,7 @@ const TROUBLES: Readonly<Record<string, (scene: Scene) => Promise<Trouble>>> = {
     const migrated = migrate(stack, { onLocked: (sentence) => void said.push(sentence) });
     const pidOf = (sentence: string): string => /pg_terminate_backend\((\d+)\)/.exec(sentence)?.[1] ?? fail(sentence);
     return {
-      cause: () => until('sentence', TIMEOUT_MS, async () => said.at(-1) ?? false),
+      cause: () => until('sentence', async () => said.at(-1) ?? false, IN_TIME),
       remedy: async () => {
         await sql(`SELECT pg_terminate_backend(${pidOf(said[0] ?? '')})`);
         await migrated;
@@ -245,29 +227,23 @@ const TROUBLES: Readonly<Record<string, (scene: Scene) => Promise<Trouble>>> = {
   'A process leaks memory': async (scene) => {
     const { stack, prometheus } = scene.world;
     await stack.kill('api');
-    await stack.start('api', { NODE_OPTIONS: `--max-old-space-size=400 --max-semi-space-size=1 ${importing(LEAK)}` });
+    await stack.start('api', {
+      NODE_OPTIONS: `--max-old-space-size=400 --max-semi-space-size=1 ${preload('leak.mjs')}`,
+    });
     const fires = async () => (await prometheus.alerts('firing')).includes('MemoryRunsOut');
     return {
-      cause: () => until('alert MemoryRunsOut', 2 * TIMEOUT_MS, async () => (await fires()) && 'MemoryRunsOut fires'),
+      cause: () => until('alert MemoryRunsOut', async () => (await fires()) && 'MemoryRunsOut fires', SLOWLY),
       remedy: async () => {
         await stack.kill('api');
         await stack.start('api');
         await stack.untilReady();
-        return await until('end of the alert', TIMEOUT_MS, async () => !(await fires()) && 'MemoryRunsOut has ended');
+        return await until('end of the alert', async () => !(await fires()) && 'MemoryRunsOut has ended', IN_TIME);
       },
     };
   },
 };
 
 export const TROUBLE_NAMES = Object.keys(TROUBLES);
-
-async function inReview(scene: Scene): Promise<string> {
-  const settlement = await scene.settle({}, 'PAYOUT PENDING');
-  await scene.awaitStatus(settlement, 'paying_out');
-  await advance(scene, settlement);
-  await scene.awaitStatus(settlement, 'needs_review');
-  return settlement;
-}
 
 /** @throws Error when the commands do not show the cause, or the remedy does not help */
 export async function playTrouble(scene: Scene, { wrong, cause, remedy }: Remedy): Promise<Played> {

@@ -1,8 +1,9 @@
 /** One drill under way: what was done and found, each as a sentence, and what a drill may do. */
 import { ApiError, type Client, createClient, type Settlement } from '../../clients/typescript/index.ts';
 import { type cardSettlementBody, settleByCard } from '../../scripts/sandbox/partner.ts';
+import { until } from '../support/wait.ts';
 import { hasCommand, type Runbook, typed } from './runbook.ts';
-import { until, type World } from './world.ts';
+import type { World } from './world.ts';
 
 const ALERT_TIMEOUT_MS = 120_000;
 const SETTLED_TIMEOUT_MS = 120_000;
@@ -45,6 +46,10 @@ export type Scene = {
   refusal(call: (client: Client) => Promise<unknown>, apiKey?: string): Promise<ApiError>;
   /** Requests a settlement of 250 US dollars by card. @returns its id */
   settle(changes?: Parameters<typeof cardSettlementBody>[1], recipientName?: string): Promise<string>;
+  /** As `settle`, until it waits for its money. */
+  settleUnpaid(changes?: Parameters<typeof cardSettlementBody>[1]): Promise<string>;
+  /** As `settle`, until the wait for the rail's answer is over: the settlement's own clock is moved. */
+  settleUnanswered(): Promise<string>;
   awaitSettled(settlementId: string): Promise<void>;
   awaitStatus(settlementId: string, status: Settlement['status']): Promise<void>;
 };
@@ -61,11 +66,13 @@ export function createScene(world: World, say: (line: string) => void): Scene {
     steps.push(sentence);
     say(`  ${sentence}`);
   };
+  const settle: Scene['settle'] = (changes, recipientName) => settleByCard(world.partner, changes, recipientName);
   const awaitStatus: Scene['awaitStatus'] = async (settlementId, status) => {
     const wait = { until: [status], timeoutMs: SETTLED_TIMEOUT_MS };
     const latest = await world.partner.client.settlements.wait(settlementId, wait);
     if (latest.status !== status) throw new DrillError(`${settlementId} is ${latest.status}, not ${status}.`);
   };
+  const fires = async (alert: string) => (await world.prometheus.alerts('firing')).includes(alert);
   const since = (startedMs: number): string => `${Math.round((Date.now() - startedMs) / 1_000)} s`;
   return {
     world,
@@ -73,14 +80,11 @@ export function createScene(world: World, say: (line: string) => void): Scene {
     note,
     awaitAlert: async (alert) => {
       const startedMs = Date.now();
-      await until(`alert ${alert}`, ALERT_TIMEOUT_MS, async () =>
-        (await world.prometheus.alerts('firing')).includes(alert),
-      );
+      await until(`alert ${alert}`, () => fires(alert), { timeoutMs: ALERT_TIMEOUT_MS });
       note(`The alert \`${alert}\` fires after ${since(startedMs)}.`);
     },
     awaitAlertEnd: async (alert) => {
-      const fires = async () => (await world.prometheus.alerts('firing')).includes(alert);
-      await until(`end of the alert ${alert}`, ALERT_TIMEOUT_MS, async () => !(await fires()));
+      await until(`end of the alert ${alert}`, async () => !(await fires(alert)), { timeoutMs: ALERT_TIMEOUT_MS });
       note(`The alert \`${alert}\` has ended.`);
     },
     requireText: (where, text, words) => {
@@ -106,7 +110,19 @@ export function createScene(world: World, say: (line: string) => void): Scene {
       if (answer instanceof ApiError) return answer;
       throw new DrillError(`A request was not refused: ${answer instanceof Error ? answer : JSON.stringify(answer)}`);
     },
-    settle: (changes, recipientName) => settleByCard(world.partner, changes, recipientName),
+    settle,
+    settleUnpaid: async (changes) => {
+      const settlement = await settle({ card_token: 'tok_manual', ...changes });
+      await awaitStatus(settlement, 'awaiting_funds');
+      return settlement;
+    },
+    settleUnanswered: async () => {
+      const settlement = await settle({}, 'PAYOUT PENDING');
+      await awaitStatus(settlement, 'paying_out');
+      await world.partner.client.sandbox.advance(settlement, {});
+      await awaitStatus(settlement, 'needs_review');
+      return settlement;
+    },
     awaitStatus,
     awaitSettled: async (settlementId) => {
       const startedMs = Date.now();

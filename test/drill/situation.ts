@@ -2,19 +2,16 @@
  * Seeded situations. An operator who has only docs/operations.md, "What to look at first", finds the cause by at most
  * two commands: the one of the line, and the one that its output names.
  */
-import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { createClient } from '../../clients/typescript/index.ts';
 import { freePort } from '../../scripts/stack/port.ts';
-import { signCard } from '../torture/provider.ts';
-import { advance } from './incident.ts';
+import { cardprocBody, cardprocSignature, PROVIDER_SECRETS } from '../support/provider-event.ts';
+import { until } from '../support/wait.ts';
 import { type FirstLook, typed } from './runbook.ts';
 import { DrillError, mask, OPERATORS, type Scene } from './scene.ts';
-import { until } from './world.ts';
 
 const COMMANDS_MAX = 2;
-const SEED_TIMEOUT_MS = 60_000;
+const SEEDED = { timeoutMs: 60_000 };
 const SHOWN_LENGTH = 160;
 const [ANA] = OPERATORS;
 
@@ -33,29 +30,17 @@ export type Finding = FirstLook & {
   readonly cause: string;
 };
 
-/** An open settlement, for a situation that needs one. */
-const waiting = async (scene: Scene): Promise<string> => {
-  const settlement = await scene.settle({ card_token: 'tok_manual' });
-  await scene.awaitStatus(settlement, 'awaiting_funds');
-  return settlement;
-};
-
 const payoutUnknown = async (scene: Scene): Promise<Seeded> => {
-  const settlement = await scene.settle({}, 'PAYOUT PENDING');
-  await scene.awaitStatus(settlement, 'paying_out');
-  await advance(scene, settlement);
-  await scene.awaitStatus(settlement, 'needs_review');
+  const settlement = await scene.settleUnanswered();
   return { values: {}, cause: new RegExp(`${settlement} needs_review .*waits for an operator: resolve it`) };
 };
 
 const unknownEvent = async ({ world: { stack } }: Scene): Promise<Seeded> => {
-  const id = `evt_${randomUUID()}`;
-  const object = { id: `pi_${id}`, object: 'payment_intent', amount_received: 25_000, currency: 'usd', metadata: {} };
-  const event = { id, object: 'event', type: 'payment_intent.succeeded', created: 1_700_000_000, livemode: false };
-  const body = { ...event, data: { object } } as const;
-  const headers = signCard(JSON.stringify(body));
-  await createClient({ baseUrl: stack.baseUrl }).request('POST', '/v2/webhooks/cardproc', { headers, body });
-  return { values: { 'provider event id': id }, cause: /It was stored and not applied: it names no object/ };
+  const event = cardprocBody('', { object: 'payment_intent', metadata: {} });
+  const body = JSON.stringify(event);
+  const headers = { 'content-type': 'application/json', ...cardprocSignature(body, PROVIDER_SECRETS.cardproc) };
+  await fetch(`${stack.baseUrl}/v2/webhooks/cardproc`, { method: 'POST', headers, body });
+  return { values: { 'provider event id': event.id }, cause: /It was stored and not applied: it names no object/ };
 };
 
 const failingSubscriber = async (scene: Scene): Promise<Seeded> => {
@@ -63,11 +48,9 @@ const failingSubscriber = async (scene: Scene): Promise<Seeded> => {
   // Nobody listens there.
   const url = `http://127.0.0.1:${await freePort()}/hook`;
   const { webhook_id: webhook } = await partner.client.webhooks.create({ url, event_types: ['*'] });
-  await waiting(scene);
-  await until('failed delivery', SEED_TIMEOUT_MS, async () => {
-    const statement = 'SELECT 1 FROM webhooks WHERE webhook_id = $1 AND failing_since IS NOT NULL';
-    return (await scene.world.sql(statement, [webhook])).length > 0;
-  });
+  await scene.settleUnpaid();
+  const failing = 'SELECT 1 FROM webhooks WHERE webhook_id = $1 AND failing_since IS NOT NULL';
+  await until('failed delivery', async () => (await scene.world.sql(failing, [webhook])).length > 0, SEEDED);
   return {
     values: { 'webhook id': webhook },
     cause: /Its endpoint fails/,
@@ -89,7 +72,7 @@ const silentTemporal = async (scene: Scene): Promise<Seeded> => {
   stack.pause('temporal');
   const settlement = await scene.settle();
   const row = "SELECT 1 FROM outbox WHERE kind = 'settlement' AND object_id = $1 AND last_error IS NOT NULL";
-  await until('failed dispatch', SEED_TIMEOUT_MS, async () => (await sql(row, [settlement])).length > 0);
+  await until('failed dispatch', async () => (await sql(row, [settlement])).length > 0, SEEDED);
   await sql(`UPDATE outbox SET created_at = created_at - interval '2 minutes' WHERE object_id = $1`, [settlement]);
   return {
     values: {},
@@ -102,7 +85,7 @@ const silentTemporal = async (scene: Scene): Promise<Seeded> => {
 };
 
 const canceled = async (scene: Scene): Promise<string> => {
-  const settlement = await waiting(scene);
+  const settlement = await scene.settleUnpaid();
   const note = 'the partner asked by phone';
   const { text } = await scene.world.ops(['cancel', settlement, '--operator', ANA, '--note', note, '--yes']);
   await scene.awaitStatus(settlement, 'canceled').catch(() => Promise.reject(new DrillError(text)));
@@ -112,7 +95,10 @@ const canceled = async (scene: Scene): Promise<string> => {
 export const SITUATIONS: readonly Situation[] = [
   {
     symptom: 'A settlement does not go on',
-    seed: async (scene) => ({ values: { 'settlement id': await waiting(scene) }, cause: /waits for +card evidence/ }),
+    seed: async (scene) => ({
+      values: { 'settlement id': await scene.settleUnpaid() },
+      cause: /waits for +card evidence/,
+    }),
   },
   {
     symptom: 'A large settlement is held',
@@ -134,7 +120,7 @@ export const SITUATIONS: readonly Situation[] = [
   {
     symptom: 'What came of this request?',
     seed: async (scene) => {
-      const settlement = await waiting(scene);
+      const settlement = await scene.settleUnpaid();
       await scene.world.partner.client.settlements.cancel(settlement);
       const [row] = await scene.world.sql('SELECT request_id FROM settlements WHERE settlement_id = $1', [settlement]);
       return { values: { 'request id': String(row?.['request_id']) }, cause: /status +canceled/ };

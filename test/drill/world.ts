@@ -1,19 +1,19 @@
 /** What the drills break: the service as separate processes, a partner that uses it, and a Prometheus that watches. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { execa } from 'execa';
-import pg from 'pg';
+import { pathToFileURL } from 'node:url';
 import { CommandError, EXIT } from '../../ops/command-line/program.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { workerMetricsPort } from '../../process/metrics.ts';
 import { type Partner, signUp } from '../../scripts/sandbox/partner.ts';
 import { freePort } from '../../scripts/stack/port.ts';
+import { queryOnce } from '../support/connection.ts';
 import { type ProcessStack, startProcessStack } from '../support/process-stack.ts';
 import { findPrometheus, localConfig, type Prometheus, startPrometheus } from '../support/prometheus.ts';
-import { SERVICE_ENV } from '../torture/run.ts';
+import { SERVICE_ENV } from '../support/provider-event.ts';
+import { until } from '../support/wait.ts';
+import { runOperator } from '../torture/operator.ts';
 
-const POLL_MS = 250;
 const SCRAPE_TIMEOUT_MS = 60_000;
 /** The rules' own wait, so that a drill takes seconds. test/contract/alert-rules.test.ts proves the real ones. */
 const ALERT_WAIT = '5s';
@@ -52,7 +52,7 @@ export async function startWorld(): Promise<World> {
     opened.prometheus = prometheus;
     // A counter that Prometheus first sees after it has changed has not changed.
     const isScraped = async () => (await prometheus.query('up == 1')).length === 2;
-    await until('scrape of both processes', SCRAPE_TIMEOUT_MS, isScraped);
+    await until('scrape of both processes', isScraped, { timeoutMs: SCRAPE_TIMEOUT_MS });
     const partner = await signUp({ baseUrl: stack.baseUrl });
     return { stack, prometheus, partner, close, ...toolsOf(stack) };
   } catch (error) {
@@ -63,27 +63,19 @@ export async function startWorld(): Promise<World> {
 
 const toolsOf = (stack: ProcessStack): Pick<World, 'ops' | 'sql' | 'log'> => ({
   ops: async (args) => {
-    const { exitCode = 70, all } = await execa(process.execPath, [stack.programFile('ops'), ...args], {
-      env: { ...stack.env, NO_COLOR: '1' },
-      reject: false,
-      all: true,
-    });
+    const { exitCode = EXIT.unexpected, all } = await runOperator(stack, args, { NO_COLOR: '1' });
     return { exitCode, text: all };
   },
-  sql: async (statement, values = []) => {
-    const owner = new pg.Client({ connectionString: stack.migrationUrl });
-    await owner.connect();
-    try {
-      return (await owner.query(statement, [...values])).rows;
-    } finally {
-      await owner.end();
-    }
-  },
+  sql: (statement, values) => queryOnce(stack.migrationUrl, statement, values),
   log: (program, ...parts) =>
     readFileSync(path.join(stack.folder, `${program}.log`), 'utf8')
       .split('\n')
       .filter((line) => parts.every((part) => line.includes(part))),
 });
+
+/** The option of Node that loads a fixture before a program. */
+export const preload = (fixture: string): string =>
+  `--import=${pathToFileURL(path.join(repositoryRoot, 'test', 'fixtures', fixture))}`;
 
 /** The worker's port is the one after the API's. */
 async function freeMetricsPort(): Promise<number> {
@@ -103,23 +95,4 @@ function prometheusConfig(folder: string, metricsPort: number): string {
     rules,
     intervalS: 1,
   });
-}
-
-/**
- * Asks until there is an answer.
- *
- * @param what ends the sentence of the error
- */
-export async function until<Found>(
-  what: string,
-  timeoutMs: number,
-  ask: () => Promise<Found | undefined | false>,
-): Promise<Found> {
-  const end = Date.now() + timeoutMs;
-  for (;;) {
-    const found = await ask();
-    if (found !== undefined && found !== false) return found;
-    if (Date.now() > end) throw new Error(`After ${timeoutMs / 1_000} s there was still no ${what}.`);
-    await delay(POLL_MS);
-  }
 }

@@ -6,9 +6,10 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import { execa } from 'execa';
 import { localDirectory } from '../../process/local/place.ts';
 import { acquireDevServer } from '../../scripts/stack/binary.ts';
+import { until } from '../support/wait.ts';
 import type { Runbook } from './runbook.ts';
 import { type Drill, DrillError, type Scene } from './scene.ts';
-import { until } from './world.ts';
+import { preload } from './world.ts';
 
 const LOG_TIMEOUT_MS = 30_000;
 const RUN_TIMEOUT_MS = 120_000;
@@ -38,8 +39,10 @@ async function refuseKey(scene: Scene, runbook: Runbook, { program, list, needs,
   await scene.awaitAlert(alert);
   scene.requireText(`\`${alert}\``, runbook.alert(alert), 'one that ends at once says why in the last line of its log');
   const fault = new RegExp(`${list} lacks the key [\\w-]+, which stored data needs`);
-  const line = await until('line of the refused key', LOG_TIMEOUT_MS, async () =>
-    log(program, 'the configuration is refused').find((each) => fault.test(each)),
+  const line = await until(
+    'line of the refused key',
+    () => log(program, 'the configuration is refused').find((each) => fault.test(each)),
+    { timeoutMs: LOG_TIMEOUT_MS },
   );
   scene.note(`Its log: \`${fault.exec(line)?.[0]}\`.`);
   const keys = runbook.section('Keys');
@@ -50,12 +53,6 @@ async function refuseKey(scene: Scene, runbook: Runbook, { program, list, needs,
   await scene.awaitSettled(await scene.settle());
   await scene.awaitAlertEnd(alert);
 }
-
-/** Loaded before the program: its clock is ahead. */
-const clockAhead = (ms: number): string => {
-  const code = `const Real=Date;globalThis.Date=class extends Real{constructor(...a){if(a.length)super(...a);else super(Real.now()+${ms})}static now(){return Real.now()+${ms}}}`;
-  return `--import=data:text/javascript,${encodeURIComponent(code)}`;
-};
 
 export const WRONG_ANSWERS: readonly Drill[] = [
   {
@@ -86,7 +83,7 @@ export const WRONG_ANSWERS: readonly Drill[] = [
     run: async (scene, runbook) => {
       const { stack } = scene.world;
       await stack.kill('api');
-      await stack.start('api', { NODE_OPTIONS: clockAhead(CLOCK_AHEAD_MS) });
+      await stack.start('api', { NODE_OPTIONS: preload('clock-ahead.mjs'), CLOCK_AHEAD_MS: String(CLOCK_AHEAD_MS) });
       scene.note('The API is started again on a clock that is 40 minutes ahead.');
       await scene.awaitAlert('ClockOff');
       const row = runbook.alert('ClockOff');
@@ -112,8 +109,7 @@ export const WRONG_ANSWERS: readonly Drill[] = [
     title: "Temporal's namespace is lost",
     run: async (scene, runbook) => {
       const { stack } = scene.world;
-      const waiting = await scene.settle({ card_token: 'tok_manual' });
-      await scene.awaitStatus(waiting, 'awaiting_funds');
+      const waiting = await scene.settleUnpaid();
       const connection = await Connection.connect({ address: stack.temporalAddress });
       try {
         await connection.operatorService.deleteNamespace({ namespace: NAMESPACE });
@@ -135,7 +131,7 @@ export const WRONG_ANSWERS: readonly Drill[] = [
         scene.note('The namespace is made again. Nothing is restarted.');
         await scene.awaitSettled(settlement);
         const isRunning = async () => (await scene.world.ops(['show', waiting])).text.match(/ run +running, .*/)?.[0];
-        const run = await until('run of the settlement that waits', RUN_TIMEOUT_MS, isRunning);
+        const run = await until('run of the settlement that waits', isRunning, { timeoutMs: RUN_TIMEOUT_MS });
         scene.note(
           `The sweep has started the run of the one that waits:${run.replace(/, .*/, '').replace(/ +/g, ' ')}.`,
         );
@@ -156,7 +152,7 @@ export const WRONG_ANSWERS: readonly Drill[] = [
       await stack.kill('worker');
       await stack.start('worker', version);
       const [, promote = ''] = /^temporal (worker deployment set-current-version .*--build-id.*)$/m.exec(section) ?? [];
-      await until('promoted version', RUN_TIMEOUT_MS, () => temporal(promote, version));
+      await until('promoted version', () => temporal(promote, version), { timeoutMs: RUN_TIMEOUT_MS });
       scene.note('A worker of the version `b1` is promoted.');
       await scene.awaitSettled(await scene.settle());
       await stack.kill('worker');
@@ -166,9 +162,8 @@ export const WRONG_ANSWERS: readonly Drill[] = [
       scene.note('A settlement is accepted (202), and stays so.');
       const first = runbook.section('What to look at first');
       const advice = /no worker of version settlement-worker\/b1 polls settlement, and no other gets its tasks; those/;
-      await until('worker that polls no more', POLL_TIMEOUT_MS, async () =>
-        advice.test((await scene.world.ops(['show', settlement])).text),
-      );
+      const isNamed = async () => advice.test((await scene.world.ops(['show', settlement])).text);
+      await until('worker that polls no more', isNamed, { timeoutMs: POLL_TIMEOUT_MS });
       const text = await scene.runCommand(first, 'show <settlement id>', { 'settlement id': settlement }, advice);
       scene.requireText('"Worker versions"', section, 'Redispatching does not help');
       const [command = '', words = ''] = /temporal (worker deployment set-current-version .*--yes)/.exec(text) ?? [];

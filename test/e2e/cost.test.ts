@@ -7,6 +7,7 @@ import { expect, vi } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { withStack } from '../support/fixture.ts';
+import { historyText } from '../support/history.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
@@ -37,6 +38,9 @@ test('a card settlement costs at most 26 statements, 3 workflow tasks and 20 his
   const statements = recorded();
   expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(STATEMENTS_MAX);
   const events = await eventsOf();
+  // What operators read in Temporal UI.
+  for (const summary of ['Waiting for card evidence', 'Send the payout'])
+    expect(historyText({ events })).toContain(summary);
   expect(events.length).toBeLessThanOrEqual(HISTORY_EVENTS_MAX);
   const tasks = events.filter((event) => event.workflowTaskCompletedEventAttributes);
   expect(tasks.length).toBeLessThanOrEqual(WORKFLOW_TASKS_MAX);

@@ -1,4 +1,7 @@
-/** The guides promise outputs. Their own lines are run against a stack, in one shell, in the order of the guides. */
+/**
+ * The guides and the README promise outputs. Their own lines are run against a stack, those of the guides in one shell,
+ * in the order of the guides.
+ */
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test as plain } from 'vitest';
@@ -43,4 +46,43 @@ plain('the guides name every status of a settlement and every code of a refusal'
   expect(guide('settlement')).toContain('](../images/settlement-way.svg)');
   expect(SETTLEMENT_STATUSES.filter((status) => !picture.includes(`>${status}<`))).toEqual([]);
   expect(ERROR_CODES.filter((code) => !codes(guide('errors')).has(code))).toEqual([]);
+});
+
+const README = readSource('README.md');
+
+function sectionOf(title: string): string {
+  const [, section = ''] = README.split(`\n## ${title}\n`);
+  return section.split('\n## ')[0] ?? '';
+}
+
+test('every line of the five minutes runs, and prints what the README shows', async ({ stack }) => {
+  const examples = examplesOf(sectionOf('Five minutes'));
+  expect(examples.length).toBeGreaterThan(1);
+  await expectExamples(examples, stack.baseUrl);
+});
+
+const pages = ['README.md', 'CONTRIBUTING.md'].map((file) => [file, readSource(file)] as const);
+
+plain.each(pages)('every npm command of %s exists', (_, page) => {
+  const { scripts }: { scripts: Record<string, string> } = JSON.parse(readSource('package.json'));
+  const named = [...page.matchAll(/npm run (?:--silent )?([\w:-]+)/g)].map(([, name]) => name ?? '');
+  expect(named.length).toBeGreaterThan(3);
+  expect(named.filter((name) => !(name in scripts))).toEqual([]);
+});
+
+plain.each(pages)('every file that %s links to exists', (_, page) => {
+  const links = [...page.matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)].map(([, file]) => file ?? '');
+  expect(links.length).toBeGreaterThan(3);
+  for (const file of links) expect(() => readSource(file), file).not.toThrow();
+});
+
+plain('the first screen of the README says how to start and how to test, and which Node is needed', () => {
+  const lines = README.split('\n');
+  expect(lines.length).toBeLessThanOrEqual(151);
+  const screen = lines.slice(0, 24).join('\n');
+  expect(screen).toContain('npm ci && npm start');
+  expect(screen).toContain('npm ci && npm test');
+  const { engines }: { engines: { node: string } } = JSON.parse(readSource('package.json'));
+  expect(engines.node).toBe('>=20.19.0');
+  expect(screen).toMatch(/Node 24 is recommended\. Node 20\.19 works/);
 });

@@ -2,11 +2,10 @@
  * What Temporal stores of a settlement when encryption is switched on, or the key is changed, while the settlement
  * waits.
  */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Payload } from '@temporalio/common';
 import { type History, payloadToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { Worker } from '@temporalio/worker';
-import Stripe from 'stripe';
 import { expect } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import type { NamedKey } from '../../config/environment.ts';
@@ -19,10 +18,11 @@ import { connectTemporal, type TemporalClient } from '../../process/temporal.ts'
 import { createWorker } from '../../worker/worker.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { activityDeps } from '../support/activity.ts';
-import { TEST_SECRETS } from '../support/api.ts';
+import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
-import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
+import { settle, untilStatus } from '../support/partner.ts';
+import { BY_MANUAL_CARD } from '../support/settlement.ts';
 import { devServer, testWorkflowBundle, workerConfig } from '../support/temporal.ts';
 
 const newKey = (id: string): NamedKey => ({ id, key: randomBytes(32) });
@@ -76,32 +76,13 @@ const test = withApi({ deps: { dispatcher: { nudge: () => service?.dispatcher.nu
   .extend('world', FILE, ({ api, partner, temporal }) => ({
     /** A settlement that waits for its money. */
     accept: async (): Promise<string> => {
-      const body = settleBody(await createRecipient(api, partner), { card_token: 'tok_manual' });
-      const { settlement_id: id } = jsonOf(
-        await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': randomUUID() }),
-      );
+      const id = await settle(api, partner, BY_MANUAL_CARD);
       await untilStatus(api, partner, id, 'awaiting_funds');
       return id;
     },
     /** Sends the money, and waits until the settlement has settled. */
     pay: async (settlementId: string): Promise<void> => {
-      const payload = JSON.stringify({
-        id: `evt_${randomUUID()}`,
-        object: 'event',
-        type: 'payment_intent.succeeded',
-        created: Math.floor(Date.now() / 1_000),
-        livemode: false,
-        data: {
-          object: {
-            object: 'payment_intent',
-            amount_received: 25_000,
-            currency: 'usd',
-            metadata: { settlement_id: settlementId },
-          },
-        },
-      });
-      const header = Stripe.webhooks.generateTestHeaderString({ payload, secret: TEST_SECRETS.cardproc });
-      const answer = await api.call(null, 'POST', '/v2/webhooks/cardproc', payload, { 'cardproc-signature': header });
+      const answer = await sendCardproc(api, cardprocBody(settlementId));
       expect(answer.statusCode, answer.body).toBe(200);
       await untilStatus(api, partner, settlementId, 'settled');
     },

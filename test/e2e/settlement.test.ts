@@ -7,7 +7,6 @@ import { certificates, evidence, outbox, postings, providerEvents, settlements }
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { FILE, withStack } from '../support/fixture.ts';
-import { historyText } from '../support/history.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
 import { stretched } from '../support/patience.ts';
 
@@ -231,34 +230,6 @@ describe('the card processor webhook', () => {
     ];
     for (const answer of answers) expect(jsonOf(answer)).toMatchObject({ status: 401, code: 'signature_invalid' });
     expect((await db.select({ count: count() }).from(providerEvents))[0]?.count).toBe(before);
-  });
-});
-
-describe('what Temporal stores of a settlement', () => {
-  test('readable summaries and no personal data', async ({ world, stack }) => {
-    const name = 'Zebedee Uniquename';
-    const accountNumber = 'ZX99887766';
-    const { settlement_id: id } = await world.settle(
-      { reference: 'Invoice-Secret-77' },
-      { name, bank_details: { bank_name: 'Bank of Somewhere', account_number: accountNumber, currency: 'JMD' } },
-    );
-    await world.untilStatus(id, 'settled');
-    const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(id));
-    await handle.result();
-    const history = await handle.fetchHistory();
-    const text = historyText(history);
-    for (const secret of [
-      name,
-      accountNumber,
-      'Bank of Somewhere',
-      'Invoice-Secret-77',
-      'tok_visa',
-      TEST_SECRETS.cardproc,
-    ])
-      expect(text).not.toContain(secret);
-    expect(text).toContain('Waiting for card evidence');
-    expect(text).toContain('Send the payout');
-    expect(text).toContain(id);
   });
 });
 

@@ -3,14 +3,9 @@ import { describe, expect } from 'vitest';
 import { simulatedApplicantId } from '../../db/id.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { IdentityProvider } from '../../domain/idverify.ts';
-import {
-  sandboxVerificationWorkflowId,
-  settlementWorkflowId,
-  verificationWorkflowId,
-} from '../../domain/workflow-id.ts';
+import { verificationWorkflowId } from '../../domain/workflow-id.ts';
 import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
 import { FILE, withStack } from '../support/fixture.ts';
-import { historyText } from '../support/history.ts';
 import { createRecipient, type Json, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import type { TestStack } from '../support/stack.ts';
@@ -86,17 +81,6 @@ describe('a settlement that is held for verification', () => {
     const rejected = await world.untilStatus(refused, 'rejected');
     expect(rejected.failure).toMatchObject({ code: 'verification_rejected' });
   });
-
-  test('goes on when a worker runs again, if it was decided while no worker ran', async ({ world, stack }) => {
-    const recipientId = await world.createRecipient();
-    const { verification_id: verificationId } = await world.openVerification(recipientId);
-    const id = await world.settle(recipientId);
-    await world.untilStatus(id, 'compliance_hold');
-    await stack.stopWorker();
-    await world.complete(verificationId, { status: 'verified' });
-    await stack.startWorker();
-    await world.untilStatus(id, 'settled');
-  });
 });
 
 describe('an applicant', () => {
@@ -150,31 +134,4 @@ describe('what operators see', () => {
     expect(await handle.result()).toEqual({ status: 'rejected' });
     expect(await waitingFor()).toBeUndefined();
   });
-});
-
-test('histories contain no name, no contact and no token', async ({ world, stack, partner }) => {
-  const secrets = { name: 'KYC APPROVE Uniquename', email: 'unique.mail@acme.example', phone: '+18765550188' };
-  const recipientId = await world.createRecipient(secrets);
-  const made = await world.applicant(recipientId);
-  await world.untilDecided(recipientId, 'verified');
-  const manual = await world.createRecipient({ name: 'Second Uniquename' });
-  const { verification_id: manualId } = await world.openVerification(manual);
-  const held = await world.settle(manual);
-  await world.untilStatus(held, 'compliance_hold');
-  await world.complete(manualId, { status: 'verified', verified_name: 'Third Uniquename' });
-  await world.untilStatus(held, 'settled');
-  const workflowIds = [
-    verificationWorkflowId(made.verification_id),
-    sandboxVerificationWorkflowId(made.verification_id),
-    verificationWorkflowId(manualId),
-    settlementWorkflowId(held),
-  ];
-  for (const workflowId of workflowIds) {
-    const handle = stack.temporal.workflow.getHandle(workflowId);
-    await handle.result();
-    const text = historyText(await handle.fetchHistory());
-    expect(text).toContain(partner.orgId);
-    for (const secret of ['Uniquename', secrets.email, secrets.phone, made.sdk_access_token])
-      expect(text).not.toContain(secret);
-  }
 });

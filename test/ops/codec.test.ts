@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { type Address, buildCodec, type CodecOptions, codecProgram } from '../../ops/codec.ts';
 import { runProgram } from '../../ops/command-line/program.ts';
 import { createPayloadCodec } from '../../process/payload-codec.ts';
+import { words } from '../support/words.ts';
 
 const newKey = (id: string) => ({ id, key: randomBytes(32) });
 const [OLD, NEW] = [newKey('key-1'), newKey('key-2')];
@@ -95,13 +96,9 @@ const decoded = (answer: { json(): { payloads: { data: string }[] } }) =>
   Buffer.from(answer.json().payloads[0]?.data ?? '', 'base64').toString();
 
 describe('the codec server', () => {
-  test.each([
-    'http://127.0.0.1:8081',
-    'http://localhost:8080',
-    'https://127.0.0.1:8080',
-    'http://127.0.0.1:8080.evil.example',
-    'null',
-  ])('refuses a page of %s, its preflight and its request, and opens nothing', async (origin) => {
+  test.each(
+    words('http://127.0.0.1:8081 http://localhost:8080 https://127.0.0.1:8080 http://127.0.0.1:8080.evil.example null'),
+  )('refuses a page of %s, its preflight and its request, and opens nothing', async (origin) => {
     const app = server();
     const preflight = await app.inject({
       method: 'OPTIONS',

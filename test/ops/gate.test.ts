@@ -41,13 +41,7 @@ const recordArgs = (directory: string, changes: Record<string, string> = {}): st
     gate = 'compliance_program',
     evidence,
     ...options
-  } = {
-    corridor: 'US-JM',
-    evidence: 'review.txt',
-    expires: '2027-01-31',
-    operator: 'ana',
-    ...changes,
-  };
+  } = { corridor: 'US-JM', evidence: 'review.txt', expires: '2027-01-31', operator: 'ana', ...changes };
   const given = { ...options, evidence: evidence === '' ? '' : path.join(directory, evidence) };
   return [
     'gate',
@@ -163,12 +157,7 @@ test('evidence is recorded, approved twice, listed as open and revoked, each wit
     ].join('; '),
   );
   const listed = JSON.parse((await ops('gate', 'list', '--corridor', 'CA-TT', '--json')).printed[0] ?? '');
-  expect(listed.gates).toContainEqual({
-    gate: 'dispute_accounting',
-    is_open: true,
-    reason: null,
-    is_forgiven: false,
-  });
+  expect(listed.gates).toContainEqual({ gate: 'dispute_accounting', is_open: true, reason: null, is_forgiven: false });
   expect(listed.evidence).toEqual([
     {
       evidence_id: evidenceId,

@@ -122,11 +122,15 @@ test('a token moves to the active pepper when it is used', async ({ own, ana }) 
   const [old] = TEST_KEYS.apiKeyPeppers;
   const young = { id: 'test-2', secret: 'another-pepper-another-pepper-another' };
   const withPeppers = (...apiKeyPeppers: [typeof old, ...(typeof old)[]]) =>
-    createOps(own.connection.db, {
-      runtime: 'production',
-      operatorToken: ana,
-      keys: { ...TEST_KEYS, apiKeyPeppers },
-    })('operator', 'add', 'bo', '--operator', 'ana', '--note', 'joined');
+    createOps(own.connection.db, { runtime: 'production', operatorToken: ana, keys: { ...TEST_KEYS, apiKeyPeppers } })(
+      'operator',
+      'add',
+      'bo',
+      '--operator',
+      'ana',
+      '--note',
+      'joined',
+    );
   expect((await withPeppers(young)).exitCode).toBe(1);
   expect((await withPeppers(young, old)).exitCode).toBe(3);
   expect((await withPeppers(young)).exitCode).toBe(3);

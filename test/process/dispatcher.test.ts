@@ -1,5 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Client, Connection } from '@temporalio/client';
+import {
+  Client,
+  Connection,
+  WorkflowExecutionAlreadyStartedError,
+  type WorkflowSignalWithStartInput,
+  type WorkflowStartInput,
+} from '@temporalio/client';
 import { count } from 'drizzle-orm';
 import pg from 'pg';
 import { expect, vi } from 'vitest';
@@ -68,6 +74,29 @@ test('rows of a kind that only a later version knows wait, and hold up no others
   const { rows } = await owner.pool.query('SELECT DISTINCT kind, last_error FROM outbox');
   await owner.pool.query('DELETE FROM outbox');
   expect(rows).toEqual([{ kind: 'refund', last_error: 'unknown_kind' }]);
+});
+
+test('a new settlement whose workflow has a run makes that run read it again', async ({ connection }) => {
+  const { db } = connection;
+  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' } as const;
+  await db.insert(outbox).values({ kind: 'settlement', objectId: 'stl_1', context, requestId: 'req' });
+  const start = async ({ options: { workflowId }, workflowType }: WorkflowStartInput): Promise<string> => {
+    throw new WorkflowExecutionAlreadyStartedError('started', workflowId, workflowType);
+  };
+  const signals: unknown[] = [];
+  const signalWithStart = async ({ signalName, options }: WorkflowSignalWithStartInput): Promise<string> => {
+    signals.push([signalName, options.workflowId, options.workflowIdReusePolicy]);
+    return 'run';
+  };
+  const client = new Client({
+    connection: Connection.lazy(),
+    interceptors: { workflow: [{ start, signalWithStart }] },
+  });
+  const dispatcher = startDispatcher({ db, client, log: { info: () => undefined, warn: () => undefined } });
+  const rowsLeft = async () => (await db.select({ count: count() }).from(outbox))[0]?.count;
+  await vi.waitUntil(async () => (await rowsLeft()) === 0, WAIT);
+  await dispatcher.stop();
+  expect(signals).toEqual([['redispatched', 'settlement:stl_1', 'ALLOW_DUPLICATE']]);
 });
 
 test('commits in quick succession share their claims', async ({ connection }) => {

@@ -19,7 +19,6 @@ const verification = { verificationId: 'v', orgId: 'org', verificationType: 'kyc
 const subscription = { webhookId: 'w', orgId: 'org' } as const;
 
 test.each([
-  ['a new settlement', settlementMessage(settlement, null, 'req'), 'ALLOW_DUPLICATE_FAILED_ONLY'],
   ['evidence of a settlement', settlementMessage(settlement, 'evidenceRecorded', 'req'), 'ALLOW_DUPLICATE_FAILED_ONLY'],
   ['a redispatched settlement', settlementMessage(settlement, 'redispatched', 'req'), 'ALLOW_DUPLICATE'],
   ['a verification', verificationMessage(verification, 'verificationDecided', 'req'), 'ALLOW_DUPLICATE_FAILED_ONLY'],
@@ -34,3 +33,10 @@ test.each([
     expect([workflowIdReusePolicy, workflowIdConflictPolicy]).toEqual([policy, 'USE_EXISTING']);
   },
 );
+
+test('a new settlement, or a new verification, does not take a run that is older than it for its own', () => {
+  for (const message of [settlementMessage(settlement, null, 'req'), verificationMessage(verification, null, 'req')]) {
+    const { workflowIdReusePolicy, workflowIdConflictPolicy } = workflowStartOf(message).options;
+    expect([workflowIdReusePolicy, workflowIdConflictPolicy]).toEqual(['ALLOW_DUPLICATE_FAILED_ONLY', 'FAIL']);
+  }
+});

@@ -1,6 +1,6 @@
 /** `npm run rehearse-failover`: what a failover of PostgreSQL loses, with a synchronous standby and an asynchronous one. */
 import { wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
-import { command, EXIT, runProgram, standardOutput } from '../../ops/command-line/program.ts';
+import { command, EXIT, type Printer, runProgram, standardOutput } from '../../ops/command-line/program.ts';
 import { MODES } from '../support/standby.ts';
 import { type FailoverReport, rehearseFailover } from './failover.ts';
 
@@ -14,7 +14,7 @@ const program = command({
     seconds: withDefault('--seconds <n>', 'how long callers settle before the kill', wholeNumber(1, SECONDS_MAX), '10'),
   },
   json: false,
-  run: async ({ print, warn }: { print: (line: string) => void; warn: (line: string) => void }, { seconds }) => {
+  run: async ({ print, warn }: Printer, { seconds }) => {
     const reports: FailoverReport[] = [];
     for (const mode of MODES) reports.push(await rehearseFailover({ mode, seconds, say: warn }));
     for (const line of tableOf(reports)) print(line);

@@ -6,15 +6,16 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
-import pg from 'pg';
 import { cardSettlementBody } from '../../scripts/sandbox/partner.ts';
 import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
+import { queryOnce } from '../support/connection.ts';
 import { type Forwarder, startForwarder } from '../support/forwarder.ts';
 import { type ProcessStack, startProcessStack } from '../support/process-stack.ts';
+import { SERVICE_ENV } from '../support/provider-event.ts';
 import { type Mode, startStandby } from '../support/standby.ts';
+import { askUntil, until } from '../support/wait.ts';
 import { checkAtRest } from '../torture/check.ts';
 import { createHttpClient, type HttpClient } from '../torture/client.ts';
-import { SERVICE_ENV } from '../torture/run.ts';
 import { authorize, createRecipient, createTenant, type Tenant } from '../torture/tenant.ts';
 
 export type FailoverReport = {
@@ -123,7 +124,10 @@ async function settleThrough(
   const http = createHttpClient(() => baseUrl);
   const tenant = await createTenant(http);
   const recipientId = await createRecipient(http, tenant, 'Marcia Brown');
-  const all: Sent[] = [];
+  const first = crypto.randomUUID();
+  const all: Sent[] = [{ key: first, id: await settle(http, tenant, recipientId, first), at: Date.now() }];
+  // Nobody starts a worker again here, and one that has not started yet would end with the primary.
+  await until('worker that settles', () => isSettled(http, tenant, all[0]?.id), { timeoutMs: SETTLED_TIMEOUT_MS });
   const done = new AbortController();
   const call = async (): Promise<void> => {
     while (!done.signal.aborted) {
@@ -179,6 +183,11 @@ async function settle(http: HttpClient, tenant: Tenant, recipientId: string, key
   return body.settlement_id;
 }
 
+async function isSettled(http: HttpClient, tenant: Tenant, settlementId = ''): Promise<boolean> {
+  const request = { method: 'GET', path: `/v2/settle/${settlementId}`, headers: authorize(tenant) } as const;
+  return (await http.untilAnswered(request)).body.status === 'settled';
+}
+
 const reportPayment = (http: HttpClient, tenant: Tenant, settlementId: string) =>
   http.untilAnswered({
     method: 'POST',
@@ -188,24 +197,15 @@ const reportPayment = (http: HttpClient, tenant: Tenant, settlementId: string) =
   });
 
 async function settlementsOf(databaseUrl: string): Promise<Map<string, string>> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    const { rows } = await client.query<{ id: string; status: string }>(
-      'SELECT settlement_id AS id, status FROM settlements',
-    );
-    return new Map(rows.map(({ id, status }) => [id, status]));
-  } finally {
-    await client.end();
-  }
+  const statement = 'SELECT settlement_id AS id, status FROM settlements';
+  const rows = await queryOnce<{ id: string; status: string }>(databaseUrl, statement);
+  return new Map(rows.map(({ id, status }) => [id, status]));
 }
 
 /** Waits until so many have settled, or for a while. @returns how many have */
-async function untilSettled(databaseUrl: string, wanted: number): Promise<number> {
-  const end = Date.now() + SETTLED_TIMEOUT_MS;
-  for (;;) {
-    const settled = [...(await settlementsOf(databaseUrl)).values()].filter((status) => status === 'settled').length;
-    if (settled >= wanted || Date.now() > end) return settled;
-    await delay(POLL_MS);
-  }
-}
+const untilSettled = (databaseUrl: string, wanted: number): Promise<number> =>
+  askUntil(
+    async () => [...(await settlementsOf(databaseUrl)).values()].filter((status) => status === 'settled').length,
+    (settled) => settled >= wanted,
+    { timeoutMs: SETTLED_TIMEOUT_MS, everyMs: POLL_MS },
+  );

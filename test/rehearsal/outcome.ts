@@ -1,8 +1,8 @@
 /** What the databases hold after a rehearsal: PostgreSQL every settlement, Temporal every workflow. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
-import pg from 'pg';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { queryOnce } from '../support/connection.ts';
+import { askUntil } from '../support/wait.ts';
 import type { Cluster } from './steps.ts';
 import { NAMESPACE } from './temporal-server.ts';
 
@@ -33,15 +33,12 @@ export async function openEvidence({
     ...(await workflowDifferences(client, orgId, accepted)),
   ];
   return {
-    differences: async (orgId, accepted) => {
-      const end = Date.now() + SETTLE_TIMEOUT_MS;
-      let found = await differences(orgId, accepted);
-      while (found.length > 0 && Date.now() < end) {
-        await delay(POLL_MS);
-        found = await differences(orgId, accepted);
-      }
-      return found;
-    },
+    differences: (orgId, accepted) =>
+      askUntil(
+        () => differences(orgId, accepted),
+        ({ length }) => length === 0,
+        { timeoutMs: SETTLE_TIMEOUT_MS, everyMs: POLL_MS },
+      ),
     close: () => connection.close(),
   };
 }
@@ -69,9 +66,7 @@ async function settlementDifferences(
   accepted: readonly string[],
 ): Promise<string[]> {
   // A connection does not survive a failover.
-  const database = new pg.Client({ connectionString: databaseUrl });
-  await database.connect();
-  const { rows } = await database.query<Row>(WRONG, [orgId]).finally(() => database.end());
+  const rows = await queryOnce<Row>(databaseUrl, WRONG, [orgId]);
   const wrong = rows.filter(
     ({ status, certificates, postings, transitions, unbalanced }) =>
       status !== 'settled' ||

@@ -1,49 +1,40 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { SettlementError } from '../../clients/typescript/index.ts';
 import { cardSettlementBody } from '../../scripts/sandbox/partner.ts';
+import { type HttpServer, type Received, startHttpServer } from '../support/http-server.ts';
 import { type CarefulPartner, createCarefulPartner } from './partner.ts';
 
-type Handler = (request: IncomingMessage, response: ServerResponse) => void;
+type Handler = (response: ServerResponse) => unknown;
 
-const servers: Server[] = [];
+const servers: HttpServer[] = [];
 let partner: CarefulPartner | undefined;
 
 afterEach(async () => {
   partner?.close();
   partner = undefined;
-  for (const server of servers.splice(0)) {
-    server.closeAllConnections();
-    server.close();
-  }
+  await Promise.all(servers.splice(0).map((server) => server.close()));
 });
 
 const json =
   (status: number, body: object, headers: Record<string, string> = {}): Handler =>
-  (_request, response) =>
-    void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+  (response) =>
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 const problem = (status: number, code: string, headers: Record<string, string> = {}): Handler =>
   json(status, { status, code, detail: 'Why.', request_id: 'r-1' }, headers);
 
 /** Two APIs that let a partner sign up, and answer what it tries with these handlers, one after the other. */
 async function partnerOf(...handlers: Handler[]): Promise<{ partner: CarefulPartner; attempts: () => number }> {
   let attempts = 0;
-  const answer: Handler = (request, response) => {
-    request.resume();
-    if (request.url === '/v1/orgs') return json(201, { org_id: 'org', api_key: 'key' })(request, response);
-    if (request.url === '/v1/recipients') return json(201, { recipient_id: 'recipient' })(request, response);
-    if (request.method === 'GET') return json(200, { status: 'ready' })(request, response);
+  const answer = (response: ServerResponse, { method, path }: Received): unknown => {
+    if (path === '/v1/orgs') return json(201, { org_id: 'org', api_key: 'key' })(response);
+    if (path === '/v1/recipients') return json(201, { recipient_id: 'recipient' })(response);
+    if (method === 'GET') return json(200, { status: 'ready' })(response);
     attempts += 1;
-    return handlers[attempts - 1]?.(request, response);
+    return handlers[attempts - 1]?.(response);
   };
-  const urls: string[] = [];
-  for (const server of [createServer(answer), createServer(answer)]) {
-    servers.push(server.listen(0, '127.0.0.1'));
-    await once(server, 'listening');
-    const address = server.address();
-    urls.push(`http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`);
-  }
+  servers.push(await startHttpServer(answer), await startHttpServer(answer));
+  const urls = servers.map(({ url }) => url);
   partner = await createCarefulPartner(urls, new AbortController().signal);
   return { partner, attempts: () => attempts };
 }
@@ -56,8 +47,8 @@ const post = ({ call, recipientId }: CarefulPartner) =>
 const postWithoutKey = ({ call }: CarefulPartner) => call(({ webhooks }) => webhooks.sendTestEvent('of-mine'));
 const RETRY_LATER = { 'retry-after': '1' };
 const good = json(200, { done: true });
-const hangUp: Handler = (request) => void request.socket.destroy();
-const breakOff: Handler = (_request, response) => {
+const hangUp: Handler = (response) => response.socket?.destroy();
+const breakOff: Handler = (response) => {
   response.writeHead(200, { 'content-length': '100' }).write('{"do');
   setTimeout(() => response.socket?.destroy(), 20);
 };
@@ -103,8 +94,7 @@ test('a POST without an idempotency key is repeated after 429, which did nothing
 
 test('a request goes to another API when one refuses connections', async () => {
   const { partner: careful } = await partnerOf(good, good, good, good);
-  servers[0]?.closeAllConnections();
-  servers[0]?.close();
+  await servers[0]?.close();
   const answers = await Promise.all([post(careful), post(careful)]);
   expect(answers).toEqual([{ done: true }, { done: true }]);
   expect(careful.report.outcomes.fault).toBe(0);

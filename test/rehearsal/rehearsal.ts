@@ -1,7 +1,7 @@
 /**
  * What a partner sees while the released version is upgraded to this one, and while processes are killed and PostgreSQL
- * fails over: settlements through all APIs in three phases. Afterwards every accepted settlement must have settled exactly once, and every request that failed must
- * be one that the partner may repeat.
+ * fails over: settlements through all APIs in three phases. Afterwards every accepted settlement must have settled
+ * exactly once, and every request that failed must be one that the partner may repeat.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { SettlementError } from '../../clients/typescript/index.ts';

@@ -1,5 +1,12 @@
 /** `npm run rehearse-upgrade`: an upgrade from the released version and the way back, with settlements in every state. */
-import { CommandError, command, EXIT, runProgram, standardOutput } from '../../ops/command-line/program.ts';
+import {
+  CommandError,
+  command,
+  EXIT,
+  type Printer,
+  runProgram,
+  standardOutput,
+} from '../../ops/command-line/program.ts';
 import { whyNotReleased } from './released.ts';
 import { rehearseUpgrade, type UpgradeReport } from './upgrade.ts';
 
@@ -9,7 +16,7 @@ const program = command({
     'Runs the released version and this one side by side, and back, with settlements in every state. Exits with 1 unless each ended as it should, once.',
   takes: {},
   json: false,
-  run: async ({ print, warn }: { print: (line: string) => void; warn: (line: string) => void }) => {
+  run: async ({ print, warn }: Printer) => {
     const missing = await whyNotReleased();
     if (missing !== undefined) throw new CommandError(EXIT.unavailable, missing);
     const report = await rehearseUpgrade({ extent: 'each step', say: warn });

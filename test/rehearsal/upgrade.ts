@@ -18,12 +18,12 @@ import {
   untilDue,
 } from '../../scripts/demo/scenario.ts';
 import { freePort } from '../../scripts/stack/port.ts';
+import { inParallel } from '../support/parallel.ts';
 import { type ProcessStack, startProcessStack } from '../support/process-stack.ts';
+import { PROVIDER_SECRETS, SERVICE_ENV } from '../support/provider-event.ts';
 import { checkAtRest } from '../torture/check.ts';
 import { createHttpClient } from '../torture/client.ts';
 import { runOperator } from '../torture/operator.ts';
-import { PROVIDER_SECRETS } from '../torture/provider.ts';
-import { SERVICE_ENV } from '../torture/run.ts';
 import { startSubscribers } from '../torture/subscriber.ts';
 import { createTenant } from '../torture/tenant.ts';
 import { buildReleased } from './released.ts';
@@ -118,7 +118,7 @@ async function playUpgrade(
   const begin = (via: ScenarioDeps) => beginAll(via, plansFor(ways.length, options));
   const end = async (words: Pick<Way, 'begun' | 'ended'>, via: ScenarioDeps, begun: readonly Begun[]) => {
     const way = { ...words, settlements: begun.length, rested: [...new Set(begun.map(stateOf))] };
-    const faults = await inTurn(begun, (each) => faultOf(via, each));
+    const faults = await inParallel(begun, AT_ONCE, (each) => faultOf(via, each));
     ways.push({ ...way, faults: faults.flat() });
     say(`${way.settlements} settlements, begun by ${way.begun}, ended by ${way.ended}`);
   };
@@ -169,8 +169,8 @@ const depsOf = (
     },
   },
   resolveReview: async (settlementId, outcome) => {
-    const command = ['resolve', settlementId, outcome, '--operator', 'ana', '--note', 'The bank confirmed it.'];
-    const { exitCode, all } = await runOperator(stack, command);
+    const act = ['--operator', 'ana', '--note', 'The bank confirmed it.', '--yes'];
+    const { exitCode, all } = await runOperator(stack, ['resolve', settlementId, outcome, ...act]);
     if (exitCode !== 0) throw new Error(`ops resolve: ${all}`);
   },
   bankledger: { client: createClient({ baseUrl }), secret: PROVIDER_SECRETS.bankledger },
@@ -178,7 +178,7 @@ const depsOf = (
 
 /** Begins each plan, and waits until its settlement rests. */
 const beginAll = (via: ScenarioDeps, plans: readonly Plan[]): Promise<Begun[]> =>
-  inTurn(plans, async (plan) => {
+  inParallel(plans, AT_ONCE, async (plan) => {
     const { scenario, restsBefore } = plan;
     const subject = await startSettlement(via.partner, scenario);
     await doSteps(via, subject, scenario.steps.slice(0, restsBefore));
@@ -190,26 +190,11 @@ const beginAll = (via: ScenarioDeps, plans: readonly Plan[]): Promise<Begun[]> =
 /** Settlements that no worker takes yet: they rest as `accepted`. */
 function acceptAll(via: ScenarioDeps, { extent }: UpgradeOptions): Promise<Begun[]> {
   const scenarios = extent === 'each step' ? SCENARIOS : SCENARIOS.filter(({ steps }) => steps.length === 0);
-  return inTurn(scenarios, async (scenario) => ({
+  return inParallel(scenarios, AT_ONCE, async (scenario) => ({
     scenario,
     restsBefore: NOWHERE,
     subject: await startSettlement(via.partner, scenario),
   }));
-}
-
-/** A few at a time. */
-async function inTurn<Item, Result>(items: readonly Item[], run: (item: Item) => Promise<Result>): Promise<Result[]> {
-  const results: Promise<Result>[] = [];
-  const left = items.values();
-  const takeOneAfterAnother = async () => {
-    for (const item of left) {
-      const result = run(item);
-      results.push(result);
-      await result;
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, takeOneAfterAnother));
-  return await Promise.all(results);
 }
 
 /** Plays the rest of the scenario. @returns what differs from it */

@@ -62,7 +62,9 @@ async function take(browser: Browser, baseUrl: string, shot: Shot): Promise<stri
       const options: BrowserContextOptions = { viewport, colorScheme, extraHTTPHeaders: shot.headers };
       const context = await browser.newContext(options);
       const page = await context.newPage();
-      await page.goto(`${baseUrl}${shot.path}`);
+      const answer = await page.goto(`${baseUrl}${shot.path}`);
+      if (!answer?.headers()['content-type']?.startsWith('text/html'))
+        throw new CommandError(EXIT.refused, `${shot.path} is no page: ${answer?.status()}`);
       await page.screenshot({ path: path.join(FOLDER, `${name}-${kind}-${colorScheme}.png`), fullPage: true });
       if (colorScheme === SCHEMES[0])
         faults.push(...(await layoutFaults(page)).map((fault) => `${shot.path} on a ${kind}: ${fault}`));

@@ -4,10 +4,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { exportJWK, generateKeyPair } from 'jose';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
-import { type Download, readSigned, verifyCertificate } from '../../scripts/verify-certificate.ts';
+import { type Download, readSigned, runVerification, verifyCertificate } from '../../scripts/verify-certificate.ts';
 import { certificateFacts, otherTexts } from '../support/certificate.ts';
 
 const KEY = { id: 'test-1', key: randomBytes(32) };
@@ -157,18 +157,26 @@ describe('a signed file', () => {
 describe('the command', () => {
   let folder: string;
   const file = (name: string) => path.join(folder, name);
-  const run = (...args: string[]) =>
-    execa(process.execPath, ['--import', 'tsx', path.join(ROOT, 'scripts/verify-certificate.ts'), ...args], {
-      cwd: ROOT,
-      reject: false,
-    });
+  const signedFile = () => file(`${sealed.certId}.jose.json`);
+  const bareFile = () => file(`${sealed.certId}.json`);
+  const withKeys = (...args: string[]) => [...args, '--jwks', file('jwks.json')];
+  /** Runs the command in this process. A test below starts it as its users do. */
+  const run = async (args: readonly string[]) => {
+    const log = vi.spyOn(console, 'log').mockReturnValue();
+    const error = vi.spyOn(console, 'error').mockReturnValue();
+    const exitCode = await runVerification(args);
+    const [printed, said] = [log, error].map((spy) => spy.mock.calls.flat().map(String));
+    vi.restoreAllMocks();
+    return { exitCode, printed: printed ?? [], said: said ?? [] };
+  };
+  const beginnings = (printed: readonly string[]) => printed.map((line) => line.slice(0, 3));
 
   beforeAll(async () => {
     folder = await mkdtemp(path.join(os.tmpdir(), 'verify-certificate-'));
-    await writeFile(file(`${sealed.certId}.json`), sealed.content);
     const [protectedHeader, , signature] = sealed.signature.split('.');
     const signed = { payload: sealed.content.toString(), protected: protectedHeader, signature };
-    await writeFile(file(`${sealed.certId}.jose.json`), JSON.stringify(signed));
+    await writeFile(bareFile(), sealed.content);
+    await writeFile(signedFile(), JSON.stringify(signed));
     await writeFile(file('tampered.json'), sealed.content.toString().replace('250.00', '950.00'));
     await writeFile(file('signature.txt'), `${sealed.signature}\n`);
     await writeFile(file('jwks.json'), JSON.stringify(jwks));
@@ -177,76 +185,54 @@ describe('the command', () => {
 
   test.each([
     ['no arguments', () => [], 'Give one file.'],
-    ['no key set', () => [file(`${sealed.certId}.jose.json`)], 'Give the key set with --jwks.'],
+    ['no key set', () => [signedFile()], 'Give the key set with --jwks.'],
     [
       'a file without an id in its name',
-      () => [file('tampered.json'), '--signature', sealed.signature, '--jwks', file('jwks.json')],
+      () => withKeys(file('tampered.json'), '--signature', sealed.signature),
       'tampered.json has no CERT-… id: give it with --cert-id.',
     ],
     [
       'a file that does not exist',
-      () => [file(`CERT-${'0'.repeat(32)}.json`), '--signature', sealed.signature, '--jwks', file('jwks.json')],
+      () => withKeys(file(`CERT-${'0'.repeat(32)}.json`), '--signature', sealed.signature),
       'cannot be read as a certificate.',
     ],
     [
       'a certificate without its signature',
-      () => [file(`${sealed.certId}.json`), '--jwks', file('jwks.json')],
+      () => withKeys(bareFile()),
       'cannot be read as a signed file (give --signature if it is none).',
     ],
     [
       'an invalid key set',
-      () => [file(`${sealed.certId}.json`), '--signature', sealed.signature, '--jwks', file('signature.txt')],
+      () => [bareFile(), '--signature', sealed.signature, '--jwks', file('signature.txt')],
       'signature.txt cannot be read as a key set.',
     ],
   ])('exits with 1, says why in words, and shows the usage, given %s', async (_what, args, why) => {
-    const { exitCode, stdout, stderr } = await run(...args());
-    expect(exitCode).toBe(1);
-    expect(stdout).toBe('');
-    const [said = '', usage, ...more] = stderr.split('\n');
-    expect(said).toContain(why);
-    expect(usage).toMatch(/^Usage: npm run verify-certificate -- .*--signature .*--jwks/);
-    expect(more).toEqual([]);
+    const usage = expect.stringMatching(/^Usage: npm run verify-certificate -- .*--signature .*--jwks/);
+    const said = [expect.stringContaining(why), usage];
+    expect(await run(args())).toEqual({ exitCode: 1, printed: [], said });
   });
 
   test('exits with 0 for a signed file, which needs no more than the key set', async () => {
-    const { exitCode, stdout } = await run(file(`${sealed.certId}.jose.json`), '--jwks', file('jwks.json'));
-    expect([exitCode, stdout.split('\n').map((said) => said.slice(0, 3))]).toEqual([
-      0,
-      ['yes', 'yes', 'yes', 'yes', 'CER'],
-    ]);
+    const command = ['--import', 'tsx', 'scripts/verify-certificate.ts', ...withKeys(signedFile())];
+    const { exitCode, stdout } = await execa(process.execPath, command, { cwd: ROOT, reject: false });
+    expect([exitCode, beginnings(stdout.split('\n'))]).toEqual([0, ['yes', 'yes', 'yes', 'yes', 'CER']]);
   });
 
   test('exits with 1 and names the failed checks', async () => {
-    const { exitCode, stdout } = await run(
-      file('tampered.json'),
-      '--cert-id',
-      sealed.certId,
-      '--signature',
-      sealed.signature,
-      '--jwks',
-      file('jwks.json'),
-    );
-    expect(exitCode).toBe(1);
-    expect(stdout.split('\n').map((said) => said.slice(0, 3))).toEqual(['NO ', 'NO ', 'yes', 'yes', 'CER']);
-    expect(stdout).toContain(`${sealed.certId} is NOT valid.`);
+    const named = ['--cert-id', sealed.certId, '--signature', sealed.signature];
+    const { exitCode, printed } = await run(withKeys(file('tampered.json'), ...named));
+    expect([exitCode, beginnings(printed)]).toEqual([1, ['NO ', 'NO ', 'yes', 'yes', 'CER']]);
+    expect(printed.at(-1)).toContain(`${sealed.certId} is NOT valid.`);
   });
 
   test.each([
     ['as an argument', () => sealed.signature],
     ['in a file', () => file('signature.txt')],
   ])('exits with 0 for a genuine download with its signature %s, and names the settlement', async (_how, signature) => {
-    const { exitCode, stdout } = await run(
-      file(`${sealed.certId}.json`),
-      '--signature',
-      signature(),
-      '--jwks',
-      file('jwks.json'),
-    );
-    expect(exitCode).toBe(0);
-    expect(stdout.split('\n').map((said) => said.slice(0, 3))).toEqual(['yes', 'yes', 'yes', 'yes', 'CER']);
-    expect(stdout).toContain(
-      'is valid. It certifies settlement stl_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: a simulation, unanchored.',
-    );
+    const { exitCode, printed } = await run(withKeys(bareFile(), '--signature', signature()));
+    expect([exitCode, beginnings(printed)]).toEqual([0, ['yes', 'yes', 'yes', 'yes', 'CER']]);
+    const subject = 'It certifies settlement stl_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: a simulation, unanchored.';
+    expect(printed.at(-1)).toContain(`is valid. ${subject}`);
   });
 });
 

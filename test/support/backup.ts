@@ -6,8 +6,8 @@ import { execFile } from 'node:child_process';
 import { chmod, chown, copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
 import type { Account } from '../../scripts/stack/postgres-program.ts';
+import { onDatabase } from './connection.ts';
 
 const run = promisify(execFile);
 
@@ -25,9 +25,7 @@ export async function backUp(
   during: () => Promise<void>,
 ): Promise<void> {
   const [source, target] = [path.join(from, 'data'), path.join(to, 'data')];
-  const client = new pg.Client({ connectionString: `${serverUrl}/postgres` });
-  await client.connect();
-  try {
+  await onDatabase(`${serverUrl}/postgres`, async (client) => {
     await mkdir(target, { recursive: true, mode: 0o700 });
     await chmod(to, 0o755);
     await client.query(`SELECT pg_backup_start('rehearsal', fast => true)`);
@@ -43,9 +41,7 @@ export async function backUp(
     await run('cp', ['-a', path.join(source, 'pg_wal'), target]);
     await rm(path.join(target, 'backup_label'), { force: true });
     await writeFile(path.join(target, 'backup_label'), rows[0]?.labelfile ?? '', { mode: 0o600 });
-  } finally {
-    await client.end();
-  }
+  });
   await copyFile(path.join(from, 'password'), path.join(to, 'password'));
   const { uid, gid } = account;
   if (uid !== undefined && gid !== undefined)

@@ -1,27 +1,12 @@
-/** The bank ledger's events for tests, and accounts linked to pay by ACH. */
-import { createHmac } from 'node:crypto';
+/** Sends the bank ledger's events to the API of a test, and links accounts to pay by ACH. */
 import { type Caller, TEST_SECRETS, type TestApi } from './api.ts';
 import { jsonOf } from './partner.ts';
+import { bankledgerSignature } from './provider-event.ts';
 
-/** A reconciled wire of 250.00 USD. */
-export const bankledgerBody = (settlementId: string, data: Record<string, unknown> = {}, event = 'reconciled') => ({
-  id: `evt_${crypto.randomUUID()}`,
-  event,
-  data: {
-    id: 'ep_1',
-    object: 'expected_payment',
-    live_mode: false,
-    status: event,
-    amount_reconciled: 25_000,
-    currency: 'USD',
-    type: 'wire',
-    metadata: { settlement_id: settlementId },
-    ...data,
-  },
-});
+export { bankledgerBody } from './provider-event.ts';
 
 export const signBankledger = (bytes: Buffer, secret: string = TEST_SECRETS.bankledger): string =>
-  createHmac('sha256', secret).update(bytes).digest('hex');
+  bankledgerSignature(bytes, secret);
 
 /** Sends an event as the provider does; `headers` override the right signature. */
 export function sendBankledger(api: TestApi, event: object | Buffer, headers: Record<string, string> = {}) {

@@ -1,10 +1,10 @@
 /** The throwaway PostgreSQL of a test run: fast because it may lose its data, with a migrated template database. */
 import path from 'node:path';
-import pg from 'pg';
 import { migrate } from '../../db/migrate.ts';
 import { ensureDatabase, serviceUrlOf, startCluster } from '../../scripts/stack/postgres.ts';
 import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
 import { stopProcess } from '../../scripts/stack/process.ts';
+import { queryOnce } from './connection.ts';
 
 const TEMPLATE = 'settlement_template';
 const KILL_TIMEOUT_MS = 10_000;
@@ -27,18 +27,12 @@ export async function startTestCluster(folder: string) {
   const program = await postgresProgram(async () => folder);
   const cluster = await startCluster({ program, directory: path.join(folder, 'postgres'), settings: NOT_DURABLE });
   await migrate(await ensureDatabase(cluster, TEMPLATE));
-  await closeTemplate(cluster.serverUrl);
+  // A template can be copied only while it has no connections.
+  const close = `ALTER DATABASE ${TEMPLATE} WITH IS_TEMPLATE true ALLOW_CONNECTIONS false`;
+  await queryOnce(`${cluster.serverUrl}/postgres`, close);
   return {
     addresses: { serverUrl: cluster.serverUrl, serviceUrl: serviceUrlOf(cluster.serverUrl), template: TEMPLATE },
     /** No clean shutdown: the data is deleted with the folder. */
     end: () => stopProcess(cluster.process, KILL_TIMEOUT_MS, 'SIGQUIT'),
   };
-}
-
-/** A template can be copied only while it has no connections. */
-async function closeTemplate(serverUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: `${serverUrl}/postgres` });
-  await client.connect();
-  await client.query(`ALTER DATABASE ${TEMPLATE} WITH IS_TEMPLATE true ALLOW_CONNECTIONS false`);
-  await client.end();
 }

@@ -1,7 +1,6 @@
 /** A collector of traces: a real HTTP server that keeps what it receives. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { z } from 'zod';
+import { startHttpServer } from './http-server.ts';
 
 const Attributes = z.array(
   z.object({
@@ -23,39 +22,18 @@ const Export = z.object({
 
 export type CollectedSpan = z.infer<typeof Span>;
 
-export type Collector = {
-  readonly url: string;
+export async function startCollector() {
   /** The bodies as they were received. */
-  readonly bodies: string[];
-  spans(): CollectedSpan[];
-  close(): Promise<void>;
-};
-
-export async function startCollector(): Promise<Collector> {
   const bodies: string[] = [];
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      if (request.url === '/v1/traces') bodies.push(Buffer.concat(chunks).toString());
-      response.setHeader('content-type', 'application/json').end('{}');
-    });
+  const { url, close } = await startHttpServer((response, { path, body }) => {
+    if (path === '/v1/traces') bodies.push(body.toString());
+    response.setHeader('content-type', 'application/json').end('{}');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    bodies,
-    spans: () =>
-      bodies.flatMap((body) =>
-        Export.parse(JSON.parse(body)).resourceSpans.flatMap(({ scopeSpans }) =>
-          scopeSpans.flatMap(({ spans }) => spans),
-        ),
+  const spans = (): CollectedSpan[] =>
+    bodies.flatMap((body) =>
+      Export.parse(JSON.parse(body)).resourceSpans.flatMap(({ scopeSpans }) =>
+        scopeSpans.flatMap((scope) => scope.spans),
       ),
-    close: () =>
-      new Promise((resolve) => {
-        server.closeAllConnections();
-        server.close(() => resolve());
-      }),
-  };
+    );
+  return { url, close, bodies, spans };
 }

@@ -58,7 +58,8 @@ export function withDatabase(poolSizeMax = 10) {
 }
 
 /**
- * The API in this process, without Temporal: `api`, `partner` (a key of the file's own organization), `steps`
+ * The API in this process, without Temporal: `api`, `port` (on which it listens once a test needs that), `partner` (a
+ * key of the file's own organization), `steps`
  * (settlements that the test moves itself), `clock` (which the API reads, and which is right again after each test)
  * and `newApi` (opens one more API for one test).
  */
@@ -69,6 +70,7 @@ export function withApi({ scope, ...options }: TestApiOptions & { readonly scope
   return base
     .extend('clock', FILE, clock)
     .extend('api', FILE, openApi({ ...options, deps: { now: clock.now, ...options.deps } }))
+    .extend('port', FILE, async ({ api }) => Number(new URL(await api.app.listen({ host: '127.0.0.1', port: 0 })).port))
     .extend('partner', FILE, ({ api }) => api.createCaller(scope))
     .extend('steps', FILE, ({ api, partner }) => createSteps(api, partner))
     .extend('newApi', ({ onTestFinished }) => async (own: TestApiOptions = {}) => {
@@ -112,8 +114,8 @@ export const openApis = () =>
     async (apis) => void (await Promise.all(Object.values(apis).map((api) => api.close()))),
   );
 
-/** A fixture that needs no other and is closed after the file. */
-function opening<T>(open: () => Promise<T>, close: (value: T) => Promise<void>) {
+/** A fixture that needs no other and is closed after the file or, without `FILE`, after the test. */
+export function opening<T>(open: () => Promise<T>, close: (value: T) => Promise<void>) {
   // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
   return async ({}: object, { onCleanup }: { onCleanup: (cleanup: () => Promise<void>) => void }): Promise<T> => {
     const value = await open();

@@ -2,11 +2,11 @@
  * The network between the service's processes and their servers. Each link goes through a proxy (toxiproxy), which can
  * cut, slow and reset its connections.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { setTimeout as delay } from 'node:timers/promises';
+import { spawn } from 'node:child_process';
 import { freePort } from '../../scripts/stack/port.ts';
 import { buildWithGo } from './go-program.ts';
 import { stretched } from './patience.ts';
+import { until } from './wait.ts';
 
 const TOXIPROXY = { source: 'github.com/Shopify/toxiproxy/v2/cmd/server', version: 'v2.12.0', name: 'toxiproxy' };
 const START_TIMEOUT_MS = stretched(10_000);
@@ -51,7 +51,12 @@ export async function startNetwork(
   const adminPort = await freePort();
   const child = spawn(program, ['-host', '127.0.0.1', '-port', String(adminPort)], { stdio: 'ignore' });
   const admin = (method: string, route: string, body?: object) => callAdmin(adminPort, method, route, body);
-  await untilAnswering(child, admin);
+  const answers = () =>
+    admin('GET', '/version').then(
+      () => true,
+      () => false,
+    );
+  await until('answer of toxiproxy', answers, { timeoutMs: START_TIMEOUT_MS, everyMs: POLL_MS });
   const begin = new Map<Link, number>();
   for (const link of LINKS) {
     const port = await freePort();
@@ -88,22 +93,6 @@ async function callAdmin(port: number, method: string, route: string, body?: obj
   // A toxic that exists is not added again, and one that is gone needs no removal.
   if (!answer.ok && answer.status !== 409 && answer.status !== 404)
     throw new Error(`toxiproxy answered ${answer.status} to ${method} ${route}`);
-}
-
-async function untilAnswering(
-  child: ChildProcess,
-  admin: (method: string, route: string) => Promise<void>,
-): Promise<void> {
-  const end = Date.now() + START_TIMEOUT_MS;
-  for (;;) {
-    const answers = await admin('GET', '/version').then(
-      () => true,
-      () => false,
-    );
-    if (answers) return;
-    if (child.exitCode !== null || Date.now() > end) throw new Error('toxiproxy did not start');
-    await delay(POLL_MS);
-  }
 }
 
 /** The path of toxiproxy; undefined when it cannot be built: that needs Go. */

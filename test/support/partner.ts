@@ -38,6 +38,27 @@ export const settleBody = (recipientId: string, overrides: Record<string, unknow
   ...overrides,
 });
 
+/** A settlement that is accepted for a new recipient, or for the one in `overrides`. @returns its id */
+export async function settle(
+  api: TestApi,
+  caller: Caller,
+  overrides: Record<string, unknown> = {},
+  recipient: Record<string, unknown> = {},
+): Promise<string> {
+  const recipientId = overrides['recipient_id'] ?? (await createRecipient(api, caller, recipient));
+  const body = settleBody(String(recipientId), overrides);
+  const answer = await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
+  if (answer.statusCode !== 202) throw new Error(`settlement refused: ${answer.body}`);
+  return jsonOf(answer).settlement_id;
+}
+
+/** A new organization signs up from this address. */
+export const signUpFrom = (api: TestApi, remoteAddress: string) =>
+  api.app.inject({
+    ...{ method: 'POST', url: '/v1/orgs', remoteAddress },
+    payload: { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' },
+  });
+
 export async function readSettlement(api: TestApi, caller: Caller, settlementId: string): Promise<Json> {
   return jsonOf(await api.call(caller, 'GET', `/v2/settle/${settlementId}`));
 }

@@ -5,9 +5,9 @@ import { closeSync, openSync } from 'node:fs';
 import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { freePort, isListening } from '../../scripts/stack/port.ts';
 import { type Account, serverAccount } from '../../scripts/stack/postgres-program.ts';
+import { until } from './wait.ts';
 
 export type Pooler = {
   readonly pid: number;
@@ -72,11 +72,10 @@ export async function startPooler({ program, databaseUrls, settings }: PoolerOpt
     await ended;
     await rm(folder, { recursive: true, force: true });
   };
-  const end = Date.now() + START_TIMEOUT_MS;
-  while (!(await isListening(port))) {
-    if (child.exitCode !== null || Date.now() > end) throw new Error(`PgBouncer did not start: see ${file('log')}`);
-    await delay(POLL_MS);
-  }
+  await until(`PgBouncer (see ${file('log')})`, () => isListening(port), {
+    timeoutMs: START_TIMEOUT_MS,
+    everyMs: POLL_MS,
+  });
   const { pid = 0 } = child;
   return {
     pid,

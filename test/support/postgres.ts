@@ -1,8 +1,8 @@
 /** A database for each test file: a copy of the migrated template on the run's PostgreSQL. */
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
 import { z } from 'zod';
 import type { DatabaseUrls } from '../../db/migrate.ts';
+import { queryOnce } from './connection.ts';
 import { sharedResource } from './resource.ts';
 
 const Server = z.object({ serverUrl: z.string(), serviceUrl: z.string(), template: z.string() });
@@ -34,12 +34,5 @@ export async function createTestDatabase(original?: TestDatabase): Promise<TestD
   };
 }
 
-async function administer(serverUrl: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: `${serverUrl}/postgres` });
-  await client.connect();
-  try {
-    await client.query(statement);
-  } finally {
-    await client.end();
-  }
-}
+const administer = async (serverUrl: string, statement: string): Promise<void> =>
+  void (await queryOnce(`${serverUrl}/postgres`, statement));

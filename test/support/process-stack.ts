@@ -2,7 +2,7 @@
  * The service as separate processes, as it is deployed: a durable PostgreSQL, a Temporal server on a file, an API and a
  * worker. A test can kill, stop and restart each of them on the same address, and disturb their connections.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -10,22 +10,18 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
-import { localDirectory, repositoryRoot } from '../../process/local/place.ts';
-import { isRunning } from '../../process/local/process-record.ts';
-import { acquireDevServer } from '../../scripts/stack/binary.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { type CompiledProgram, compiledPrograms } from '../../scripts/stack/compiled.ts';
 import { freePort } from '../../scripts/stack/port.ts';
-import { type Cluster, ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
-import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
 import { answersReady } from '../../scripts/stack/product.ts';
-import { startTemporal, type TemporalServer } from '../../scripts/stack/temporal.ts';
-import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
 import { type Network, startNetwork } from './network.ts';
 import { stretched } from './patience.ts';
+import { createServers, SERVERS } from './process-server.ts';
+import { askUntil, until } from './wait.ts';
 
 export const PROGRAMS = ['api', 'worker'] as const;
 export type Program = (typeof PROGRAMS)[number];
-export const PARTS = [...PROGRAMS, 'temporal', 'postgres'] as const;
+export const PARTS = [...PROGRAMS, ...SERVERS] as const;
 export type Part = (typeof PARTS)[number];
 
 type Env = Readonly<Record<string, string>>;
@@ -96,7 +92,6 @@ export type ProcessStack = {
 };
 
 const READY_TIMEOUT_MS = stretched(120_000);
-const READY_POLL_MS = 100;
 const EXIT_TIMEOUT_MS = stretched(10_000);
 /** A port must be free before the next process can listen on it. */
 const PORT_RELEASE_MS = 200;
@@ -173,19 +168,16 @@ export async function startProcessStack({
   const startOther: ProcessStack['startOther'] = (program, more = {}) => {
     const child = launch(program, more, programs[program]);
     disturb();
+    const end = async (name: NodeJS.Signals): Promise<void> => {
+      disturb();
+      if (!hasEnded(child)) child.kill(name);
+      await endOf(child);
+    };
     const other: OtherProgram = {
       isRunning: () => !hasEnded(child),
       ended: () => endOf(child),
-      kill: async () => {
-        disturb();
-        if (!hasEnded(child)) child.kill('SIGKILL');
-        await endOf(child);
-      },
-      stop: async () => {
-        disturb();
-        if (!hasEnded(child)) child.kill('SIGTERM');
-        await endOf(child);
-      },
+      kill: () => end('SIGKILL'),
+      stop: () => end('SIGTERM'),
     };
     others.push(other);
     return other;
@@ -193,8 +185,11 @@ export async function startProcessStack({
   const kill: ProcessStack['kill'] = async (part) => {
     signal(part, 'SIGKILL');
     if (isProgram(part)) return void (await ended(part));
-    const end = Date.now() + EXIT_TIMEOUT_MS;
-    while (pidsOf(part).length > 0 && Date.now() < end) await delay(PORT_RELEASE_MS);
+    await askUntil(
+      () => pidsOf(part).length,
+      (left) => left === 0,
+      { timeoutMs: EXIT_TIMEOUT_MS },
+    );
     await delay(PORT_RELEASE_MS);
   };
   const stack: ProcessStack = {
@@ -224,7 +219,8 @@ export async function startProcessStack({
     isRunning: (part) => pidsOf(part).length > 0,
     ended,
     disturbedAt: () => disturbedAt,
-    untilReady: (url = baseUrl) => untilReady(url),
+    untilReady: async (url = baseUrl) =>
+      void (await until('API that is ready', () => answersReady(url), { timeoutMs: READY_TIMEOUT_MS })),
     close: async () => {
       for (const part of PARTS) signal(part, 'SIGCONT');
       await Promise.all([...PROGRAMS.map(kill), ...others.map((other) => other.kill())]);
@@ -260,65 +256,3 @@ const endOfLog = async (folder: string, program: Program): Promise<string> => {
   const log = await readFile(path.join(folder, `${program}.log`), 'utf8').catch(() => '');
   return log.slice(-LOG_SHOWN);
 };
-
-type Server = Exclude<Part, Program>;
-
-/** PostgreSQL and Temporal, always on the same ports. */
-async function createServers(folder: string, ports: Readonly<Record<Server, number>>) {
-  const postgres = await postgresProgram(async () => folder);
-  const temporal = await acquireDevServer({
-    env: process.env,
-    binDirectory: path.join(localDirectory, 'bin'),
-    onProgress: () => undefined,
-  });
-  const running: { postgres?: Cluster; temporal?: TemporalServer } = {};
-  let urls: DatabaseUrls = { databaseUrl: '', migrationUrl: '' };
-  return {
-    urls: () => urls,
-    async start(server: Server): Promise<void> {
-      if (server === 'postgres') {
-        const options = { program: postgres, directory: path.join(folder, 'postgres'), wishedPort: ports.postgres };
-        running.postgres = await startCluster(options);
-        urls = await ensureDatabase(running.postgres, 'settlement');
-      } else {
-        running.temporal = await startTemporal({
-          program: temporal,
-          searchAttributes: Object.keys(SEARCH_ATTRIBUTES),
-          logFile: path.join(folder, 'temporal.log'),
-          databaseFile: path.join(folder, 'temporal.db'),
-          wishedPort: ports.temporal,
-        });
-      }
-      if (running[server]?.port !== ports[server]) throw new Error(`${server} found its port taken`);
-    },
-    pidsOf(server: Server): readonly number[] {
-      const process = running[server]?.process;
-      if (process === undefined || !isRunning(process)) return [];
-      return server === 'postgres' ? [process.pid, ...childrenOf(process.pid)] : [process.pid];
-    },
-    async stop(): Promise<void> {
-      await running.temporal?.stop();
-      await running.postgres?.stop();
-    },
-  };
-}
-
-/** The child processes; none once the process has ended. */
-function childrenOf(pid: number): number[] {
-  try {
-    return execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
-      .split('\n')
-      .filter(Boolean)
-      .map(Number);
-  } catch {
-    return [];
-  }
-}
-
-async function untilReady(baseUrl: string): Promise<void> {
-  const end = Date.now() + READY_TIMEOUT_MS;
-  while (!(await answersReady(baseUrl))) {
-    if (Date.now() > end) throw new Error('the API did not become ready');
-    await delay(READY_POLL_MS);
-  }
-}

@@ -6,18 +6,17 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import { z } from 'zod';
 import { localDirectory } from '../../process/local/place.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { findOnPath, isExecutable } from '../../scripts/stack/program-path.ts';
 import { stretched } from './patience.ts';
+import { until } from './wait.ts';
 
 type Programs = { readonly prometheus: string; readonly promtool: string };
 
 const START_TIMEOUT_MS = stretched(60_000);
-const POLL_MS = 100;
 
 /** Undefined where there is no Prometheus and none can be had. */
 export async function findPrometheus(): Promise<Programs | undefined> {
@@ -98,7 +97,12 @@ export async function startPrometheus({ prometheus }: Programs, config: string):
   );
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const read = async (page: string): Promise<unknown> => (await fetch(`${url}${page}`)).json();
-  await untilReady(url, () => child.exitCode);
+  const isReady = () =>
+    fetch(`${url}/-/ready`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await until('answer of Prometheus', isReady, { timeoutMs: START_TIMEOUT_MS });
   return {
     url,
     alerts: async (state) =>
@@ -116,19 +120,6 @@ export async function startPrometheus({ prometheus }: Programs, config: string):
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-async function untilReady(url: string, exitCode: () => number | null): Promise<void> {
-  const end = Date.now() + START_TIMEOUT_MS;
-  for (;;) {
-    const ready = await fetch(`${url}/-/ready`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-    if (ready) return;
-    if (exitCode() !== null || Date.now() > end) throw new Error(`Prometheus did not start (exit ${exitCode()}).`);
-    await delay(POLL_MS);
-  }
 }
 
 /**

@@ -35,7 +35,7 @@ import type { EvidenceProvider, NewEvidence } from '../../domain/settlement/evid
 import { acceptedSettlement, type Settlement, type SettlementStatus } from '../../domain/settlement/state.ts';
 import { activityDeps } from './activity.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from './api.ts';
-import { createRecipient, type Json, jsonOf, readSettlement, settleBody } from './partner.ts';
+import { createRecipient, type Json, jsonOf, readSettlement, settle, settleBody } from './partner.ts';
 
 export const BY_WIRE = { payment_method: 'wire', card_token: undefined } as const;
 /** A card that the simulated processor says nothing about, so that the test sends the events. */
@@ -47,7 +47,7 @@ export function createSteps(api: TestApi, caller: Caller) {
   const activities = settlementActivities(deps);
   const step = (settlementId: string, nowMs = Date.now()) => ({ settlementId, orgId: caller.orgId, nowMs });
   const accept = (overrides?: Record<string, unknown>, recipient?: Record<string, unknown>) =>
-    acceptSettlement(api, caller, overrides, recipient);
+    settle(api, caller, overrides, recipient);
   /** By the legacy route, which is funded internally. */
   const acceptInternal = async (recipient: Record<string, unknown> = {}): Promise<string> => {
     const recipientId = await createRecipient(api, caller, recipient);
@@ -98,18 +98,6 @@ export function createSteps(api: TestApi, caller: Caller) {
 
 export type Steps = ReturnType<typeof createSteps>;
 
-async function acceptSettlement(
-  api: TestApi,
-  caller: Caller,
-  overrides: Record<string, unknown> = {},
-  recipient: Record<string, unknown> = {},
-): Promise<string> {
-  const body = settleBody(await createRecipient(api, caller, recipient), overrides);
-  const answer = await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': newId() });
-  if (answer.statusCode !== 202) throw new Error(`settlement refused: ${answer.body}`);
-  return jsonOf(answer).settlement_id;
-}
-
 /**
  * A settlement that no workflow runs for, for what operators see of it.
  *
@@ -122,7 +110,7 @@ export async function openSettlement(
   path: readonly SettlementStatus[] = [],
   at = new Date(),
 ): Promise<string> {
-  const settlementId = await acceptSettlement(api, caller);
+  const settlementId = await settle(api, caller);
   await enterStates(api, caller, settlementId, path, at);
   return settlementId;
 }

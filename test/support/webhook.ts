@@ -1,59 +1,39 @@
 /** A subscriber: a real HTTP server that records what it receives and answers as the test says. */
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { vi } from 'vitest';
 import type { Caller, TestApi } from './api.ts';
+import { type HttpServer, type Received, startHttpServer } from './http-server.ts';
 import { type Json, jsonOf } from './partner.ts';
 import { WAIT } from './patience.ts';
 
-export type Received = { readonly headers: IncomingHttpHeaders; readonly body: Buffer; readonly path: string };
-
-export type Receiver = {
-  readonly url: string;
-  readonly port: number;
+export type Receiver = HttpServer & {
   readonly received: Received[];
   /** Answers the next requests; 200 unless a test replaces it. */
   answer: (response: ServerResponse, request: Received) => void;
   /** The highest number of requests at the same moment. */
   mostAtOnce(): number;
-  close(): Promise<void>;
 };
 
-export async function startReceiver(port = 0): Promise<Receiver> {
+export async function startReceiver(wishedPort = 0): Promise<Receiver> {
   const received: Received[] = [];
-  const sockets = new Set<Socket>();
   let now = 0;
   let most = 0;
-  const server = createServer((request, response) => {
+  const { url, port, close } = await startHttpServer((response, request) => {
     now += 1;
     most = Math.max(most, now);
     response.once('close', () => {
       now -= 1;
     });
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const taken = { headers: request.headers, body: Buffer.concat(chunks), path: request.url ?? '' };
-      received.push(taken);
-      receiver.answer(response, taken);
-    });
-  });
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-  const bound = (server.address() as AddressInfo).port;
+    received.push(request);
+    receiver.answer(response, request);
+  }, wishedPort);
   const receiver: Receiver = {
-    url: `http://127.0.0.1:${bound}/hook?token=query-secret`,
-    port: bound,
+    url: `${url}/hook?token=query-secret`,
+    port,
     received,
     answer: (response) => response.end('ok'),
     mostAtOnce: () => most,
-    close: async () => {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close,
   };
   return receiver;
 }

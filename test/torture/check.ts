@@ -2,11 +2,11 @@
  * What must hold once everything runs again and is quiet, whatever happened before (docs/torture.md lists it). It is
  * read from the database and from Temporal directly, and from the API.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import pg from 'pg';
 import { verifyCertificate } from '../../scripts/verify-certificate.ts';
+import { onDatabase, queryOnce } from '../support/connection.ts';
 import { stretched } from '../support/patience.ts';
+import { askUntil } from '../support/wait.ts';
 import type { HttpClient } from './client.ts';
 import type { PlayedScenario } from './oracle.ts';
 import { receivesAll, type Subscriber } from './subscriber.ts';
@@ -103,19 +103,9 @@ const REST_POLL_MS = 2_000;
 const RUNS_TIMEOUT_MS = stretched(90_000);
 const RUNS_POLL_MS = 500;
 
-async function withDatabase<Value>(url: string, run: (client: pg.Client) => Promise<Value>): Promise<Value> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return await run(client);
-  } finally {
-    await client.end();
-  }
-}
-
 /** @returns a violation for each promise that does not hold */
 export const checkDatabase = (databaseUrl: string): Promise<Violation[]> =>
-  withDatabase(databaseUrl, async (client) => {
+  onDatabase(databaseUrl, async (client) => {
     const violations: Violation[] = [];
     for (const [rule, text] of Object.entries(FORBIDDEN)) {
       const { rows } = await client.query<string[]>({ text, rowMode: 'array' });
@@ -126,25 +116,20 @@ export const checkDatabase = (databaseUrl: string): Promise<Violation[]> =>
   });
 
 /** One run for each open settlement, and none for an ended one. Temporal lists its runs with a delay. */
-export async function checkTemporal(temporal: Client, databaseUrl: string): Promise<Violation[]> {
-  const end = Date.now() + RUNS_TIMEOUT_MS;
-  for (;;) {
-    const violations = await compareRuns(temporal, databaseUrl);
-    if (violations.length === 0 || Date.now() > end) return violations;
-    await delay(RUNS_POLL_MS);
-  }
-}
+export const checkTemporal = (temporal: Client, databaseUrl: string): Promise<Violation[]> =>
+  askUntil(() => compareRuns(temporal, databaseUrl), hasNone, { timeoutMs: RUNS_TIMEOUT_MS, everyMs: RUNS_POLL_MS });
+
+const hasNone = ({ length }: readonly Violation[]): boolean => length === 0;
 
 async function compareRuns(temporal: Client, databaseUrl: string): Promise<Violation[]> {
   const running = new Set<string>();
   const query = 'WorkflowType = "settlement" AND ExecutionStatus = "Running"';
   for await (const { workflowId } of temporal.workflow.list({ query })) running.add(workflowId);
-  const open = await withDatabase(databaseUrl, async (client) => {
-    const { rows } = await client.query<{ id: string }>(
-      `SELECT 'settlement:' || settlement_id AS id FROM settlements WHERE status NOT IN ${ENDED}`,
-    );
-    return new Set(rows.map(({ id }) => id));
-  });
+  const rows = await queryOnce<{ id: string }>(
+    databaseUrl,
+    `SELECT 'settlement:' || settlement_id AS id FROM settlements WHERE status NOT IN ${ENDED}`,
+  );
+  const open = new Set(rows.map(({ id }) => id));
   return [
     ...[...open].filter((id) => !running.has(id)).map((id) => ({ rule: 'an open settlement has a run', detail: id })),
     ...[...running].filter((id) => !open.has(id)).map((id) => ({ rule: 'an ended settlement has no run', detail: id })),
@@ -156,7 +141,7 @@ async function compareRuns(temporal: Client, databaseUrl: string): Promise<Viola
  * accepted the event. A healthy subscriber received every event.
  */
 export const checkSubscribers = (databaseUrl: string, subscribers: readonly Subscriber[]): Promise<Violation[]> =>
-  withDatabase(databaseUrl, async (client) => {
+  onDatabase(databaseUrl, async (client) => {
     const violations: Violation[] = [];
     for (const { tenant, webhookId, behavior, events, invalid } of subscribers) {
       const requireNone = (rule: string, found: readonly string[]) => {
@@ -198,43 +183,39 @@ export const checkSubscribers = (databaseUrl: string, subscribers: readonly Subs
  * Waits until nothing is due, then checks everything that is written. A workflow may do something later still, so what
  * is violated is checked once more, for a while.
  */
-export async function checkAtRest(
+export const checkAtRest = (
   databaseUrl: string,
   temporal: Client,
   subscribers: readonly Subscriber[],
-): Promise<Violation[]> {
-  let violations = await settleDown(databaseUrl, subscribers);
-  const end = Date.now() + REST_TIMEOUT_MS;
-  for (;;) {
-    violations.push(
+): Promise<Violation[]> =>
+  askUntil(
+    async () => [
+      ...(await settleDown(databaseUrl, subscribers)),
       ...(await checkDatabase(databaseUrl)),
       ...(await checkTemporal(temporal, databaseUrl)),
       ...(await checkSubscribers(databaseUrl, subscribers)),
-    );
-    if (violations.length === 0 || Date.now() > end) return violations;
-    await delay(REST_POLL_MS);
-    violations = await settleDown(databaseUrl, subscribers);
-  }
-}
+    ],
+    hasNone,
+    { timeoutMs: REST_TIMEOUT_MS, everyMs: REST_POLL_MS },
+  );
+
+const NOTHING = { messages: 0, deliveries: 0 };
 
 /** Waits until nothing is due any more. What is still due after seven minutes is a violation. */
-const settleDown = (databaseUrl: string, subscribers: readonly Subscriber[]): Promise<Violation[]> =>
-  withDatabase(databaseUrl, async (client) => {
-    const webhookIds = subscribers.filter(({ behavior }) => receivesAll(behavior)).map(({ webhookId }) => webhookId);
-    const end = Date.now() + QUIET_TIMEOUT_MS;
-    for (;;) {
-      const { rows } = await client.query<{ messages: number; deliveries: number }>(
-        `SELECT (SELECT count(*)::int FROM outbox) AS messages,
-          (SELECT count(*)::int FROM webhook_deliveries WHERE status = 'pending' AND webhook_id = ANY ($1)) AS deliveries`,
-        [webhookIds],
-      );
-      const [left] = rows;
-      if (left?.messages === 0 && left.deliveries === 0) return [];
-      const detail = `${left?.messages} rows of the outbox and ${left?.deliveries} deliveries are left`;
-      if (Date.now() > end) return [{ rule: 'everything comes to rest', detail }];
-      await delay(QUIET_POLL_MS);
-    }
+async function settleDown(databaseUrl: string, subscribers: readonly Subscriber[]): Promise<Violation[]> {
+  const webhookIds = subscribers.filter(({ behavior }) => receivesAll(behavior)).map(({ webhookId }) => webhookId);
+  const due = `SELECT (SELECT count(*)::int FROM outbox) AS messages,
+    (SELECT count(*)::int FROM webhook_deliveries WHERE status = 'pending' AND webhook_id = ANY ($1)) AS deliveries`;
+  return await onDatabase(databaseUrl, async (client) => {
+    const { messages, deliveries } = await askUntil(
+      async () => (await client.query<{ messages: number; deliveries: number }>(due, [webhookIds])).rows[0] ?? NOTHING,
+      (left) => left.messages === 0 && left.deliveries === 0,
+      { timeoutMs: QUIET_TIMEOUT_MS, everyMs: QUIET_POLL_MS },
+    );
+    const detail = `${messages} rows of the outbox and ${deliveries} deliveries are left`;
+    return messages + deliveries === 0 ? [] : [{ rule: 'everything comes to rest', detail }];
   });
+}
 
 /** What the API still says about the scenarios when everything is quiet, and that each certificate verifies offline. */
 export async function checkScenarios(http: HttpClient, played: readonly PlayedScenario[]): Promise<Violation[]> {

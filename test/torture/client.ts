@@ -3,12 +3,12 @@
  * answer. What had no answer is sent again. Every request of the suite may be sent twice: it is a read, has an
  * idempotency key, or asks for a state.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import { transportOptions } from '../../clients/typescript/client.ts';
 import { ApiError, ConnectionFailed, UnexpectedAnswer, ValidationFailed } from '../../clients/typescript/index.ts';
 import type { Method } from '../../clients/typescript/operation.ts';
 import { createTransport, type RawAnswer, withJson } from '../../clients/typescript/transport.ts';
 import { stretched } from '../support/patience.ts';
+import { until } from '../support/wait.ts';
 
 const CALL_TIMEOUT_MS = stretched(8_000);
 const ONE_ATTEMPT = { attemptsMax: 1, attemptTimeoutMs: CALL_TIMEOUT_MS, timeoutMs: CALL_TIMEOUT_MS };
@@ -66,16 +66,11 @@ export function createHttpClient(baseUrl: () => string, broken: string[] = []): 
   return {
     broken,
     once,
-    async untilAnswered(call) {
-      const end = Date.now() + PATIENCE_MS;
-      for (;;) {
-        const answer = await once(call);
-        if (answer) return answer;
-        if (Date.now() > end)
-          throw new Error(`${call.method ?? 'GET'} ${call.path} had no answer in ${PATIENCE_MS / 1_000} s`);
-        await delay(RETRY_PAUSE_MS);
-      }
-    },
+    untilAnswered: (call) =>
+      until(`answer to ${call.method ?? 'GET'} ${call.path}`, () => once(call), {
+        timeoutMs: PATIENCE_MS,
+        everyMs: RETRY_PAUSE_MS,
+      }),
   };
 }
 

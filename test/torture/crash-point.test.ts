@@ -11,13 +11,14 @@ import { TEST_SECRETS } from '../support/api.ts';
 import { FILE } from '../support/fixture.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { createOps } from '../support/ops.ts';
+import { inParallel } from '../support/parallel.ts';
 import { stretched } from '../support/patience.ts';
+import { PROVIDER_SECRETS } from '../support/provider-event.ts';
 import { startStack, type TestStack } from '../support/stack.ts';
 import { checkAtRest } from './check.ts';
 import { nameOf, type PointName, TRIGGERS } from './crash-trigger.ts';
 import { dieAsOperator } from './crash-walk.ts';
 import { openWorld, type Pass, type World } from './crash-world.ts';
-import { PROVIDER_SECRETS } from './provider.ts';
 
 const TRIGGERS_AT_ONCE = 20;
 const PASSES_MAX = 10;
@@ -83,14 +84,11 @@ test('something dies at each crash point of the API and the worker, and what was
   world,
 }) => {
   const triggers = Object.entries(TRIGGERS) as [PointName, (typeof TRIGGERS)[PointName]][];
-  const remaining = triggers.values();
   const failures: string[] = [];
-  const lane = async (): Promise<void> => {
-    for (const [name, trigger] of remaining)
-      if (trigger.program !== 'ops')
-        await passAll(world, name, trigger.pass).catch((error) => failures.push(`${name}: ${error}`));
-  };
-  await Promise.all(Array.from({ length: TRIGGERS_AT_ONCE }, lane));
+  await inParallel(triggers, TRIGGERS_AT_ONCE, async ([name, trigger]) => {
+    if (trigger.program !== 'ops')
+      await passAll(world, name, trigger.pass).catch((error) => failures.push(`${name}: ${error}`));
+  });
   expect(failures).toEqual([]);
   expect([...world.left].filter((point) => TRIGGERS[nameOf(point)].program !== 'ops')).toEqual([]);
   expect(world.broken).toEqual([]);

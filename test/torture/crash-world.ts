@@ -1,10 +1,11 @@
 /** What the passes of crash points share: where they act, and how they wait and ask. */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
-import pg from 'pg';
+import type pg from 'pg';
 import type { CrashPoint } from '../../domain/crash-point.ts';
+import { queryOnce } from '../support/connection.ts';
 import type { MailServer } from '../support/mail-server.ts';
 import { stretched } from '../support/patience.ts';
+import { until as waitUntil } from '../support/wait.ts';
 import { type Answer, createHttpClient } from './client.ts';
 import type { CourseDeps } from './course.ts';
 import { outcomeOf } from './operator.ts';
@@ -85,20 +86,11 @@ const POLL_MS = 1_000;
 const ARRIVAL_TIMEOUT_MS = stretched(120_000);
 
 /** Waits until something is there. */
-export async function until<Value>(
-  { deps: { disturbedAt } }: World,
+export const until = <Value>(
+  { deps: { disturbedAt: since } }: World,
   what: string,
   find: () => Promise<Value | undefined>,
-): Promise<Value> {
-  const beganAt = Date.now();
-  for (;;) {
-    const found = await find();
-    if (found !== undefined) return found;
-    if (Date.now() - Math.max(beganAt, disturbedAt()) > ARRIVAL_TIMEOUT_MS)
-      throw new Error(`${what} did not happen in ${ARRIVAL_TIMEOUT_MS / 1_000} s`);
-    await delay(POLL_MS);
-  }
-}
+): Promise<Value> => waitUntil(what, find, { timeoutMs: ARRIVAL_TIMEOUT_MS, everyMs: POLL_MS, since });
 
 export function requireStatus(answer: Answer, ...allowed: readonly number[]): Answer {
   if (!allowed.includes(answer.status)) throw new Error(`answered ${answer.status}: ${answer.text}`);
@@ -113,12 +105,5 @@ export const send = ({ deps: { http } }: World, tenant: Tenant, method: Method, 
   return http.untilAnswered({ method, path, headers: authorize(tenant, key), ...(body === undefined ? {} : { body }) });
 };
 
-export async function query<Row extends pg.QueryResultRow>(world: World, text: string): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: world.databaseUrl });
-  await client.connect();
-  try {
-    return (await client.query<Row>(text)).rows;
-  } finally {
-    await client.end();
-  }
-}
+export const query = <Row extends pg.QueryResultRow>({ databaseUrl }: World, text: string): Promise<Row[]> =>
+  queryOnce<Row>(databaseUrl, text);

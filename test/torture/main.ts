@@ -18,14 +18,13 @@ import { checkAtRest } from './check.ts';
 import { walkAll } from './crash-walk.ts';
 import { openProcessWorld } from './process-world.ts';
 import { reportLines } from './report.ts';
-import { keepResult } from './result.ts';
 import { type RunReport, torture } from './run.ts';
 import { SABOTAGE_NAMES } from './sabotage.ts';
 
 const SEED_MAX = 2 ** 31 - 1;
 const MINUTES_MAX = 600;
-const RATE_MAX = 20;
-const SHRINK_SECONDS_MAX = 3_600;
+/** How long a scenario that failed is made smaller. */
+const SHRINK_MS = 120_000;
 
 type Deps = {
   readonly print: (line: string) => void;
@@ -41,29 +40,24 @@ const program = command({
   takes: {
     seed: withDefault('--seed <n>', 'determines scenarios and faults', wholeNumber(0, SEED_MAX), '1'),
     minutes: withDefault('--minutes <n>', 'how long scenarios begin', wholeNumber(1, MINUTES_MAX), '5'),
-    rate: withDefault('--rate <n>', 'how many scenarios begin each second', wholeNumber(1, RATE_MAX), '1'),
     calm: flag('--calm', 'without the monkey'),
     sabotage: optional('--sabotage <name>', 'break a promise on purpose: the run must fail', oneOf(SABOTAGE_NAMES)),
-    shrink: withDefault(
-      '--shrink <seconds>',
-      'how long a failed scenario is made smaller',
-      wholeNumber(0, SHRINK_SECONDS_MAX),
-      '120',
-    ),
     points: flag('--points', 'kill a program at each crash point, in place of random scenarios and faults'),
-    report: flag('--report', 'keep the result, and write docs/torture.md'),
   },
-  run: async (
-    deps: Deps,
-    { seed, minutes, rate, calm, sabotage, shrink, points, report: isKept },
-  ): Promise<ExitCode> => {
+  run: async (deps: Deps, { seed, minutes, calm, sabotage, points }): Promise<ExitCode> => {
     if (points) return await walkPoints(deps);
     const { signal } = deps;
-    const shrinkMs = shrink * 1_000;
-    const report = await torture({ seed, minutes, rate, monkey: !calm, sabotage, shrinkMs, signal, say: deps.warn });
+    const report = await torture({
+      seed,
+      minutes,
+      monkey: !calm,
+      sabotage,
+      shrinkMs: SHRINK_MS,
+      signal,
+      say: deps.warn,
+    });
     for (const line of reportLines(report)) deps.print(line);
     deps.printData(report);
-    if (isKept) await keepResult(report, sabotage);
     return isAsWanted(report, sabotage !== undefined) ? EXIT.done : EXIT.refused;
   },
 });

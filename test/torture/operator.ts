@@ -18,7 +18,7 @@ export const runOperator = (
   args: readonly string[],
   more: Readonly<Record<string, string>> = {},
 ) =>
-  execa('node', [programFile('ops'), ...args, '--yes'], {
+  execa('node', [programFile('ops'), ...args], {
     cwd: repositoryRoot,
     env: { ...env, ...more },
     reject: false,
@@ -35,4 +35,4 @@ export function outcomeOf(exitCode: number | undefined): Outcome {
 export const operatorOf =
   (stack: ProcessStack): Operate =>
   async (args) =>
-    outcomeOf((await runOperator(stack, [...args, '--operator', 'oracle', '--note', 'torture'])).exitCode);
+    outcomeOf((await runOperator(stack, [...args, '--operator', 'oracle', '--note', 'torture', '--yes'])).exitCode);

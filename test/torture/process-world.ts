@@ -2,10 +2,10 @@
 import { Client, Connection } from '@temporalio/client';
 import { startMailServer } from '../support/mail-server.ts';
 import { startProcessStack } from '../support/process-stack.ts';
+import { SERVICE_ENV } from '../support/provider-event.ts';
 import type { ProcessWorld } from './crash-walk.ts';
 import { openWorld } from './crash-world.ts';
 import { runOperator } from './operator.ts';
-import { SERVICE_ENV } from './run.ts';
 
 export async function openProcessWorld(): Promise<ProcessWorld> {
   const mail = await startMailServer({ disabledCommands: ['STARTTLS', 'AUTH'] });
@@ -16,7 +16,7 @@ export async function openProcessWorld(): Promise<ProcessWorld> {
     ...{ baseUrl, databaseUrl, disturbedAt, mail, temporal: new Client({ connection }) },
     operate: async (operator, args, point) => {
       const notes = args[0] === 'gate' && args[1] === 'record' ? [] : ['--note', 'torture'];
-      const command = [...args, '--operator', operator, ...notes];
+      const command = [...args, '--operator', operator, ...notes, '--yes'];
       const { all = '', signal, exitCode } = await runOperator(stack, command, { ...(point && { CRASH_AT: point }) });
       return { hasDied: signal === 'SIGKILL', exitCode, output: all };
     },

@@ -1,8 +1,11 @@
 /** The service as separate processes: programs that die at crash points, and every part killed while partners settle. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { test as base, expect } from 'vitest';
+import type { Retry } from '../../clients/typescript/index.ts';
 import type { CrashPoint } from '../../domain/crash-point.ts';
+import { cardSettlementBody, recipientBody, signUp } from '../../scripts/sandbox/partner.ts';
 import { FILE } from '../support/fixture.ts';
+import { inParallel } from '../support/parallel.ts';
 import { PARTS } from '../support/process-stack.ts';
 import { checkAtRest } from './check.ts';
 import { settleByCard } from './crash-settlement.ts';
@@ -27,6 +30,8 @@ const POINTS: readonly CrashPoint[] = [
 const SETTLEMENTS = 12;
 const PACE_MS = 50;
 const DOWN_MS = 500;
+const CALLERS = 5;
+const KILLS_AT = [4, 9];
 
 const test = base.extend(
   'world',
@@ -75,6 +80,35 @@ test.for(PARTS)(
     await Promise.all([kill(), ...Array.from({ length: SETTLEMENTS }, (_, index) => settleLater(index))]);
   },
 );
+
+test('an API killed twice while the TypeScript client settles: each settlement is created once', async ({
+  world: { stack },
+}) => {
+  const retried: string[] = [];
+  const onRetry = ({ error }: Retry) => void retried.push(error.name);
+  const { client } = await signUp({ baseUrl: stack.baseUrl, onRetry });
+  const { recipient_id: recipientId } = await client.recipients.create(recipientBody());
+  let kills: Promise<void> = Promise.resolve();
+  const restart = async (): Promise<void> => {
+    await stack.kill('api');
+    await delay(DOWN_MS);
+    await stack.start('api');
+  };
+  const accepted = await inParallel(Array(SETTLEMENTS).keys(), CALLERS, async (index) => {
+    const body = cardSettlementBody(recipientId, { reference: `INV-${index}` });
+    const created = client.settlements.create(body);
+    if (KILLS_AT.includes(index)) kills = kills.then(restart);
+    return (await created).settlement_id;
+  });
+  await kills;
+  expect(retried).toContain('ConnectionFailed');
+  const listed = [];
+  for await (const { settlement_id: id } of client.settlements.list()) listed.push(id);
+  expect(listed).toHaveLength(SETTLEMENTS);
+  expect(new Set(listed)).toEqual(new Set(accepted));
+  const ended = await Promise.all(accepted.map((id) => client.settlements.wait(id)));
+  expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(['settled']));
+});
 
 test('afterwards the database, Temporal and the subscribers agree, and each settlement settled once', async ({
   world: { databaseUrl, deps, listening, broken },

@@ -14,7 +14,7 @@ export function reportLines(report: RunReport): string[] {
     `seed ${seed}: ${scenarios} scenarios (${showCounts(ends)}), ${deliveries} deliveries`,
     `faults that happened: ${shownFaults.join(', ') || 'none were planned'}`,
   ];
-  for (const rule of rulesOf(report)) {
+  for (const rule of new Set(violations.map((violation) => violation.rule))) {
     const found = violations.filter((violation) => violation.rule === rule);
     lines.push(`BROKEN, ${found.length} times: ${rule}`);
     for (const { scenario, detail } of found.slice(0, EXAMPLES_MAX))
@@ -33,12 +33,7 @@ export function reportLines(report: RunReport): string[] {
   ];
 }
 
-/** Each rule that was broken, once. */
-export const rulesOf = ({ violations }: Pick<RunReport, 'violations'>): string[] => [
-  ...new Set(violations.map(({ rule }) => rule)),
-];
-
-export const showCounts = (counts: Readonly<Record<string, number>>): string =>
+const showCounts = (counts: Readonly<Record<string, number>>): string =>
   Object.entries(counts)
     .map(([name, count]) => `${name} ${count}`)
     .join(', ');

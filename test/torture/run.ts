@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { acquireToxiproxy } from '../support/network.ts';
 import { type ProcessStack, startProcessStack } from '../support/process-stack.ts';
+import { SERVICE_ENV } from '../support/provider-event.ts';
 import { checkAtRest, checkScenarios } from './check.ts';
 import { createHttpClient, type HttpClient } from './client.ts';
 import type { CourseDeps } from './course.ts';
@@ -13,7 +14,6 @@ import type { RunDisturbance } from './disturbance.ts';
 import { type Fault, type Fired, faultName, planFaults, releaseMonkey } from './monkey.ts';
 import { operatorOf } from './operator.ts';
 import { type PlayedScenario, playScenario } from './oracle.ts';
-import { PROVIDER_SECRETS } from './provider.ts';
 import { type SabotageName, sabotage } from './sabotage.ts';
 import { scenarioAt } from './scenario.ts';
 import { type Shrunk, shrinkScenario } from './shrink.ts';
@@ -24,8 +24,6 @@ import type { Violation } from './violation.ts';
 export type RunOptions = {
   readonly seed: number;
   readonly minutes: number;
-  /** How many scenarios begin each second. */
-  readonly rate: number;
   readonly monkey: boolean;
   readonly sabotage?: SabotageName | undefined;
   /** How long failed scenarios may be shrunk. */
@@ -57,22 +55,15 @@ export type RunReport = {
 };
 
 const TENANTS = 5;
+const BEGIN_EVERY_MS = 1_000;
 const SAY_EVERY_MS = 20_000;
 /** When the service is slower than the pace, the next scenario waits. */
 const SCENARIOS_AT_ONCE_MAX = 60;
 
 /** A try to disturb a run of Temporal, and whether it worked. */
 type Disturbance = { readonly kind: RunDisturbance; readonly isDone: boolean };
-/** More than half of the tries of each kind work (results.json), so ten fail together less than once in 1 000 runs. */
+/** More than half of the tries of each kind work, so ten fail together less than once in 1 000 runs. */
 const TRIES_MIN = 10;
-
-/** For the API and the worker: the providers' secrets, local subscribers, and no rate limit. */
-export const SERVICE_ENV = {
-  CARDPROC_WEBHOOK_SECRET: PROVIDER_SECRETS.cardproc,
-  BANKLEDGER_WEBHOOK_SECRET: PROVIDER_SECRETS.bankledger,
-  WEBHOOK_ALLOW_LOCAL_TARGETS: 'true',
-  RATE_LIMIT_PER_MINUTE: '1000000',
-};
 
 /** @throws Error when the run was interrupted */
 export async function torture(options: RunOptions): Promise<RunReport> {
@@ -177,7 +168,7 @@ async function runPlan(stage: Stage, plan: readonly Fault[], options: RunOptions
 /** Begins a scenario at each beat, until the time is over and the monkey is done, or a sabotaged run has failed. */
 async function playAll(
   { deps, tenants, ended }: Stage,
-  { seed, minutes, rate, sabotage: name, say }: RunOptions,
+  { seed, minutes, sabotage: name, say }: RunOptions,
   monkey: Promise<unknown>,
 ): Promise<PlayedScenario[]> {
   const played: PlayedScenario[] = [];
@@ -203,7 +194,7 @@ async function playAll(
       say(`  ${Math.round((saidAt - beginAt) / 1_000)} s: ${played.length} scenarios ended, ${found} violations`);
     }
     if (underWay.size >= SCENARIOS_AT_ONCE_MAX) await Promise.race(underWay);
-    await delay(1_000 / rate, undefined, { signal: deps.signal }).catch(() => undefined);
+    await delay(BEGIN_EVERY_MS, undefined, { signal: deps.signal }).catch(() => undefined);
   }
   say(`  ${Math.round((Date.now() - beginAt) / 1_000)} s: ${underWay.size} scenarios are still under way`);
   await Promise.all(underWay);

@@ -1,7 +1,7 @@
 /** The subscribers of a run: some are healthy, others fail at first, always fail, hang or have gone. */
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { Webhook } from 'standardwebhooks';
+import { startHttpServer } from '../support/http-server.ts';
 import type { HttpClient, Json } from './client.ts';
 import { authorize, type Tenant } from './tenant.ts';
 
@@ -40,20 +40,14 @@ type Known = { -readonly [Key in keyof Subscriber]: Subscriber[Key] } & {
 /** One server for all subscribers. Each has a path of its own. */
 export async function startSubscribers(): Promise<Subscribers> {
   const known = new Map<string, Known>();
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const subscriber = known.get(request.url ?? '');
-      if (!subscriber) return response.writeHead(404).end();
-      const event = verify(subscriber.secret, Buffer.concat(chunks), request.headers as Record<string, string>);
-      if (event) return answer(response, subscriber, event);
-      subscriber.invalid += 1;
-      return response.writeHead(400).end();
-    });
+  const server = await startHttpServer((response, { path, headers, body }) => {
+    const subscriber = known.get(path);
+    if (!subscriber) return response.writeHead(404).end();
+    const event = verify(subscriber.secret, body, headers as Record<string, string>);
+    if (event) return answer(response, subscriber, event);
+    subscriber.invalid += 1;
+    return response.writeHead(400).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
   return {
     async subscribe(http, tenant, behavior) {
       const path = `/${crypto.randomUUID()}`;
@@ -61,7 +55,7 @@ export async function startSubscribers(): Promise<Subscribers> {
         method: 'POST',
         path: '/v1/webhooks',
         headers: authorize(tenant, { 'idempotency-key': crypto.randomUUID() }),
-        body: { url: `http://127.0.0.1:${port}${path}`, event_types: ['*'] },
+        body: { url: `${server.url}${path}`, event_types: ['*'] },
       });
       if (created.status !== 201) throw new Error(`the subscription was answered ${created.status}: ${created.text}`);
       const { webhook_id: webhookId, secret } = created.body;
@@ -77,10 +71,7 @@ export async function startSubscribers(): Promise<Subscribers> {
       known.set(path, subscriber);
       return subscriber;
     },
-    close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    close: server.close,
   };
 }
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+import time
+from functools import partial
+from typing import Any
+
+import anyio
 import httpx
 import pytest
 from scripted import BASE, Run, Script, answer, problem
 
-from settlement_service import ApiError, ConnectionFailedError, RetryPolicy, errors
+from settlement_service import ApiError, AsyncClient, Client, ConnectionFailedError, RetryPolicy, errors
 from settlement_service._request import Answer
 
 FIELDS = {"corridor": "US-JM", "amount": "250.00", "recipient_id": "r", "payment_method": "wire", "payout_rail": "x"}
@@ -111,6 +117,25 @@ def test_an_address_that_has_never_answered_is_named_after_three_attempts(run: R
     with pytest.raises(ConnectionFailedError, match=f"GET {BASE}/v2/settle/stl_1: {type(fault).__name__} {fault}"):
         run(script, lambda client: client.settlements.get("stl_1"))
     assert sum(script.waits) <= 0.3
+
+
+@pytest.mark.parametrize("style", [Client, AsyncClient])
+def test_an_address_that_opens_no_connection_is_named_once_the_connect_timeout_is_over(style: Any) -> None:
+    with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
+        listener.bind(("127.0.0.1", 0))
+        # Nobody accepts: two connections fill the queue, and the next one is neither opened nor refused.
+        listener.listen(1)
+        for filling in (first, second):
+            filling.connect(listener.getsockname())
+        base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        client = style(base, "sk_local_unit", retry=RetryPolicy(connect_timeout=0.2))
+        get = client.settlements.get
+        read = get if style is Client else partial(anyio.run, get)
+        started = time.monotonic()
+        with pytest.raises(ConnectionFailedError, match=f"GET {base}/v2/settle/stl_1: ConnectTimeout") as caught:
+            read("stl_1")
+        assert time.monotonic() - started < 2
+        assert not caught.value.maybe_done
 
 
 def test_no_attempt_begins_after_the_total_timeout(run: Run) -> None:

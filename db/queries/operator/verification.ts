@@ -2,23 +2,13 @@
 import { and, asc, desc, eq } from 'drizzle-orm';
 import type { Verification } from '../../../domain/verification.ts';
 import type { Queryable } from '../../client.ts';
-import { type DataKey, openDataKey, type ReadDeps } from '../../data-key.ts';
-import { recipients } from '../../schema/recipient.ts';
+import type { DataKey, ReadDeps } from '../../data-key.ts';
 import { verifications } from '../../schema/verification.ts';
-import { openVerification } from '../verification.ts';
+import { findOpened, openVerification } from '../verification.ts';
 import { ROWS_MAX } from './object.ts';
 
-export async function findVerificationObject(
-  { db, sealer }: ReadDeps,
-  verificationId: string,
-): Promise<Verification | undefined> {
-  const [row] = await db
-    .select({ stored: verifications, dataKeySealed: recipients.dataKeySealed })
-    .from(verifications)
-    .innerJoin(recipients, eq(recipients.recipientId, verifications.recipientId))
-    .where(eq(verifications.verificationId, verificationId));
-  return row && openVerification(openDataKey(sealer, { ...row.stored, dataKeySealed: row.dataKeySealed }), row.stored);
-}
+export const findVerificationObject = (deps: ReadDeps, verificationId: string): Promise<Verification | undefined> =>
+  findOpened(deps, eq(verifications.verificationId, verificationId));
 
 export const listVerificationsOf = (db: Queryable, recipientId: string) =>
   db

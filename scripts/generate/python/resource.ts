@@ -157,11 +157,13 @@ function parametersOf({ ids, query, body, isKeyed }: Method): string[] {
   ];
 }
 
-function callOf({ path, verb, ids, query, body, isKeyed, isRepeatable }: Method): string {
+function callOf({ path, verb, ids, query, body, result, isKeyed, isRepeatable }: Method): string {
   const values = ids.map((id) => `, ${id}=${id}`).join('');
   if (isKeyed) {
     const fields = body ? 'fields' : 'None';
-    return `creation(prepared(${pythonString(path)}, idempotency_key, ${fields}${values}), ${pythonString(path)})`;
+    const given = [pythonString(path), 'idempotency_key', fields, ...ids.map((id) => `${id}=${id}`)];
+    const intent = calling('prepared', given, '            ');
+    return calling('creation', [intent, pythonString(path)], '        ', `call: Call[${result}] = `);
   }
   const parts = [
     pythonString(verb),
@@ -171,6 +173,13 @@ function callOf({ path, verb, ids, query, body, isKeyed, isRepeatable }: Method)
     ...(isRepeatable ? ['repeatable=True'] : []),
   ];
   return `Call(\n${parts.map((part) => `            ${part},\n`).join('')}        )`;
+}
+
+/** A call on one line where it fits behind `before`, with its comma. Otherwise each argument has a line. */
+function calling(name: string, given: readonly string[], indent: string, before = ''): string {
+  const line = `${name}(${given.join(', ')})`;
+  const isShort = `${indent}${before}${line},`.length <= LINE_LENGTH_MAX && !line.includes('\n');
+  return isShort ? line : `${name}(\n${given.map((one) => `${indent}    ${one},\n`).join('')}${indent})`;
 }
 
 function queryMapping(query: readonly QueryParameter[]): string {

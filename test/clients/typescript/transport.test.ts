@@ -1,6 +1,8 @@
 /** When the TypeScript client sends a request again, against a server that answers as the test says. */
+import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
+import { Worker } from 'node:worker_threads';
 import { test as base, beforeEach, describe, expect } from 'vitest';
 import {
   type ClientOptions,
@@ -200,7 +202,45 @@ test('an error without a connection says that nothing was sent', async ({ open }
   expect(retries).toHaveLength(1);
 });
 
+/** The address of a listener whose queue is full: it answers no connection, and refuses none. */
+async function listenWithoutAccepting(onCleanup: (end: () => void) => void): Promise<string> {
+  const worker = new Worker(
+    `const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      require('node:worker_threads').parentPort.postMessage(server.address().port);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`,
+    { eval: true },
+  );
+  onCleanup(() => void worker.terminate());
+  const [port] = await once(worker, 'message');
+  for (let filled = 0; filled < 2; filled += 1) {
+    const socket = connect(port, '127.0.0.1');
+    onCleanup(() => void socket.destroy());
+    await once(socket, 'connect');
+  }
+  return `http://127.0.0.1:${port}`;
+}
+
 describe('a wrong base URL', () => {
+  test('that opens no connection and refuses none is named once the connect timeout is over', async ({
+    open,
+    onTestFinished,
+  }) => {
+    const baseUrl = await listenWithoutAccepting(onTestFinished);
+    const startedMs = performance.now();
+    const failed = open({ baseUrl, connectTimeoutMs: 200 }).settlements.get('stl_1');
+    await expect(failed).rejects.toThrow(`no connection to ${baseUrl} within 0.2 s`);
+    expect(performance.now() - startedMs).toBeLessThan(stretched(1_000));
+    expect(retries).toEqual([]);
+  });
+
+  test('is not what an API is that opens connections and answers late', async ({ open }) => {
+    answers = [(response) => void setTimeout(() => json(200, { status: 'settled' })(response), 150)];
+    const settlement = await open({ connectTimeoutMs: 50 }).settlements.get('stl_1');
+    expect(settlement.status).toBe('settled');
+    expect(asked).toHaveLength(1);
+  });
+
   test('is named by an error after three attempts, within a second', async ({ open }) => {
     const baseUrl = `http://127.0.0.1:${await freePort()}`;
     const startedMs = performance.now();

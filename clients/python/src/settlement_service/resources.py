@@ -964,7 +964,10 @@ class ApiKeys(Resource):
         An organization has at most 100 active keys. All of them share its rate limit. A key makes no key that may
         do more than itself: expiry and allowed addresses that are left out are its own. Scope: `full`.
         """
-        call: Call[models.ApiKeyCreatedResponse] = creation(prepared("/v1/orgs/{org_id}/keys", idempotency_key, fields, org_id=org_id), "/v1/orgs/{org_id}/keys")
+        call: Call[models.ApiKeyCreatedResponse] = creation(
+            prepared("/v1/orgs/{org_id}/keys", idempotency_key, fields, org_id=org_id),
+            "/v1/orgs/{org_id}/keys",
+        )
         return self._run(call)
 
     def list(
@@ -997,7 +1000,10 @@ class ApiKeys(Resource):
         tells the organization. With an `Idempotency-Key` the request can be repeated for 24 hours, also with the
         key that has rotated itself. Scope: `read`, which every key covers.
         """
-        call: Call[models.ApiKeyRotatedResponse] = creation(prepared("/v1/orgs/keys/{key_id}/rotate", idempotency_key, None, key_id=key_id), "/v1/orgs/keys/{key_id}/rotate")
+        call: Call[models.ApiKeyRotatedResponse] = creation(
+            prepared("/v1/orgs/keys/{key_id}/rotate", idempotency_key, None, key_id=key_id),
+            "/v1/orgs/keys/{key_id}/rotate",
+        )
         return self._run(call)
 
     def revoke(self, key_id: str, *, descendants: bool | None = None) -> models.ApiKeyRevokedResponse:
@@ -1030,7 +1036,10 @@ class AsyncApiKeys(AsyncResource):
         An organization has at most 100 active keys. All of them share its rate limit. A key makes no key that may
         do more than itself: expiry and allowed addresses that are left out are its own. Scope: `full`.
         """
-        call: Call[models.ApiKeyCreatedResponse] = creation(prepared("/v1/orgs/{org_id}/keys", idempotency_key, fields, org_id=org_id), "/v1/orgs/{org_id}/keys")
+        call: Call[models.ApiKeyCreatedResponse] = creation(
+            prepared("/v1/orgs/{org_id}/keys", idempotency_key, fields, org_id=org_id),
+            "/v1/orgs/{org_id}/keys",
+        )
         return await self._run(call)
 
     def list(
@@ -1063,7 +1072,10 @@ class AsyncApiKeys(AsyncResource):
         tells the organization. With an `Idempotency-Key` the request can be repeated for 24 hours, also with the
         key that has rotated itself. Scope: `read`, which every key covers.
         """
-        call: Call[models.ApiKeyRotatedResponse] = creation(prepared("/v1/orgs/keys/{key_id}/rotate", idempotency_key, None, key_id=key_id), "/v1/orgs/keys/{key_id}/rotate")
+        call: Call[models.ApiKeyRotatedResponse] = creation(
+            prepared("/v1/orgs/keys/{key_id}/rotate", idempotency_key, None, key_id=key_id),
+            "/v1/orgs/keys/{key_id}/rotate",
+        )
         return await self._run(call)
 
     async def revoke(self, key_id: str, *, descendants: bool | None = None) -> models.ApiKeyRevokedResponse:
@@ -2027,7 +2039,10 @@ class Webhooks(Resource):
 
         Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once. Scope: `full`.
         """
-        call: Call[models.WebhookRotatedResponse] = creation(prepared("/v1/webhooks/{webhook_id}/rotate-secret", idempotency_key, None, webhook_id=webhook_id), "/v1/webhooks/{webhook_id}/rotate-secret")
+        call: Call[models.WebhookRotatedResponse] = creation(
+            prepared("/v1/webhooks/{webhook_id}/rotate-secret", idempotency_key, None, webhook_id=webhook_id),
+            "/v1/webhooks/{webhook_id}/rotate-secret",
+        )
         return self._run(call)
 
     def send_test_event(
@@ -2083,7 +2098,16 @@ class Webhooks(Resource):
         The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its
         next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them. Scope: `full`.
         """
-        call: Call[models.WebhookDeliveryResponse] = creation(prepared("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", idempotency_key, None, webhook_id=webhook_id, delivery_id=delivery_id), "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver")
+        call: Call[models.WebhookDeliveryResponse] = creation(
+            prepared(
+                "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
+                idempotency_key,
+                None,
+                webhook_id=webhook_id,
+                delivery_id=delivery_id,
+            ),
+            "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
+        )
         return self._run(call)
 
     def replay(
@@ -2098,7 +2122,10 @@ class Webhooks(Resource):
         Sends again what matches, oldest first, even to a disabled subscription. It runs in the background:
         `Location` shows how far it is. One replay of a subscription runs at a time. Scope: `full`.
         """
-        call: Call[models.StartedReplayResponse] = creation(prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id), "/v1/webhooks/{webhook_id}/replay")
+        call: Call[models.StartedReplayResponse] = creation(
+            prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id),
+            "/v1/webhooks/{webhook_id}/replay",
+        )
         return self._run(call)
 
     def get_replay(self, webhook_id: str, replay_id: str) -> models.WebhookReplayResponse:
@@ -2205,7 +2232,10 @@ class AsyncWebhooks(AsyncResource):
 
         Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once. Scope: `full`.
         """
-        call: Call[models.WebhookRotatedResponse] = creation(prepared("/v1/webhooks/{webhook_id}/rotate-secret", idempotency_key, None, webhook_id=webhook_id), "/v1/webhooks/{webhook_id}/rotate-secret")
+        call: Call[models.WebhookRotatedResponse] = creation(
+            prepared("/v1/webhooks/{webhook_id}/rotate-secret", idempotency_key, None, webhook_id=webhook_id),
+            "/v1/webhooks/{webhook_id}/rotate-secret",
+        )
         return await self._run(call)
 
     async def send_test_event(
@@ -2261,7 +2291,16 @@ class AsyncWebhooks(AsyncResource):
         The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its
         next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them. Scope: `full`.
         """
-        call: Call[models.WebhookDeliveryResponse] = creation(prepared("/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver", idempotency_key, None, webhook_id=webhook_id, delivery_id=delivery_id), "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver")
+        call: Call[models.WebhookDeliveryResponse] = creation(
+            prepared(
+                "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
+                idempotency_key,
+                None,
+                webhook_id=webhook_id,
+                delivery_id=delivery_id,
+            ),
+            "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
+        )
         return await self._run(call)
 
     async def replay(
@@ -2276,7 +2315,10 @@ class AsyncWebhooks(AsyncResource):
         Sends again what matches, oldest first, even to a disabled subscription. It runs in the background:
         `Location` shows how far it is. One replay of a subscription runs at a time. Scope: `full`.
         """
-        call: Call[models.StartedReplayResponse] = creation(prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id), "/v1/webhooks/{webhook_id}/replay")
+        call: Call[models.StartedReplayResponse] = creation(
+            prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id),
+            "/v1/webhooks/{webhook_id}/replay",
+        )
         return await self._run(call)
 
     async def get_replay(self, webhook_id: str, replay_id: str) -> models.WebhookReplayResponse:

@@ -16,6 +16,8 @@ NOT_DONE = 429
 UNAVAILABLE = (502, 503, 504)
 #: As long as nothing has answered a client, its address is rather wrong than down for a moment.
 FIRST_CONTACT_ATTEMPTS_MAX = 3
+#: A timeout in seconds that is not over yet.
+SHORTEST = 0.001
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class RetryPolicy:
     total_timeout: float = 60.0
     #: For one attempt. A waiting read takes longer by as much as it may be held.
     attempt_timeout: float = 20.0
+    #: For a connection to be open: as long as nothing has answered this client, for all attempts of a call together.
+    connect_timeout: float = 10.0
     attempts_max: int = 20
     #: The first wait; each next one is twice as long, up to `wait_max`. A random part of up to one half is taken off.
     wait_first: float = 0.1
@@ -39,6 +43,7 @@ class Send:
     """The transport answers with an `Answer` or a `NoAnswer`."""
 
     timeout: float
+    connect_timeout: float
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class NoAnswer:
 
     cause: str
     maybe_done: bool
+    connect_timed_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,10 +82,14 @@ def exchange(
 
     Raises `ApiError`, `UnexpectedAnswerError` or `ConnectionFailedError`.
     """
-    end = now() + policy.total_timeout + call.held_s
+    start = now()
+    end = start + policy.total_timeout + call.held_s
     maybe_done = False
     for attempt in range(1, policy.attempts_max + 1):
-        outcome = yield Send(min(policy.attempt_timeout + call.held_s, max(end - now(), 0.001)))
+        connect = policy.connect_timeout - (0 if address.has_answered else now() - start)
+        outcome = yield Send(
+            min(policy.attempt_timeout + call.held_s, max(end - now(), SHORTEST)), max(connect, SHORTEST)
+        )
         if isinstance(outcome, Answer) and (outcome.status < 300 or outcome.status == NOT_MODIFIED):
             address.has_answered = True
             return outcome
@@ -88,7 +98,8 @@ def exchange(
         else:
             address.has_answered = True
         wait = _wait_before(attempt, outcome, policy, draw)
-        is_wrong = attempt >= FIRST_CONTACT_ATTEMPTS_MAX and not address.has_answered
+        is_silent = isinstance(outcome, NoAnswer) and outcome.connect_timed_out
+        is_wrong = not address.has_answered and (is_silent or attempt >= FIRST_CONTACT_ATTEMPTS_MAX)
         is_last = attempt == policy.attempts_max or is_wrong or wait is None or now() + wait > end
         if is_last or wait is None or not _may_repeat(call, outcome):
             raise _fault(call, address, outcome, maybe_done)

@@ -155,13 +155,14 @@ class AsyncTransport:
 
 
 class _Options(TypedDict):
-    timeout: float
+    timeout: httpx.Timeout
     follow_redirects: bool
 
 
 def _options(step: Send) -> _Options:
     """No redirect is followed, whatever the given `httpx` client does: it would carry the key to another address."""
-    return {"timeout": step.timeout, "follow_redirects": False}
+    timeout = httpx.Timeout(step.timeout, connect=min(step.timeout, step.connect_timeout))
+    return {"timeout": timeout, "follow_redirects": False}
 
 
 def _value(call: Call[T], answer: Answer) -> T:
@@ -177,4 +178,8 @@ def _answer(response: httpx.Response, content: bytes) -> Answer:
 
 def _no_answer(error: httpx.RequestError) -> NoAnswer:
     cause = f"{type(error).__name__} {error}".strip()
-    return NoAnswer(cause, maybe_done=not isinstance(error, NOT_SENT))
+    return NoAnswer(
+        cause,
+        maybe_done=not isinstance(error, NOT_SENT),
+        connect_timed_out=isinstance(error, httpx.ConnectTimeout),
+    )

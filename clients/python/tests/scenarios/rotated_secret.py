@@ -16,7 +16,7 @@ import anyio
 
 from settlement_service import AsyncClient, webhooks
 
-PINGS = 60
+PINGS = 20
 AT_ONCE = 8
 DEADLINE_S = 60
 
