@@ -3,9 +3,8 @@ import { BRAKES } from './brake.ts';
 import { INCIDENTS } from './incident.ts';
 import { OUTAGES } from './outage.ts';
 import type { Drill } from './scene.ts';
-import { WRONG_ANSWERS } from './wrong-answer.ts';
 
-export const DRILLS: readonly Drill[] = [...OUTAGES, ...INCIDENTS, ...BRAKES, ...WRONG_ANSWERS];
+export const DRILLS: readonly Drill[] = [...OUTAGES, ...INCIDENTS, ...BRAKES];
 /** The name under which the causes and remedies of an operator are played. */
 export const OPERATOR_NAME = 'operator';
 /** The name under which the situations run. */

@@ -14,8 +14,9 @@ import { freePort } from '../../scripts/stack/port.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { until } from '../support/wait.ts';
 import { type Cell, type Remedy, typed } from './runbook.ts';
-import { DrillError, mask, OPERATORS, type Scene } from './scene.ts';
+import { type Act, DrillError, mask, OPERATORS, type Scene, type Troubles } from './scene.ts';
 import { preload } from './world.ts';
+import { WRONG_ANSWERS } from './wrong-answer.ts';
 
 const COMMANDS_MAX = 2;
 const SHOWN_LENGTH = 140;
@@ -23,18 +24,6 @@ const IN_TIME = { timeoutMs: 60_000 };
 const [ANA, BO] = OPERATORS;
 const SLOWLY = { timeoutMs: 120_000 };
 const EVENTS = 100_000;
-
-/** What was done outside of the commands, and what it showed. */
-type Act = () => Promise<string>;
-type Trouble = {
-  readonly values?: Readonly<Record<string, string>>;
-  /** What the commands of a cell must show, or what is done where the cell has none. */
-  readonly cause: RegExp | Act;
-  readonly remedy: RegExp | Act;
-  /** Before the commands of the remedy. */
-  readonly before?: () => Promise<unknown>;
-  readonly after?: () => Promise<unknown>;
-};
 
 export type Played = {
   readonly wrong: string;
@@ -47,7 +36,7 @@ export type Played = {
 const temporalOf = async ({ world: { stack } }: Scene): Promise<Client> =>
   new Client({ connection: await Connection.connect({ address: stack.temporalAddress }) });
 
-const TROUBLES: Readonly<Record<string, (scene: Scene) => Promise<Trouble>>> = {
+const TROUBLES: Troubles = {
   'A run was terminated': async (scene) => {
     const settlement = await scene.settleUnpaid();
     const temporal = await temporalOf(scene);
@@ -241,6 +230,7 @@ const TROUBLES: Readonly<Record<string, (scene: Scene) => Promise<Trouble>>> = {
       },
     };
   },
+  ...WRONG_ANSWERS,
 };
 
 export const TROUBLE_NAMES = Object.keys(TROUBLES);
@@ -267,8 +257,9 @@ async function playCell(
   values: Readonly<Record<string, string>>,
 ): Promise<string> {
   if (!(shows instanceof RegExp)) {
-    for (const command of commands) await world.ops(typed(command, values));
-    return shown(await shows());
+    const texts: string[] = [];
+    for (const command of commands) texts.push((await world.ops(typed(command, values))).text);
+    return shown(await shows(texts.join('\n')));
   }
   const twice = words.includes('by two operators') ? [ANA, BO] : [ANA];
   const runs = commands.flatMap((command) => twice.map((name) => typed(command, { ...values, name })));

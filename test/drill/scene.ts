@@ -60,6 +60,21 @@ export type Drill = {
   run(scene: Scene, runbook: Runbook): Promise<void>;
 };
 
+/** What was done outside of the commands, and what it showed. @param text what the commands of the cell printed */
+export type Act = (text: string) => Promise<string>;
+/** Something that is wrong now, and how the cells of its line in "Causes and remedies" are played. */
+export type Trouble = {
+  readonly values?: Readonly<Record<string, string>>;
+  /** What the commands of a cell must show, or what is done beside them. */
+  readonly cause: RegExp | Act;
+  readonly remedy: RegExp | Act;
+  /** Before the commands of the remedy. */
+  readonly before?: () => Promise<unknown>;
+  readonly after?: () => Promise<unknown>;
+};
+/** By the first cell of the line. */
+export type Troubles = Readonly<Record<string, (scene: Scene) => Promise<Trouble>>>;
+
 export function createScene(world: World, say: (line: string) => void): Scene {
   const steps: string[] = [];
   const note = (sentence: string): void => {
