@@ -4,7 +4,6 @@
  */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { Client, Connection } from '@temporalio/client';
 import pg from 'pg';
 import { settlementIdOf } from '../../db/id.ts';
 import { migrate } from '../../db/migrate.ts';
@@ -15,7 +14,7 @@ import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { until } from '../support/wait.ts';
 import { type Cell, type Remedy, typed } from './runbook.ts';
 import { type Act, DrillError, mask, OPERATORS, type Scene, type Troubles } from './scene.ts';
-import { preload } from './world.ts';
+import { onTemporal, preload } from './world.ts';
 import { WRONG_ANSWERS } from './wrong-answer.ts';
 
 const COMMANDS_MAX = 2;
@@ -33,15 +32,10 @@ export type Played = {
   readonly remedyShown: string;
 };
 
-const temporalOf = async ({ world: { stack } }: Scene): Promise<Client> =>
-  new Client({ connection: await Connection.connect({ address: stack.temporalAddress }) });
-
 const TROUBLES: Troubles = {
   'A run was terminated': async (scene) => {
     const settlement = await scene.settleUnpaid();
-    const temporal = await temporalOf(scene);
-    await temporal.workflow.getHandle(settlementWorkflowId(settlement)).terminate();
-    await temporal.connection.close();
+    await onTemporal(scene.world, ({ workflow }) => workflow.getHandle(settlementWorkflowId(settlement)).terminate());
     const values = { 'settlement id': settlement };
     return { values, cause: /It has no run|run +(none|terminated)/, remedy: /will be started or signalled/ };
   },
@@ -167,13 +161,11 @@ const TROUBLES: Troubles = {
     const { partner } = scene.world;
     const key = `lost-${Date.now()}-of-the-partner`;
     const settlementId = settlementIdOf(partner.orgId, key);
-    const temporal = await temporalOf(scene);
     const args = [{ settlementId, orgId: partner.orgId }];
-    const workflowId = settlementWorkflowId(settlementId);
-    await temporal.workflow.start('settlement', { workflowId, taskQueue: TASK_QUEUE, args });
+    const options = { workflowId: settlementWorkflowId(settlementId), taskQueue: TASK_QUEUE, args };
+    await onTemporal(scene.world, ({ workflow }) => workflow.start('settlement', options));
     const listed = async () => (await scene.world.ops(['reconcile'])).text.includes(settlementId);
     await until('run without a row', listed, IN_TIME);
-    await temporal.connection.close();
     const again = async () => {
       const { recipient_id: recipientId } = await partner.client.recipients.create(recipientBody());
       const body = cardSettlementBody(recipientId);

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { Client, Connection } from '@temporalio/client';
 import { CommandError, EXIT } from '../../ops/command-line/program.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { workerMetricsPort } from '../../process/metrics.ts';
@@ -72,6 +73,16 @@ const toolsOf = (stack: ProcessStack): Pick<World, 'ops' | 'sql' | 'log'> => ({
       .split('\n')
       .filter((line) => parts.every((part) => line.includes(part))),
 });
+
+/** Runs this with a client of the stack's Temporal, whose connection ends with it. */
+export async function onTemporal<T>({ stack }: World, run: (temporal: Client) => Promise<T>): Promise<T> {
+  const connection = await Connection.connect({ address: stack.temporalAddress });
+  try {
+    return await run(new Client({ connection }));
+  } finally {
+    await connection.close();
+  }
+}
 
 /** The option of Node that loads a fixture before a program. */
 export const preload = (fixture: string): string =>

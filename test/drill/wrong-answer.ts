@@ -1,7 +1,6 @@
 /** Troubles in which everything answers, and something answers wrongly: a key, a clock, a namespace, a worker's version. */
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
-import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { execa } from 'execa';
 import { localDirectory } from '../../process/local/place.ts';
@@ -9,7 +8,7 @@ import { acquireDevServer } from '../../scripts/stack/binary.ts';
 import { until } from '../support/wait.ts';
 import { readRunbook } from './runbook.ts';
 import { DrillError, type Scene, type Trouble, type Troubles } from './scene.ts';
-import { preload } from './world.ts';
+import { onTemporal, preload } from './world.ts';
 
 const LOG = { timeoutMs: 30_000 };
 const RUN = { timeoutMs: 120_000 };
@@ -92,24 +91,23 @@ export const WRONG_ANSWERS: Troubles = {
     };
   },
   'The namespace is gone': async (scene) => {
-    const { stack } = scene.world;
     const waiting = await scene.settleUnpaid();
-    const connection = await Connection.connect({ address: stack.temporalAddress });
-    await connection.operatorService.deleteNamespace({ namespace: NAMESPACE });
+    await onTemporal(scene.world, ({ connection }) =>
+      connection.operatorService.deleteNamespace({ namespace: NAMESPACE }),
+    );
     const accepted = await scene.settle();
     await scene.awaitAlert('OutboxStuck');
     return {
       cause: /Temporal does not have the namespace: default/,
       remedy: async () => {
-        const retention = { workflowExecutionRetentionPeriod: msToTs(RETENTION_MS) };
-        await connection.workflowService.registerNamespace({ namespace: NAMESPACE, ...retention });
+        const again = { namespace: NAMESPACE, workflowExecutionRetentionPeriod: msToTs(RETENTION_MS) };
+        await onTemporal(scene.world, ({ connection }) => connection.workflowService.registerNamespace(again));
         await scene.awaitSettled(accepted);
         const run = async () => (await scene.world.ops(['show', waiting])).text.match(/ run +running, .*/)?.[0];
         const found = await until('run of the settlement that waits', run, RUN);
         await scene.awaitAlertEnd('OutboxStuck');
         return found;
       },
-      after: () => connection.close(),
     };
   },
   'The workers of the promoted version are gone': async (scene) => {

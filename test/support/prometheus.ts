@@ -97,11 +97,13 @@ export async function startPrometheus({ prometheus }: Programs, config: string):
   );
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const read = async (page: string): Promise<unknown> => (await fetch(`${url}${page}`)).json();
-  const isReady = () =>
-    fetch(`${url}/-/ready`).then(
+  const isReady = async (): Promise<boolean> => {
+    if (child.exitCode !== null) throw new Error(`Prometheus ended with exit code ${child.exitCode}.`);
+    return await fetch(`${url}/-/ready`).then(
       ({ ok }) => ok,
       () => false,
     );
+  };
   await until('answer of Prometheus', isReady, { timeoutMs: START_TIMEOUT_MS });
   return {
     url,
