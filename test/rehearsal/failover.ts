@@ -83,7 +83,7 @@ export async function rehearseFailover({ mode, seconds, say }: Options): Promise
     try {
       say(`${mode}: the standby streams`);
       const failOver = async (): Promise<number> => {
-        replication.stall();
+        replication.disturb('cut');
         await delay(BEHIND_MS);
         await stack.kill('postgres');
         const killedAt = Date.now();

@@ -35,8 +35,8 @@ export type OtherVersion = {
 export type ProcessStackOptions = {
   /** More environment for the API and the worker. */
   readonly env?: Env;
-  /** The path of toxiproxy: the API and the worker connect through it. */
-  readonly toxiproxy?: string | undefined;
+  /** The API and the worker connect through links that can be disturbed. */
+  readonly hasNetwork?: boolean;
   /** Opens an address that leads to PostgreSQL's port: the API and the worker connect to it. @returns its port */
   readonly address?: (postgresPort: number) => Promise<number>;
   readonly version?: OtherVersion;
@@ -55,7 +55,7 @@ export type OtherProgram = {
 
 export type ProcessStack = {
   readonly baseUrl: string;
-  /** As the role of the service. Not through a proxy: what checks the service is never disturbed. */
+  /** As the role of the service. Not through a link: what checks the service is never disturbed. */
   readonly databaseUrl: string;
   /** As the role that owns the tables. */
   readonly migrationUrl: string;
@@ -65,7 +65,7 @@ export type ProcessStack = {
   readonly env: Env;
   /** The file that `node` starts. */
   programFile(program: CompiledProgram): string;
-  /** Undefined without toxiproxy. */
+  /** Undefined without `hasNetwork`. */
   readonly network: Network | undefined;
   /** The logs and the data. */
   readonly folder: string;
@@ -98,7 +98,7 @@ const PORT_RELEASE_MS = 200;
 
 export async function startProcessStack({
   env = {},
-  toxiproxy,
+  hasNetwork = false,
   address,
   version,
 }: ProcessStackOptions = {}): Promise<ProcessStack> {
@@ -111,7 +111,7 @@ export async function startProcessStack({
   const disturb = (): void => {
     disturbedAt = Date.now();
   };
-  const network = toxiproxy === undefined ? undefined : await startNetwork(toxiproxy, ports, disturb);
+  const network = hasNetwork ? await startNetwork(ports, disturb) : undefined;
   const addressPort = await address?.(ports.postgres);
   const servers = await createServers(folder, ports);
   const programs = await compiledPrograms(['api', 'worker', 'ops'], 'with packages');

@@ -5,7 +5,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { CrashPoint } from '../../domain/crash-point.ts';
-import { LINKS, type Link, TOXICS, type Toxic } from '../support/network.ts';
+import { DISTURBANCES, type LinkDisturbance } from '../support/forwarder.ts';
+import { LINKS, type Link } from '../support/network.ts';
 import { stretched } from '../support/patience.ts';
 import { PARTS, type Part, PROGRAMS, type ProcessStack, type Program } from '../support/process-stack.ts';
 
@@ -35,7 +36,7 @@ const POINTS = Object.keys(OFTEN_PASSED) as OftenPassed[];
 export type Fault = { readonly afterMs: number; readonly lastsMs: number } & (
   | { readonly kind: 'kill' | 'pause'; readonly part: Part }
   | { readonly kind: 'crash'; readonly point: OftenPassed }
-  | { readonly kind: 'network'; readonly link: Link; readonly toxic: Toxic }
+  | { readonly kind: 'network'; readonly link: Link; readonly how: LinkDisturbance }
 );
 
 const PAUSE_MIN_MS = 1_500;
@@ -59,26 +60,21 @@ const faults: fc.Arbitrary<Fault> = fc.oneof(
     ...timing,
     kind: fc.constant('network' as const),
     link: fc.constantFrom(...LINKS),
-    toxic: fc.constantFrom(...TOXICS),
+    how: fc.constantFrom(...DISTURBANCES),
   }),
 );
 
 export function faultName(fault: Fault): string {
-  if (fault.kind === 'network') return `${fault.toxic} ${fault.link}`;
+  if (fault.kind === 'network') return `${fault.how} ${fault.link}`;
   return fault.kind === 'crash' ? `crash at ${fault.point}` : `${fault.kind} ${fault.part}`;
 }
 
-/**
- * The faults of a run, as many as fit into its time. The same seed gives the same ones.
- *
- * @param options `network`: connections go through proxies; without them, their faults are left out
- */
-export function planFaults(seed: number, durationMs: number, { network }: { readonly network: boolean }): Fault[] {
+/** The faults of a run, as many as fit into its time. The same seed gives the same ones. */
+export function planFaults(seed: number, durationMs: number): Fault[] {
   const drawn = fc.sample(faults, { seed, numRuns: Math.ceil(durationMs / PAUSE_MIN_MS), unbiased: true });
   const plan: Fault[] = [];
   let atMs = 0;
   for (const fault of drawn) {
-    if (fault.kind === 'network' && !network) continue;
     atMs += fault.afterMs + fault.lastsMs;
     if (atMs > durationMs) break;
     plan.push(fault);
@@ -144,9 +140,9 @@ async function inflict(stack: ProcessStack, fault: Fault): Promise<boolean> {
     }
     case 'network': {
       const { network } = stack;
-      await network?.poison(fault.link, fault.toxic);
+      network?.disturb(fault.link, fault.how);
       await delay(fault.lastsMs);
-      await network?.heal(fault.link);
+      network?.heal(fault.link);
       return network !== undefined;
     }
   }

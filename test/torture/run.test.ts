@@ -32,7 +32,7 @@ test('a way to disturb a run is only missed if it was tried ten times and never 
 
 test('a seed always plans the same scenarios and faults, and another seed plans others', () => {
   const planOf = (seed: number) => ({
-    faults: planFaults(seed, HOUR_MS, { network: true }),
+    faults: planFaults(seed, HOUR_MS),
     scenarios: Array.from({ length: SCENARIOS }, (_, index) => scenarioAt(seed, index)),
   });
   expect(planOf(SEED)).toEqual(planOf(SEED));

@@ -4,7 +4,6 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
-import { acquireToxiproxy } from '../support/network.ts';
 import { type ProcessStack, startProcessStack } from '../support/process-stack.ts';
 import { SERVICE_ENV } from '../support/provider-event.ts';
 import { checkAtRest, checkScenarios } from './check.ts';
@@ -68,10 +67,8 @@ const TRIES_MIN = 10;
 /** @throws Error when the run was interrupted */
 export async function torture(options: RunOptions): Promise<RunReport> {
   const { seed, minutes, monkey, say } = options;
-  const toxiproxy = monkey ? await acquireToxiproxy() : undefined;
-  const plan = monkey ? planFaults(seed, minutes * 60_000, { network: toxiproxy !== undefined }) : [];
-  if (monkey && toxiproxy === undefined) say('without Go there is no toxiproxy: the plan has no faults of the network');
-  const stack = await startProcessStack({ env: SERVICE_ENV, toxiproxy });
+  const plan = monkey ? planFaults(seed, minutes * 60_000) : [];
+  const stack = await startProcessStack({ env: SERVICE_ENV, hasNetwork: monkey });
   const subscribers = await startSubscribers();
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const ended = new AbortController();
