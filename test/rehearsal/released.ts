@@ -52,7 +52,9 @@ export async function releasedSources(): Promise<string> {
   await execa('tar', ['-xf', archive, '-C', temporary]);
   await rm(archive);
   const lockOf = (root: string) => readFile(path.join(root, 'package-lock.json'), 'utf8');
-  if ((await lockOf(temporary)) !== (await lockOf(repositoryRoot))) await execa('npm', ['ci'], { cwd: temporary });
+  // What builds and runs the sources is found in this clone, which is around them.
+  if ((await lockOf(temporary)) !== (await lockOf(repositoryRoot)))
+    await execa('npm', ['ci', '--omit=dev'], { cwd: temporary });
   await rename(temporary, directory).catch(async (error: unknown) => {
     await rm(temporary, { recursive: true, force: true });
     // Another process has done the same meanwhile.
