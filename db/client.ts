@@ -72,7 +72,7 @@ export function connect(
     onIdleError: (error: Error) => void;
     refusesOwner?: boolean;
     isPooled?: boolean;
-    tenants?: { readonly lockTimeoutMs: number } | undefined;
+    tenants?: { readonly lockTimeoutMs: number; readonly turnTimeoutMs?: number } | undefined;
     connectTimeoutMs?: number;
   },
 ): Connection {
@@ -91,7 +91,7 @@ export function connect(
     client.on('error', options.onIdleError);
     watchQueries(client, options.isPooled ? options.tenants?.lockTimeoutMs : undefined);
   });
-  const turns = options.tenants ? serveInTurn(pool) : undefined;
+  const turns = options.tenants ? serveInTurn(pool, options.tenants.turnTimeoutMs) : undefined;
   return {
     db: drizzle(pool, { schema }),
     pool,

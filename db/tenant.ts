@@ -10,7 +10,7 @@ import { createTurns, type Turns } from './turns.ts';
 
 /** Checkouts of a connection that wait at once, in one process. An organization may have more requests than these. */
 export const WAITING = { maxOfTenant: 256, max: 4_096 } as const;
-/** How long one waits for its turn. */
+/** How long one waits for its turn, unless the caller says otherwise. */
 const TURN_TIMEOUT_MS = 3_000;
 
 const PROCESS = 'process';
@@ -33,7 +33,7 @@ type Checkout = (
 ) => void;
 
 /** Makes a pool give its connections to the tenants in turn. A seat is a connection. */
-export function serveInTurn(pool: pg.Pool): Turns {
+export function serveInTurn(pool: pg.Pool, turnTimeoutMs = TURN_TIMEOUT_MS): Turns {
   const turns = createTurns({
     seats: pool.options.max,
     waitingMaxOfTenant: WAITING.maxOfTenant,
@@ -67,7 +67,7 @@ export function serveInTurn(pool: pg.Pool): Turns {
     timer = setTimeout(() => {
       turns.withdraw(tenant, begin);
       checkout(tooMany('The request waited too long for the database.'), undefined, () => undefined);
-    }, TURN_TIMEOUT_MS);
+    }, turnTimeoutMs);
   };
   const checkOutPromised = (): Promise<pg.PoolClient> =>
     new Promise((resolve, reject) => {

@@ -82,8 +82,9 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
     poolSizeMax: 10,
     name: 'test',
     onIdleError: () => undefined,
-    // On a busy machine a lock is held for longer. The service's own limit is tested in test/db/tenant.test.ts.
-    tenants: { lockTimeoutMs: 3_000 },
+    // On a busy machine everything takes longer. The service's own limits are tested in test/db/tenant.test.ts.
+    tenants: { lockTimeoutMs: 3_000, turnTimeoutMs: stretched(30_000) },
+    connectTimeoutMs: stretched(30_000),
     isPooled: database.listenUrl !== undefined,
   });
   const listenUrl = database.listenUrl ?? database.databaseUrl;
