@@ -100,6 +100,8 @@ const test = base
     await partner.pay(early);
     await partner.pay(lost);
     await untilStatus(since.api, caller, late, 'awaiting_funds');
+    // Otherwise they could end after the restore, and take what is sent again for their own. The sweep would find that.
+    for (const id of [early, lost]) await since.temporal.workflow.getHandle(settlementWorkflowId(id)).result();
     await since.close();
     return { database, backup, caller, recipientId, early, lost, late, namespace: before.namespace };
   });
