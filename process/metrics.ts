@@ -1,6 +1,6 @@
 /**
  * `/metrics` of a process (contract §15), on a port of its own that must never be published. It shows the process, its
- * database pool and what the caller adds. Labels are states, kinds, codes and route templates: no person, no object,
+ * database pool, whether it can use Temporal, and what the caller adds. Labels are states, kinds, codes and route templates: no person, no object,
  * and no set of values that grows with use.
  */
 import { createServer } from 'node:http';
@@ -10,6 +10,7 @@ import { getHeapStatistics } from 'node:v8';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Connection } from '../db/client.ts';
 import { asProcess } from '../db/tenant.ts';
+import type { TemporalHealth } from '../domain/temporal-health.ts';
 import { measureDatabase } from './readiness.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -18,16 +19,16 @@ const TEMPORAL_SCRAPE_TIMEOUT_MS = 2_000;
 /** Returns a part of the page, in Prometheus's text format. */
 export type Exposition = () => Promise<string>;
 
-/**
- * A registry with the metrics of every process: memory, event loop, garbage collector, and the connections of its pool.
- */
-export function processRegistry({
-  pool,
-  waiting,
-  db,
-}: Pick<Connection, 'waiting' | 'db'> & {
+type ProcessMetricsDeps = Pick<Connection, 'waiting' | 'db'> & {
   readonly pool: Pick<Connection['pool'], 'totalCount' | 'idleCount'>;
-}): Registry {
+  readonly temporalHealth: () => Promise<TemporalHealth>;
+};
+
+/**
+ * A registry with the metrics of every process: memory, event loop, garbage collector, the connections of its pool, and
+ * what it sees of PostgreSQL's clock and of Temporal.
+ */
+export function processRegistry({ pool, waiting, db, temporalHealth }: ProcessMetricsDeps): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   new Gauge({
@@ -63,6 +64,14 @@ export function processRegistry({
       } catch {
         this.remove();
       }
+    },
+  });
+  new Gauge({
+    name: 'settlement_temporal_up',
+    help: 'Whether this process can use Temporal: 0 for each cause of `temporal_cause` in /health/ready',
+    registers: [registry],
+    async collect() {
+      this.set((await temporalHealth()).status === 'up' ? 1 : 0);
     },
   });
   return registry;

@@ -67,7 +67,7 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
     openPool,
     tracing,
     temporal,
-    metrics: processRegistry(connection),
+    metrics: processRegistry({ ...connection, temporalHealth: temporal.health }),
     deps: {
       runtime: config.runtime,
       db: connection.db,

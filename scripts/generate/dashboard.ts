@@ -59,10 +59,11 @@ const REQUESTS = 'settlement_http_request_duration_seconds';
 const ROWS: Readonly<Record<string, readonly Panel[]>> = {
   'Does the service answer?': [
     {
-      question: 'Are the API, the workers and PostgreSQL up?',
+      question: 'Are the API, the workers, PostgreSQL and Temporal up?',
       queries: [
         ['min by (job) (up{})', '{{job}}'],
         ['min(settlement_database_up{})', 'PostgreSQL'],
+        ['min(settlement_temporal_up{})', 'Temporal'],
       ],
       as: UP,
     },

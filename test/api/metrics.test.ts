@@ -1,6 +1,7 @@
 /** `/metrics` of the API with a real database: what it counts, and what it must not contain. */
 import { describe, expect } from 'vitest';
 import { connect } from '../../db/client.ts';
+import { TEMPORAL_CAUSES, type TemporalHealth, temporalFault } from '../../domain/temporal-health.ts';
 import { processRegistry, serveMetrics } from '../../process/metrics.ts';
 import { stateExposition } from '../../process/state-metrics.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
@@ -17,8 +18,9 @@ const nowhere = connect('postgresql://127.0.0.1:1/none', {
   name: 'test',
   onIdleError: () => undefined,
 });
-const registryOf = (totalCount: number, db = nowhere.db) =>
-  processRegistry({ pool: { totalCount, idleCount: 2 }, waiting: () => 1, db });
+const UP = async () => ({ status: 'up', cause: null }) as const;
+const registryOf = (totalCount: number, db = nowhere.db, temporalHealth: () => Promise<TemporalHealth> = UP) =>
+  processRegistry({ pool: { totalCount, idleCount: 2 }, waiting: () => 1, db, temporalHealth });
 const metrics = registryOf(3);
 
 const test = withApi({ deps: { metrics } }).extend('scraper', FILE, async ({ api }, { onCleanup }) => {
@@ -158,6 +160,13 @@ describe('the counts of requests', () => {
     expect(Math.abs(sampleOf(page, 'settlement_clock_offset_seconds') ?? Number.NaN)).toBeLessThan(1);
     expect(sampleOf(page, 'settlement_process_memory_ratio')).toBeGreaterThan(0);
     expect(await registryOf(1).metrics()).not.toContain('\nsettlement_clock_offset_seconds ');
+  });
+
+  test('whether the process can use Temporal, whatever the cause that it cannot', async () => {
+    const upWith = async (health: TemporalHealth) =>
+      sampleOf(await registryOf(1, nowhere.db, async () => health).metrics(), 'settlement_temporal_up');
+    expect(await upWith({ status: 'up', cause: null })).toBe(1);
+    for (const cause of TEMPORAL_CAUSES) expect(await upWith(temporalFault(cause, '')), cause).toBe(0);
   });
 
   test('the connections of the pool and the delay of the event loop', async ({ scraper }) => {

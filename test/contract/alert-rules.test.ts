@@ -51,6 +51,11 @@ const CASES: Readonly<Record<string, Case>> = {
     summary: 'A worker does not answer, or none is known; accepted settlements wait',
   },
   DatabaseDown: { series: { settlement_database_up: '1 0x20' }, summary: 'PostgreSQL cannot be read or written' },
+  TemporalDown: {
+    series: { [`settlement_temporal_up{${of(PROCESS)}}`]: '1 0x20' },
+    labels: PROCESS,
+    summary: 'Temporal cannot be used by worker:9465; accepted settlements wait',
+  },
   ClockOff: {
     series: { [`settlement_clock_offset_seconds{${of(PROCESS)}}`]: '0 -3x20' },
     labels: PROCESS,
@@ -228,6 +233,7 @@ const WELL: Readonly<Record<string, string>> = {
   'up{job="settlement-api",instance="api:9464"}': '1x60',
   [`up{${of(PROCESS)}}`]: '1x60',
   settlement_database_up: '1x60',
+  [`settlement_temporal_up{${of(PROCESS)}}`]: '1x60',
   'settlement_outbox_oldest_seconds{kind="settlement"}': '0 1 0 2x60',
   'settlement_outbox_rows{kind="settlement"}': '0 3 9 1x60',
   settlement_outbox_rows_limit: '200000x60',

@@ -40,6 +40,10 @@ export const OUTAGES: readonly Drill[] = [
       scene.note('Temporal is killed.');
       const settlement = await scene.settle();
       scene.note('A settlement is accepted (202).');
+      await scene.awaitAlert('TemporalDown');
+      const down = runbook.alert('TemporalDown');
+      scene.requireText('`TemporalDown`', down, 'requests are accepted, and nothing is lost');
+      await scene.runCommand(down, 'stuck', {}, /Temporal does not answer/);
       await scene.awaitAlert('OutboxStuck');
       const row = runbook.alert('OutboxStuck');
       scene.requireText('`OutboxStuck`', row, 'committed work does not reach Temporal');
@@ -51,10 +55,12 @@ export const OUTAGES: readonly Drill[] = [
         { id: settlement },
         /Committed work has not reached Temporal .*Is Temporal up/,
       );
-      scene.requireText('`OutboxStuck`', row, 'is Temporal up');
+      const causes = runbook.section('When Temporal answers wrongly');
+      scene.requireText('"When Temporal answers wrongly"', causes, 'bring Temporal back; nothing else');
       await stack.start('temporal');
       scene.note('Temporal is started.');
       await scene.awaitSettled(settlement);
+      await scene.awaitAlertEnd('TemporalDown');
       await scene.awaitAlertEnd('OutboxStuck');
     },
   },

@@ -96,7 +96,7 @@ export const WRONG_ANSWERS: Troubles = {
       connection.operatorService.deleteNamespace({ namespace: NAMESPACE }),
     );
     const accepted = await scene.settle();
-    await scene.awaitAlert('OutboxStuck');
+    await scene.awaitAlert('TemporalDown');
     return {
       cause: /Temporal does not have the namespace: default/,
       remedy: async () => {
@@ -105,7 +105,7 @@ export const WRONG_ANSWERS: Troubles = {
         await scene.awaitSettled(accepted);
         const run = async () => (await scene.world.ops(['show', waiting])).text.match(/ run +running, .*/)?.[0];
         const found = await until('run of the settlement that waits', run, RUN);
-        await scene.awaitAlertEnd('OutboxStuck');
+        await scene.awaitAlertEnd('TemporalDown');
         return found;
       },
     };
