@@ -15,6 +15,9 @@ const PAYROLL = path.join(repositoryRoot, 'examples', 'payroll');
 const LINES = 25;
 /** One is refused. */
 const PAID = LINES - 1;
+/** In the currency of the payer, from which on a recipient must be verified, and how many lines have so much. */
+const VERIFIED_FROM = 1_000;
+const LARGE = 2;
 /** The program is killed when it has stored so many intents. */
 const KILLED_AT = [4, 15];
 
@@ -38,7 +41,7 @@ const test = withStack()
   });
 
 test.concurrent.for(['typescript', 'python'] as const)(
-  'a payroll in %s that is killed and run again pays each line once, and keeps a valid certificate of it',
+  'a payroll in %s that is killed and run again pays each line once, verifies once whom it must, and keeps certificates',
   async (language, { stack, commands, folder, expect }) => {
     const { baseUrl } = stack;
     const signUp = { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' };
@@ -68,6 +71,14 @@ test.concurrent.for(['typescript', 'python'] as const)(
     expect(settlements).toHaveLength(LINES);
     expect(new Set(settlements.map(({ reference }) => reference)).size).toBe(LINES);
     expect(await client.recipients.list().first(2 * LINES)).toHaveLength(LINES);
+    const large = settlements.filter(({ amount }) => Number(amount) >= VERIFIED_FROM);
+    expect(large).toHaveLength(LARGE);
+    for (const { settlement_id: id, recipient_id: recipientId } of large) {
+      const { timeline } = await client.settlements.get(id);
+      expect(timeline.map(({ status }) => status)).toContain('compliance_hold');
+      const { verifications } = await client.verifications.status(recipientId);
+      expect(verifications.map(({ status }) => status)).toEqual(['verified']);
+    }
     const keys = await client.certificates.keys();
     const files = await kept('.certificate.json');
     expect(files).toHaveLength(PAID);
