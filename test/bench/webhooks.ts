@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { Pool } from 'undici';
 import { signWebhook } from '../../activities/webhook-signature.ts';
+import { optional, text } from '../../ops/command-line/parameter.ts';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { inParallel } from '../support/parallel.ts';
 import { type Bench, ROUNDS, report, spreadOf } from './bench.ts';
@@ -37,15 +38,23 @@ export const webhooks: Bench = command({
   name: 'webhooks',
   description:
     'Deliveries per second and their latency, compared with a bare loop, beside hanging endpoints, in a crash.',
-  takes: { rounds: ROUNDS },
-  run: (printer: Printer, { rounds }) =>
+  takes: {
+    rounds: ROUNDS,
+    only: optional('--only <words>', 'measures only the deliveries with these words in their name', text),
+  },
+  run: (printer: Printer, { rounds, only = '' }) =>
     withBenchStack(async (stack) => {
       const deliveries = await openDeliveries(stack);
       try {
         printer.warn('the subscribers are made');
         const { singles, contenders } = contendersOf(deliveries);
         const labels = ['wanted', 'deliveries'];
-        const { table, figuresOf } = await compare(printer, { rounds, labels }, contenders);
+        const chosen = contenders.filter(({ labels: [, name = ''] }) => name.includes(only));
+        const { table, figuresOf } = await compare(printer, { rounds, labels }, chosen);
+        if (chosen.length < contenders.length) {
+          report(printer, 'webhooks', [table]);
+          return EXIT.done;
+        }
         printer.warn('calls on the idle service, and beside others');
         const latency = await measureLatency(deliveries, LOAD * spreadOf(figuresOf(singles, '/s')).median);
         printer.warn('the kill of the worker');
