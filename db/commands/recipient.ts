@@ -1,4 +1,5 @@
 /** Recipients of payouts (contract §4). They are deactivated and never deleted, because settlements refer to them. */
+import { notBefore } from '../../domain/clock.ts';
 import { DomainError, requireNoFaults } from '../../domain/error.ts';
 import {
   changedDetails,
@@ -8,11 +9,18 @@ import {
   type RecipientDraft,
 } from '../../domain/recipient.ts';
 import { recipientEventData } from '../../domain/resource/recipient.ts';
-import { recordEvent } from '../queries/event.ts';
+import { numberedEvent } from '../queries/event.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
 import { takeQuota } from '../queries/quota.ts';
-import { insertRecipient, lockRecipient, setRecipientInactive, updateRecipient } from '../queries/recipient.ts';
-import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+import {
+  deactivate,
+  getRecipientRow,
+  insertRecipient,
+  lockRecipient,
+  toRecipient,
+  updateRecipient,
+} from '../queries/recipient.ts';
+import { type CommandDeps, type CommitDeps, commit, commitStatement } from './commit.ts';
 import { type Creation, type CreationDeps, commitCreation } from './creation.ts';
 
 /**
@@ -61,7 +69,8 @@ export async function changeRecipient(
 }
 
 /**
- * Deactivates a recipient and records the event; an inactive recipient stays as it is.
+ * Deactivates a recipient and records the event; an inactive recipient stays as it is. It is read without a lock, and
+ * read again if it was changed meanwhile: so both take one statement.
  *
  * @throws DomainError `not_found`
  */
@@ -71,20 +80,26 @@ export async function deactivateRecipient(
   recipientId: string,
   requestId: string,
 ): Promise<Recipient> {
-  const at = deps.now();
-  return await commit(deps, 'recipient.deactivate', async (tx) => {
-    const { recipient } = await lockRecipient(tx, deps.sealer, orgId, recipientId);
+  for (;;) {
+    const { row, version } = await getRecipientRow(deps.db, orgId, recipientId);
+    const recipient = toRecipient(deps.sealer, row);
     if (!recipient.isActive) return recipient;
-    const inactive = await setRecipientInactive(tx, recipient, at);
-    await recordEvent(tx, {
-      orgId,
-      objectType: 'recipient',
-      objectId: recipientId,
-      type: 'recipient.deactivated',
-      data: recipientEventData(inactive),
-      at: inactive.updatedAt,
-      requestId,
-    });
-    return inactive;
-  });
+    const inactive = { ...recipient, isActive: false, updatedAt: notBefore(deps.now(), recipient.updatedAt) };
+    const event = numberedEvent(
+      {
+        orgId,
+        objectType: 'recipient',
+        objectId: recipientId,
+        type: 'recipient.deactivated',
+        data: recipientEventData(inactive),
+        at: notBefore(inactive.updatedAt, row.eventAt ?? inactive.updatedAt),
+        requestId,
+      },
+      row.eventSequence + 1,
+    );
+    const isWritten = await commitStatement(deps, 'recipient.deactivate', (db) =>
+      deactivate(db, inactive, version, event),
+    );
+    if (isWritten) return inactive;
+  }
 }

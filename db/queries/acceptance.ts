@@ -11,14 +11,13 @@ import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
 import { aliasedColumns, columnNames, columnParameters, columnsOf, columnValues } from '../column-list.ts';
 import { dataKeySql } from '../data-key.ts';
-import { events } from '../schema/event.ts';
 import { idempotencyKeys } from '../schema/idempotency-key.ts';
 import { outbox } from '../schema/outbox.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
 import { type Parameter, statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
-import { fanOutText, type NumberedEvent } from './event.ts';
+import { eventText, eventValues, type NumberedEvent } from './event.ts';
 import { gateEvidenceSql } from './gate.ts';
 import type { BoundKey, FoundKey, KeyedRequest } from './idempotency-key.ts';
 import type { RecipientRow } from './recipient.ts';
@@ -79,25 +78,11 @@ export type Acceptance = {
 };
 
 const SETTLEMENT = columnsOf(settlements);
-const EVENT = columnsOf(events, [
-  'eventId',
-  'orgId',
-  'type',
-  'objectType',
-  'objectId',
-  'sequence',
-  'body',
-  'createdAt',
-]);
 const MESSAGE = columnsOf(outbox, ['kind', 'objectId', 'signal', 'context', 'requestId', 'traceparent']);
 
 const SETTLEMENT_OFFSET = KEY.length;
-const EVENT_OFFSET = SETTLEMENT_OFFSET + SETTLEMENT.length;
-const MESSAGE_OFFSET = EVENT_OFFSET + EVENT.length;
-const PARAMETERS = MESSAGE_OFFSET + MESSAGE.length;
-/** The last two columns of a message. */
-const REQUEST_ID = `$${PARAMETERS - 1}::text`;
-const TRACEPARENT = `$${PARAMETERS}::text`;
+const MESSAGE_OFFSET = SETTLEMENT_OFFSET + SETTLEMENT.length;
+const EVENT_OFFSET = MESSAGE_OFFSET + MESSAGE.length;
 
 const acceptanceStatement = statement<readonly Parameter[], { readonly key: string }>(
   'insert_acceptance',
@@ -111,12 +96,9 @@ const acceptanceStatement = statement<readonly Parameter[], { readonly key: stri
    ), history AS (
      INSERT INTO settlement_transitions (settlement_id, sequence, to_status, at)
      SELECT settlement_id, version, status, created_at FROM accepted
-   ), event AS (
-     INSERT INTO events (${columnNames(EVENT)}) SELECT ${columnParameters(EVENT, EVENT_OFFSET)} FROM bound
-     RETURNING event_id, org_id, type, object_type, object_id, ${REQUEST_ID} AS request_id, ${TRACEPARENT} AS traceparent
    ), message AS (
      INSERT INTO outbox (${columnNames(MESSAGE)}) SELECT ${columnParameters(MESSAGE, MESSAGE_OFFSET)} FROM bound
-   ), ${fanOutText('event')}
+   ), ${eventText('bound', EVENT_OFFSET)}
    SELECT key FROM bound`,
 );
 
@@ -133,8 +115,8 @@ export async function insertAcceptance(db: Queryable, acceptance: Acceptance): P
     db,
     ...columnValues(KEY, key),
     ...columnValues(SETTLEMENT, { ...settlement, paymentTokenSealed }),
-    ...columnValues(EVENT, { ...event, createdAt: event.at }),
     ...columnValues(MESSAGE, { ...message, traceparent: currentTraceparent() }),
+    ...eventValues(event),
   );
   return bound.length === 1;
 }

@@ -6,8 +6,10 @@
 import { EVENT_SCHEMA_VERSION, type EventEnvelope, type EventType, type ObjectType } from '../../domain/event.ts';
 import { ALL_EVENTS } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
+import { columnNames, columnParameters, columnsOf, columnValues } from '../column-list.ts';
 import { newId } from '../id.ts';
-import { type Statement, statement } from '../statement.ts';
+import { events } from '../schema/event.ts';
+import { type Parameter, type Statement, statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
 
 /** When a change happened, and which request or operator's command made it: its events show both. */
@@ -24,10 +26,9 @@ export type NewEvent = Stamp & {
   readonly test?: true;
 };
 
-/** The objects whose rows count their events here. A settlement's are counted by its own statements. */
+/** What counts its events here. The statements of settlements and recipients count their own. */
 const COUNTERS = {
   api_key: { table: 'api_keys', id: 'key_id' },
-  recipient: { table: 'recipients', id: 'recipient_id' },
   verification: { table: 'verifications', id: 'verification_id' },
   webhook: { table: 'webhooks', id: 'webhook_id' },
 } as const satisfies Partial<Record<ObjectType, { readonly table: string; readonly id: string }>>;
@@ -44,7 +45,6 @@ const counter = (type: Counted): Count =>
 
 const COUNT: { readonly [Type in Counted]: Count } = {
   api_key: counter('api_key'),
-  recipient: counter('recipient'),
   verification: counter('verification'),
   webhook: counter('webhook'),
 };
@@ -88,10 +88,9 @@ export function numberedEvent(event: NewEvent, sequence: number): NumberedEvent 
 }
 
 async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<string> {
-  const { eventId, orgId, type, objectType, objectId, body, at, requestId } = numberedEvent(event, sequence);
-  const written = [eventId, orgId, type, objectType, objectId, sequence, body, at.toISOString(), requestId] as const;
-  await insertEventStatement(tx, ...written, currentTraceparent());
-  return eventId;
+  const numbered = numberedEvent(event, sequence);
+  await insertEventStatement(tx, ...eventValues(numbered));
+  return numbered.eventId;
 }
 
 /**
@@ -118,26 +117,37 @@ export const fanOutText = (source: string): string => `
     FROM wanted
   )`;
 
-const insertEventStatement = statement<
-  [
-    eventId: string,
-    orgId: string,
-    type: string,
-    objectType: string,
-    objectId: string,
-    sequence: number,
-    body: Buffer,
-    at: string,
-    requestId: string,
-    traceparent: string | null,
-  ],
-  never
->(
+const EVENT = columnsOf(events, [
+  'eventId',
+  'orgId',
+  'type',
+  'objectType',
+  'objectId',
+  'sequence',
+  'body',
+  'createdAt',
+]);
+
+/**
+ * The common table expressions that write one event and fan it out, for a statement that also writes its change.
+ *
+ * @param source the name of an expression: the event is written if it has a row, which is the only one
+ * @param offset how many parameters come before the values of `eventValues`
+ */
+export const eventText = (source: string, offset: number): string => `
+  event AS (
+    INSERT INTO events (${columnNames(EVENT)}) SELECT ${columnParameters(EVENT, offset)} FROM ${source}
+    RETURNING event_id, org_id, type, object_type, object_id, $${offset + EVENT.length + 1}::text AS request_id,
+      $${offset + EVENT.length + 2}::text AS traceparent
+  ), ${fanOutText('event')}`;
+
+export const eventValues = (event: NumberedEvent): Parameter[] => [
+  ...columnValues(EVENT, { ...event, createdAt: event.at }),
+  event.requestId,
+  currentTraceparent(),
+];
+
+const insertEventStatement = statement<readonly Parameter[], never>(
   'insert_event',
-  `WITH event AS (
-    INSERT INTO events (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-    RETURNING event_id, org_id, type, object_type, object_id, $9::text AS request_id, $10::text AS traceparent
-  ), ${fanOutText('event')}
-  SELECT`,
+  `WITH one AS (SELECT), ${eventText('one', 0)} SELECT`,
 );

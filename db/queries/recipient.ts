@@ -17,11 +17,13 @@ import {
   verificationAfter,
 } from '../../domain/recipient.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
+import { aliasedColumns, columnsOf } from '../column-list.ts';
 import { type DataKey, newDataKey, openDataKey, type ReadDeps } from '../data-key.ts';
 import { newId } from '../id.ts';
 import { recipientMetadata, recipients } from '../schema/recipient.ts';
 import type { Sealer } from '../seal.ts';
-import { statement } from '../statement.ts';
+import { type Parameter, statement } from '../statement.ts';
+import { eventText, eventValues, type NumberedEvent } from './event.ts';
 import { hasLabel, type Label } from './label.ts';
 import { type List, type Range, readPage, type Source } from './page.ts';
 
@@ -92,11 +94,26 @@ export async function insertRecipient(
   return { ...stored, ...shownOf(personalData) };
 }
 
+const RECIPIENT = aliasedColumns<RecipientRow>(columnsOf(recipients), 'r');
+
+const readStatement = statement<[orgId: string, recipientId: string], Record<string, unknown> & { version: string }>(
+  'read_recipient',
+  `SELECT ${RECIPIENT.names}, r.xmin::text AS version FROM recipients r WHERE r.org_id = $1 AND r.recipient_id = $2`,
+);
+
+/** A recipient's row with the `version` that every change of the row replaces. */
+type VersionedRow = { readonly row: RecipientRow; readonly version: string };
+
 /** @throws DomainError `not_found`, for another organization's recipient as well */
+export async function getRecipientRow(db: Queryable, orgId: string, recipientId: string): Promise<VersionedRow> {
+  const [read] = await readStatement(db, orgId, recipientId);
+  if (!read) throw new DomainError('not_found');
+  return { row: RECIPIENT.rowOf(read), version: read.version };
+}
+
+/** @throws DomainError `not_found` */
 export async function getRecipient({ db, sealer }: ReadDeps, orgId: string, recipientId: string): Promise<Recipient> {
-  const [row] = await db.select().from(recipients).where(owned(orgId, recipientId)).limit(1);
-  if (!row) throw new DomainError('not_found');
-  return toRecipient(sealer, row);
+  return toRecipient(sealer, (await getRecipientRow(db, orgId, recipientId)).row);
 }
 
 /**
@@ -104,9 +121,13 @@ export async function getRecipient({ db, sealer }: ReadDeps, orgId: string, reci
  */
 export const recipientLockSql = (recipientId: string): string => `hashtextextended('recipient ' || ${recipientId}, 0)`;
 
-const lockRecipientStatement = statement<[recipientId: string], unknown>(
+/** Takes that lock alone, before the row: who waits for it holds nothing that a decision needs. */
+const ALONE = `alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(${recipientLockSql('$2::text')}))`;
+
+const lockStatement = statement<[orgId: string, recipientId: string], Record<string, unknown>>(
   'lock_recipient',
-  `SELECT pg_advisory_xact_lock(${recipientLockSql('$1::text')})`,
+  `WITH ${ALONE} SELECT ${RECIPIENT.names} FROM alone, recipients r
+  WHERE r.org_id = $1 AND r.recipient_id = $2 FOR NO KEY UPDATE OF r`,
 );
 
 /**
@@ -124,10 +145,9 @@ export async function lockRecipient(
 
 /** As `lockRecipient`, and opens nothing. */
 export async function lockRecipientRow(tx: Tx, orgId: string, recipientId: string): Promise<RecipientRow> {
-  await lockRecipientStatement(tx, recipientId);
-  const [row] = await tx.select().from(recipients).where(owned(orgId, recipientId)).for('no key update');
-  if (!row) throw new DomainError('not_found');
-  return row;
+  const [locked] = await lockStatement(tx, orgId, recipientId);
+  if (!locked) throw new DomainError('not_found');
+  return RECIPIENT.rowOf(locked);
 }
 
 /** Which recipients are wanted; every filter that is given must match. */
@@ -241,9 +261,28 @@ export async function updateRecipient(
   return { ...recipient, ...stored, ...shownOf(changed) };
 }
 
-/** Deactivates a locked recipient. */
-export async function setRecipientInactive(tx: Tx, recipient: Recipient, at: Date): Promise<Recipient> {
-  const change = { isActive: false, updatedAt: notBefore(at, recipient.updatedAt) };
-  await tx.update(recipients).set(change).where(owned(recipient.orgId, recipient.recipientId));
-  return { ...recipient, ...change };
+const deactivateStatement = statement<readonly Parameter[], unknown>(
+  'deactivate_recipient',
+  `WITH ${ALONE}, deactivated AS (
+    UPDATE recipients r SET is_active = false, updated_at = $4, event_sequence = $5, event_at = $6 FROM alone
+    WHERE r.org_id = $1 AND r.recipient_id = $2 AND r.xmin = $3::xid RETURNING r.recipient_id
+  ), ${eventText('deactivated', 6)}
+  SELECT FROM deactivated`,
+);
+
+/**
+ * Deactivates a recipient and writes the event, unless it was changed since it was read: then it writes nothing. Waits
+ * for the decisions that share the recipient's lock.
+ *
+ * @param version of the row that was read
+ */
+export async function deactivate(
+  db: Queryable,
+  { orgId, recipientId, updatedAt }: Recipient,
+  version: string,
+  event: NumberedEvent,
+): Promise<boolean> {
+  const [at, eventAt] = [updatedAt.toISOString(), event.at.toISOString()];
+  const values = [orgId, recipientId, version, at, event.sequence, eventAt, ...eventValues(event)];
+  return (await deactivateStatement(db, ...values)).length === 1;
 }

@@ -392,6 +392,27 @@ describe('DELETE /v1/recipients/{recipient_id}', () => {
     });
   });
 
+  test('200 and an event of the recipient as it then is, if it is changed while the deactivation waits', async ({
+    api,
+  }) => {
+    const caller = await api.createCaller('recipients');
+    const { recipient_id } = await created(api, caller);
+    const [answer] = await raceBehind(
+      api.connection.pool,
+      {
+        ...holding(recipient_id),
+        change: (holder) =>
+          holder.query(`UPDATE recipients SET verification_status = 'verified' WHERE recipient_id = $1`, [
+            recipient_id,
+          ]),
+      },
+      [() => deactivate(api, caller, recipient_id)],
+    );
+    expect(answer?.statusCode).toBe(200);
+    const verified = { is_active: false, verification_status: 'verified' };
+    expect(await eventsOf(api, recipient_id)).toMatchObject([{ sequence: 1, data: verified }]);
+  });
+
   test('200 three times at once, with one deactivation and one event', async ({ api }) => {
     const caller = await api.createCaller('recipients');
     const { recipient_id } = await created(api, caller);

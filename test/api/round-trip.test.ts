@@ -74,3 +74,16 @@ test("a settlement's read makes 2 round trips", async ({ api, partner, recipient
   expect(statements, statements.join('\n')).toHaveLength(2);
   expect(statements.at(-1)).toBe('read_settlement');
 });
+
+test("a recipient's deactivation makes 3 round trips, with its event and the deliveries", async ({ api, partner }) => {
+  const webhook = { url: 'https://partner.example/', event_types: ['recipient.deactivated'] };
+  expect((await api.call(partner, 'POST', '/v1/webhooks', webhook)).statusCode).toBe(201);
+  const recipientIds = await Promise.all(Array.from({ length: TIMES }, () => createRecipient(api, partner)));
+  const deactivate = async () => {
+    const answer = await api.call(partner, 'DELETE', `/v1/recipients/${recipientIds.pop()}`);
+    expect(answer.statusCode).toBe(200);
+  };
+  const statements = await statementsOf(deactivate);
+  expect(statements, statements.join('\n')).toHaveLength(3);
+  expect(statements.slice(-2)).toEqual(['read_recipient', 'deactivate_recipient']);
+});

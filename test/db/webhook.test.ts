@@ -10,7 +10,6 @@ import type { EventType } from '../../domain/event.ts';
 import type { EventFilter } from '../../domain/webhook.ts';
 import type { TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
-import { createRecipient } from '../support/partner.ts';
 
 /** `subscriber`: an organization for each test, so that no test sees the subscriptions of another. */
 const test = withApi().extend('subscriber', ({ api }) => createSubscriber(api));
@@ -18,7 +17,6 @@ const test = withApi().extend('subscriber', ({ api }) => createSubscriber(api));
 async function createSubscriber(api: TestApi) {
   const { db, pool } = api.connection;
   const caller = await api.createCaller();
-  const recipientId = await createRecipient(api, caller);
   const query = async (text: string, ...values: unknown[]) => (await pool.query(text, values)).rows;
   const subscribe = async (orgId: string, eventTypes: EventFilter[]) => {
     const draft = { url: 'https://hooks.partner.example/', eventTypes, description: null };
@@ -28,8 +26,8 @@ async function createSubscriber(api: TestApi) {
   };
   const eventOf = (type: EventType) => ({
     orgId: caller.orgId,
-    objectType: 'recipient' as const,
-    objectId: recipientId,
+    objectType: 'api_key' as const,
+    objectId: caller.keyId,
     type,
     data: { name: 'é' },
     at: new Date('2026-11-21T08:00:00.000Z'),
@@ -58,7 +56,7 @@ describe('an event', () => {
     const { caller, query, subscribe, eventOf } = subscriber;
     await subscribe(caller.orgId, ['*']);
     const failing = api.connection.db.transaction(async (tx) => {
-      await recordEvent(tx, eventOf('recipient.deactivated'));
+      await recordEvent(tx, eventOf('api_key.revoked'));
       throw new Error('rolled back');
     });
     await expect(failing).rejects.toThrow('rolled back');
@@ -77,7 +75,7 @@ describe('an event', () => {
     await subscribe(caller.orgId, ['settlement.settled']);
     const { webhookId } = await subscribe(caller.orgId, ['*']);
     await api.call(caller, 'DELETE', `/v1/webhooks/${webhookId}`);
-    expect(await deliveriesOf(await record('recipient.deactivated'))).toEqual([]);
+    expect(await deliveriesOf(await record('api_key.revoked'))).toEqual([]);
   });
 
   test('has a delivery to each subscription of its type: pending with a lane, or skipped when disabled, and none wakes a workflow', async ({
@@ -85,12 +83,12 @@ describe('an event', () => {
     subscriber,
   }) => {
     const { caller, query, subscribe, record, deliveriesOf } = subscriber;
-    const exact = await subscribe(caller.orgId, ['settlement.settled', 'recipient.deactivated']);
+    const exact = await subscribe(caller.orgId, ['settlement.settled', 'api_key.revoked']);
     const all = await subscribe(caller.orgId, ['*']);
     const disabled = await subscribe(caller.orgId, ['*']);
     await api.call(caller, 'PATCH', `/v1/webhooks/${disabled.webhookId}`, { status: 'disabled' });
     await query('DELETE FROM outbox');
-    const eventId = await record('recipient.deactivated');
+    const eventId = await record('api_key.revoked');
     expect(await deliveriesOf(eventId)).toEqual([
       { webhook_id: exact.webhookId, status: 'pending', generation: 1, idle: false },
       { webhook_id: all.webhookId, status: 'pending', generation: 1, idle: false },
@@ -102,7 +100,7 @@ describe('an event', () => {
   test('reaches all twenty subscriptions, each by a delivery with its own id', async ({ subscriber }) => {
     const { caller, query, subscribe, record } = subscriber;
     for (let n = 0; n < 20; n += 1) await subscribe(caller.orgId, ['*']);
-    const eventId = await record('recipient.deactivated');
+    const eventId = await record('api_key.revoked');
     const ids = await query('SELECT DISTINCT delivery_id FROM webhook_deliveries WHERE event_id = $1', eventId);
     expect(ids).toHaveLength(20);
     for (const { delivery_id } of ids)
@@ -113,11 +111,11 @@ describe('an event', () => {
     api,
     subscriber: { record },
   }) => {
-    await record('recipient.deactivated');
-    const eventId = await record('recipient.deactivated');
+    await record('api_key.revoked');
+    const eventId = await record('api_key.revoked');
     const [stored] = await api.connection.db.select().from(events).where(eq(events.eventId, eventId));
     expect(stored?.body.toString()).toBe(
-      `{"id":"${eventId}","type":"recipient.deactivated","timestamp":"2026-11-21T08:00:00.000Z",` +
+      `{"id":"${eventId}","type":"api_key.revoked","timestamp":"2026-11-21T08:00:00.000Z",` +
         '"schema_version":"1","sequence":2,"data":{"name":"é"}}',
     );
   });
@@ -127,7 +125,7 @@ describe('the database itself refuses', () => {
   test('a second delivery of one event to one subscription', async ({ api, subscriber }) => {
     const { caller, subscribe, record } = subscriber;
     await subscribe(caller.orgId, ['*']);
-    const eventId = await record('recipient.deactivated');
+    const eventId = await record('api_key.revoked');
     const [row] = await api.connection.db
       .select()
       .from(webhookDeliveries)
@@ -144,7 +142,7 @@ describe('the database itself refuses', () => {
     const [row] = await api.connection.db
       .select()
       .from(webhookDeliveries)
-      .where(eq(webhookDeliveries.eventId, await record('recipient.deactivated')));
+      .where(eq(webhookDeliveries.eventId, await record('api_key.revoked')));
     await query(
       `INSERT INTO webhook_attempts (delivery_id, number, at, outcome, duration_ms) VALUES ($1, 1, now(), 'failed', 1)`,
       row?.deliveryId,
