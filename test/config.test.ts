@@ -7,6 +7,8 @@ import { execa } from 'execa';
 import { test as base, describe, expect, vi } from 'vitest';
 import { ConfigError } from '../config/fault.ts';
 import { loadConfig, loadMigrationConfig } from '../config/load.ts';
+import { repositoryRoot } from '../process/local/place.ts';
+import { testPrograms } from './support/program.ts';
 
 /** The next file is written in two parts, and `run` is called between them. */
 function duringNextWrite(run: () => void): void {
@@ -329,12 +331,9 @@ describe('the configuration is refused', () => {
   });
 
   test('by ops config check, which exits with 78 and names the fault, or says that there is none', async () => {
+    const { ops } = await testPrograms();
     const check = (env: NodeJS.ProcessEnv) =>
-      execa('node', ['--import', 'tsx', 'ops/main.ts', 'config', 'check'], {
-        cwd: path.join(import.meta.dirname, '..'),
-        env: { ...env },
-        reject: false,
-      });
+      execa('node', [ops, 'config', 'check'], { cwd: repositoryRoot, env: { ...env }, reject: false });
     const [right, wrong] = await Promise.all([
       check(remoteEnvironment('production')),
       check(remoteEnvironment('production', { PORT: 'x' })),
@@ -343,12 +342,12 @@ describe('the configuration is refused', () => {
     expect(wrong).toMatchObject({ exitCode: 78, stderr: expect.stringContaining('PORT must be a port number') });
   });
 
-  test.each(['api/main.ts', 'worker/main.ts'])(
-    'an invalid configuration at the start of %s, which exits with 78 after one line of the log, without a value',
+  test.each(['api', 'worker'] as const)(
+    'an invalid configuration at the start of the %s, which exits with 78 after one line of the log, without a value',
     async (program) => {
       const secret = 'not-long-enough-marker';
-      const { exitCode, all } = await execa('node', ['--import', 'tsx', program], {
-        cwd: path.join(import.meta.dirname, '..'),
+      const { exitCode, all } = await execa('node', [(await testPrograms())[program]], {
+        cwd: repositoryRoot,
         env: {
           RUNTIME_ENVIRONMENT: 'production',
           API_KEY_PEPPER: secret,

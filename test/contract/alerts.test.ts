@@ -16,6 +16,7 @@ import { freePort } from '../../scripts/stack/port.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
 import { WAIT } from '../support/patience.ts';
+import { testPrograms } from '../support/program.ts';
 import { findPrometheus, localConfig, startPrometheus } from '../support/prometheus.ts';
 import { devServer } from '../support/temporal.ts';
 
@@ -80,8 +81,9 @@ const test = withDatabase().extend('observed', FILE, async ({ database }, { onCl
     METRICS_PORT: String(metricsPort),
     LOG_LEVEL: 'silent',
   };
-  const children = ['api/main.ts', 'worker/main.ts'].map((script) =>
-    spawn(process.execPath, ['--import', 'tsx', script], { cwd: repositoryRoot, env, stdio: 'ignore' }),
+  const { api: apiProgram, worker: workerProgram } = await testPrograms();
+  const children = [apiProgram, workerProgram].map((file) =>
+    spawn(process.execPath, [file], { cwd: repositoryRoot, env, stdio: 'ignore' }),
   );
   onCleanup(async () => {
     for (const child of children) if (child.exitCode === null && child.kill('SIGKILL')) await once(child, 'exit');

@@ -13,6 +13,7 @@ import { DatabaseRoleError, refuseOwner } from '../../db/role.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { FILE } from '../support/fixture.ts';
 import { testServer } from '../support/postgres.ts';
+import { testPrograms } from '../support/program.ts';
 
 /** SQLSTATE: permission denied, and not the owner. */
 const INSUFFICIENT_PRIVILEGE = '42501';
@@ -230,12 +231,12 @@ describe('a process of a remote runtime', () => {
   );
 
   // The worker opens its connections as the API does: test/db/service-key.test.ts starts it.
-  test.for(['api/main.ts', 'ops/main.ts'])(
+  test.for(['api', 'ops'] as const)(
     'exits, as %s does, in one sentence and without the password',
     async (program, { database }) => {
       const secret = () => randomBytes(32).toString('hex');
       const key = () => `test-1:${randomBytes(32).toString('base64')}`;
-      const { exitCode, all } = await execa('node', ['--import', 'tsx', program, 'waiting'], {
+      const { exitCode, all } = await execa('node', [(await testPrograms())[program], 'waiting'], {
         cwd: repositoryRoot,
         env: {
           RUNTIME_ENVIRONMENT: 'production',
@@ -252,7 +253,7 @@ describe('a process of a remote runtime', () => {
         reject: false,
         all: true,
       });
-      expect(exitCode).toBe(program.startsWith('ops') ? 78 : 1);
+      expect(exitCode).toBe(program === 'ops' ? 78 : 1);
       const { username, password } = new URL(database.migrationUrl);
       expect(all).toContain(`The role "${username}" of DATABASE_URL owns the database or its tables`);
       expect(all).not.toContain(`:${password}@`);

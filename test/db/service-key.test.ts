@@ -1,12 +1,13 @@
 /** A process whose keys are not those of the stored data does not start. */
 import { randomBytes } from 'node:crypto';
-import path from 'node:path';
 import { execa } from 'execa';
 import { expect } from 'vitest';
 import { checkServiceKeys } from '../../db/queries/service-key.ts';
 import { createSealer } from '../../db/seal.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient } from '../support/partner.ts';
+import { testPrograms } from '../support/program.ts';
 
 const test = withApi();
 
@@ -43,8 +44,8 @@ test('a process with another key exits with 78 after one line of the log', async
   const signing = key('s');
   await checkServiceKeys(connection.db, { ENCRYPTION_KEYS: [key('a')], CERTIFICATE_SIGNING_KEY: [signing] }, now);
   // The API opens its connections as the worker does: test/db/privilege.test.ts starts it.
-  const { exitCode, stdout } = await execa('node', ['--import', 'tsx', 'worker/main.ts'], {
-    cwd: path.join(import.meta.dirname, '../..'),
+  const { exitCode, stdout } = await execa('node', [(await testPrograms()).worker], {
+    cwd: repositoryRoot,
     env: {
       RUNTIME_ENVIRONMENT: 'local-sandbox',
       DATABASE_URL: databaseUrl,

@@ -12,11 +12,11 @@ import { promisify } from 'node:util';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { expect, vi } from 'vitest';
 import { repositoryRoot } from '../../process/local/place.ts';
-import { compiledPrograms } from '../../scripts/stack/compiled.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { withDatabase } from '../support/fixture.ts';
 import { buildKustomization, environmentOf, type Resource } from '../support/kustomize.ts';
 import { WAIT } from '../support/patience.ts';
+import { testPrograms } from '../support/program.ts';
 import { devServer } from '../support/temporal.ts';
 
 const RESOURCES = buildKustomization('deploy/kubernetes/example');
@@ -43,7 +43,7 @@ const test = withDatabase().extend('deployment', async ({ database }, { onCleanu
   const server = await devServer();
   const folder = await mkdtemp(path.join(os.tmpdir(), 'deployment-'));
   const [port, apiMetrics, workerMetrics] = [await freePort(), await freePort(), await freePort()];
-  const programs = await compiledPrograms(['api', 'worker'], 'with packages');
+  const programs = await testPrograms();
   const namespace = `deployed-${randomBytes(6).toString('hex')}`;
   const secrets: Readonly<Record<string, string>> = {
     ...Object.fromEntries(Object.entries(SECRETS).map(([name, make]) => [name, make()])),

@@ -1,6 +1,6 @@
 /**
  * What all test files share: a throwaway PostgreSQL with a migrated template database, a Temporal development server,
- * the program of the time-skipping server and the workflow bundle. This process owns them. It starts each one when the
+ * the program of the time-skipping server, the workflow bundle and the service's programs. This process owns them. It starts each one when the
  * first file needs it, so a run of pure tests starts nothing.
  */
 import { randomBytes } from 'node:crypto';
@@ -87,6 +87,10 @@ function shareResources(
       return { address: server.address };
     }),
     'test-server': once(async () => ({ program: programs.testServer() })),
+    programs: once(async () => {
+      const { compiledPrograms } = await import('../../scripts/stack/compiled.ts');
+      return compiledPrograms(['api', 'worker', 'ops'], 'with packages');
+    }),
     'workflow-bundle': once(async () => {
       const { workflowBundle } = await import('../../worker/bundle.ts');
       return workflowBundle();
