@@ -1,32 +1,66 @@
-/** A page is written in parts, so that a large one does not hold up other requests. */
+/** A page is written in parts, and an organization's pages one by one, so that large ones do not hold up others. */
 import fastify from 'fastify';
 import { expect, test } from 'vitest';
+import { createOrder } from '../../api/http/order.ts';
 import { answerPage } from '../../api/http/pagination.ts';
 
-test('other work gets its turn while a page of 100 objects is written, and the page is one array', async () => {
+const ROWS = Array.from({ length: 100 }, (_, id) => ({ id }));
+const SCHEMA = { type: 'array', items: { type: 'object', properties: { id: { type: 'integer' } } } };
+
+/** `GET /<organization>` answers a page; `onShow` is called for each of its objects. */
+function pageServer(onShow: (orgId: string) => void) {
   const app = fastify();
-  const rows = Array.from({ length: 100 }, (_, id) => ({ id }));
+  app.decorate('pageOrder', createOrder());
+  app.decorateRequest('principal', null);
+  const schema = { response: { 200: { content: { 'application/json': { schema: SCHEMA } } } } };
+  app.get<{ Params: { orgId: string } }>('/:orgId', { schema }, (request, reply) => {
+    const { orgId } = request.params;
+    Object.assign(request, { principal: { orgId } });
+    const show = (row: { id: number }) => {
+      onShow(orgId);
+      return row;
+    };
+    const [page, paged] = [
+      { limit: 100, offset: 0 },
+      { items: ROWS, total: 100, next: null },
+    ];
+    return answerPage(request, reply, { page, paged, show });
+  });
+  return app;
+}
+
+test('other work gets its turn while a page of 100 objects is written, and the page is one array', async () => {
   let turns = 0;
   let shown = 0;
   const countTurn = (): void => {
     turns += 1;
-    if (shown < rows.length) setImmediate(countTurn);
+    if (shown < ROWS.length) setImmediate(countTurn);
   };
-  const show = (row: { id: number }) => {
+  const app = pageServer(() => {
     if (shown === 0) setImmediate(countTurn);
     shown += 1;
-    return row;
-  };
-  const schema = { type: 'array', items: { type: 'object', properties: { id: { type: 'integer' } } } };
-  app.get('/', { schema: { response: { 200: { content: { 'application/json': { schema } } } } } }, (request, reply) =>
-    answerPage(request, reply, {
-      page: { limit: 100, offset: 0 },
-      paged: { items: rows, total: 100, next: null },
-      show,
-    }),
-  );
-  const answer = await app.inject('/');
-  expect(answer.json()).toEqual(rows);
+  });
+  const answer = await app.inject('/one');
+  expect(answer.json()).toEqual(ROWS);
   expect(answer.headers).toMatchObject({ 'content-type': 'application/json; charset=utf-8', 'x-total-count': '100' });
   expect(turns).toBeGreaterThanOrEqual(19);
+});
+
+test("a page waits for no more than one of another organization's, however many that asks for", async () => {
+  const shown: string[] = [];
+  const app = pageServer((orgId) => shown.push(orgId));
+  const greedy = Array.from({ length: 8 }, () => app.inject('/greedy'));
+  expect((await app.inject('/modest')).statusCode).toBe(200);
+  const before = shown.slice(0, shown.lastIndexOf('modest')).filter((orgId) => orgId === 'greedy').length;
+  // Both are made in parts, in turn.
+  expect(before).toBeLessThanOrEqual(ROWS.length + 5);
+  for (const answer of await Promise.all(greedy)) expect(answer.json()).toEqual(ROWS);
+});
+
+test('a page that fails lets the next one of its organization be made', async () => {
+  const inOrder = createOrder();
+  const failed = inOrder('one', () => Promise.reject(new Error('it failed')));
+  const next = inOrder('one', async () => 'made');
+  await expect(failed).rejects.toThrow('it failed');
+  expect(await next).toBe('made');
 });
