@@ -20,8 +20,9 @@ const test = withApi();
 
 /** Each story begins after the one before, because they share the launch gates. */
 const STORY_MS = 60 * 24 * 60 * 60_000;
-const STORIES = 150;
-const SEED = 20_261_123;
+/** So few only with a seed whose stories take every row of the table. */
+const STORIES = 50;
+const SEED = 21;
 
 /** The state that forbids what was asked. A cancellation in Temporal UI is then ignored. */
 function refusedBy({ asked }: Played): string | undefined {

@@ -4,6 +4,8 @@ import { vi } from 'vitest';
 import type { Caller, TestApi } from './api.ts';
 import { WAIT } from './patience.ts';
 
+const NOT_MODIFIED = 304;
+
 // biome-ignore lint/suspicious/noExplicitAny: a test reads any field of an answer.
 export type Json = any;
 
@@ -65,8 +67,14 @@ export async function readSettlement(api: TestApi, caller: Caller, settlementId:
 
 /** Reads the settlement until it has this status. @throws Error with its timeline after 30 s */
 export async function untilStatus(api: TestApi, caller: Caller, settlementId: string, status: string): Promise<Json> {
+  let settlement: Json;
+  let etag: string | undefined;
   const readInStatus = async (): Promise<Json> => {
-    const settlement = await readSettlement(api, caller, settlementId);
+    // A read that waits for a change leaves the processor to what is waited for.
+    const headers = etag === undefined ? {} : { prefer: 'wait=2', 'if-none-match': etag };
+    const answer = await api.call(caller, 'GET', `/v2/settle/${settlementId}`, undefined, headers);
+    if (answer.statusCode !== NOT_MODIFIED) settlement = jsonOf(answer);
+    etag = answer.headers.etag;
     if (settlement.status === status) return settlement;
     throw new Error(`still ${settlement.status}, not ${status}: ${JSON.stringify(settlement.timeline)}`);
   };

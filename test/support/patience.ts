@@ -25,4 +25,4 @@ const slowness = Number(process.env[MEASURED]);
 export const stretched = (ms: number): number => Math.ceil(ms * slowness);
 
 /** For `vi.waitFor` and `vi.waitUntil`. `expect.poll` waits as long without it (vitest.config.ts). */
-export const WAIT = { timeout: stretched(30_000), interval: 25 } as const;
+export const WAIT = { timeout: stretched(30_000), interval: 100 } as const;
