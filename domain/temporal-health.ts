@@ -36,5 +36,14 @@ const SENTENCES: Readonly<Record<TemporalCause, string>> = {
 export const temporalFault = (cause: TemporalCause, detail: string): TemporalFault => ({
   status: STATUS_OF_CAUSE[cause],
   cause,
-  sentence: `${SENTENCES[cause]}: ${detail.replace(/\s+/g, ' ').trim().slice(0, DETAIL_LENGTH_MAX).replace(/\.$/, '')}`,
+  sentence: `${SENTENCES[cause]}: ${inOneLine(detail)}`,
 });
+
+/** The library for gRPC ends some texts with a note that is empty. */
+const inOneLine = (detail: string): string =>
+  detail
+    .replace(/\s+/g, ' ')
+    .replace(/ ?Resolution note: ?$/, '')
+    .trim()
+    .slice(0, DETAIL_LENGTH_MAX)
+    .replace(/\.$/, '');

@@ -54,7 +54,7 @@ test('a refusal of Temporal is named: the credential, the right, TLS, the namesp
     nobody: {
       status: 'degraded',
       cause: 'not_answering',
-      sentence: expect.stringContaining('ECONNREFUSED 127.0.0.1:1'),
+      sentence: expect.stringMatching(/ECONNREFUSED 127\.0\.0\.1:1$/),
     },
   });
   for (const server of Object.values(servers)) server.close();
