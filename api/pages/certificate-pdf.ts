@@ -12,9 +12,11 @@ type Pdf = InstanceType<typeof PDFDocument>;
 /** Points; there are 72 to an inch. */
 const MARGIN = 42;
 const FACT_LABEL_WIDTH = 110;
-const ROW_GAP = 2.5;
+const ROW_GAP = 2;
 const COLUMN_GAP = 10;
-const QR_SIDE = 105;
+const QR_SIDE = 90;
+const QR_GAP = 12;
+const HEADING_HEIGHT = 18;
 const FOOTER_FROM_BOTTOM = 30;
 
 const INK = '#17212b';
@@ -45,15 +47,19 @@ export async function certificatePdf(view: CertificateView): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
+/** A certificate with a usual history is one page. */
 function draw(pdf: Pdf, view: CertificateView): void {
-  pdf.font('Helvetica-Bold').fontSize(20).fillColor(INK).text('Evidence certificate').moveDown(0.4);
-  pdf.fontSize(17).text(view.summary.amount);
+  squares(pdf, view.qrText, MARGIN + innerWidth(pdf) - QR_SIDE, MARGIN);
+  const beside = { width: innerWidth(pdf) - QR_SIDE - QR_GAP };
+  pdf.font('Helvetica-Bold').fontSize(20).fillColor(INK).text('Evidence certificate', beside).moveDown(0.4);
+  pdf.fontSize(17).text(view.summary.amount, beside);
   pdf
     .font('Helvetica')
     .fontSize(12)
-    .text(printable(`to ${view.summary.payee}, on ${view.summary.date}`))
+    .text(printable(`to ${view.summary.payee}, on ${view.summary.date}`), beside)
     .moveDown(0.6);
-  for (const [word, meaning] of view.warnings) warning(pdf, word, meaning);
+  for (const [word, meaning] of view.warnings) warning(pdf, word, meaning, beside);
+  pdf.y = Math.max(pdf.y, MARGIN + QR_SIDE);
   pdf.moveDown(0.5);
   for (const [name, value] of allFacts(view)) fact(pdf, name, value);
   for (const shown of view.tables) table(pdf, shown);
@@ -61,8 +67,12 @@ function draw(pdf: Pdf, view: CertificateView): void {
   footers(pdf, view);
 }
 
-function warning(pdf: Pdf, word: string, meaning: string): void {
-  pdf.font('Helvetica-Bold').fontSize(13).fillColor(CAUTION).text(word, { continued: true });
+function warning(pdf: Pdf, word: string, meaning: string, options: { readonly width: number }): void {
+  pdf
+    .font('Helvetica-Bold')
+    .fontSize(13)
+    .fillColor(CAUTION)
+    .text(word, { ...options, continued: true });
   pdf.font('Helvetica').fontSize(10).text(`   ${meaning}`).moveDown(0.3);
 }
 
@@ -106,21 +116,11 @@ function row(pdf: Pdf, cells: readonly string[], widths: readonly number[]): voi
 }
 
 function verification(pdf: Pdf, view: CertificateView): void {
-  pdf.moveDown(1);
-  keepTogether(pdf, QR_SIDE + 20);
+  const words = `${view.howToVerify} The code holds the id and the digest of this certificate, and no address.`;
+  pdf.font('Helvetica').fontSize(9.5).moveDown(1);
+  keepTogether(pdf, pdf.heightOfString(words) + HEADING_HEIGHT);
   pdf.font('Helvetica-Bold').fontSize(12).fillColor(INK).text('Verification', MARGIN).moveDown(0.3);
-  const top = pdf.y;
-  squares(pdf, view.qrText, MARGIN, top);
-  pdf
-    .font('Helvetica')
-    .fontSize(9.5)
-    .text(view.howToVerify, MARGIN + QR_SIDE + 15, top, { width: innerWidth(pdf) - QR_SIDE - 15 });
-  pdf
-    .moveDown(0.5)
-    .fillColor(QUIET)
-    .text('The code holds the id and the digest of this certificate, and no address.', {
-      width: innerWidth(pdf) - QR_SIDE - 15,
-    });
+  pdf.font('Helvetica').fontSize(9.5).text(words);
 }
 
 function squares(pdf: Pdf, text: string, left: number, top: number): void {

@@ -63,7 +63,7 @@ export function certificateView({ certId, content }: StoredCertificate, own: Own
     qrText: `${certId} sha256:${sha256Hex}`,
     howToVerify: [
       'The certificate is the JSON form of this document; this form is for reading. With a key of the organization,',
-      `GET /v1/caribbean/certificate/${certId}/verify checks it; offline, its SHA-256 gives the id above, and its`,
+      'GET /v1/caribbean/certificate/{cert_id}/verify checks it; offline, its SHA-256 gives the id above, and its',
       'detached signature verifies with the keys of /.well-known/jwks.json.',
     ].join(' '),
   };

@@ -491,7 +491,7 @@ describe('the form of a certificate', () => {
     expect(response.body).not.toMatch(/<script|https?:\/\/(?!www\.w3\.org)/);
   });
 
-  test('shows the same in print, on every page, with the same bytes every time', async ({ certId, certificate }) => {
+  test('shows the same in print, on one page, with the same bytes every time', async ({ certId, certificate }) => {
     const [one, other] = [await certificate('application/pdf'), await certificate('application/pdf')];
     expect(one.rawPayload.equals(other.rawPayload)).toBe(true);
     expect(one.headers['x-certificate-signature']).toBeUndefined();
@@ -501,7 +501,8 @@ describe('the form of a certificate', () => {
     for (const said of ['SIMULATION', 'UNANCHORED', certId, json.settlement_id, json.amounts.destination.amount])
       expect(text).toContain(said);
     const pages = one.rawPayload.toString('latin1').match(/\/Type \/Page\b/g)?.length ?? 0;
-    expect(text.match(/SIMULATION · UNANCHORED · CERT-[0-9A-F]{32} · page \d of \d/g)).toHaveLength(pages);
+    expect(pages).toBe(1);
+    expect(text.match(/SIMULATION · UNANCHORED · CERT-[0-9A-F]{32} · page 1 of 1/g)).toHaveLength(1);
     expect(one.rawPayload.toString('latin1')).not.toMatch(/https?:|\/URI/);
   });
 
