@@ -79,7 +79,7 @@ function excerpt({ text }: Entry, words: readonly string[]): string {
   const plain = text
     .replaceAll(/^```.*?^```$|^\|.*\|$|^!\[.*$/gms, '')
     .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .replaceAll(/[`*#]/g, '')
+    .replaceAll(/`|\*\*|^#+ /gm, '')
     .replaceAll(/\s+/g, ' ')
     .trim();
   const at = plain.toLowerCase().indexOf(words[0] ?? '') - EXCERPT_LENGTH / 3;

@@ -325,6 +325,12 @@ describe('/docs', () => {
     expect(found.slice(0, 5)).toContainEqual(expect.stringMatching(new RegExp(`^${wanted}`)));
   });
 
+  test('what is found is quoted without the marks of Markdown, and with those of code', async ({ api }) => {
+    const shown = textOf((await get(api, '/docs/search?q=idempotency')).body);
+    expect(shown).toContain('* subscribes to every event type');
+    expect(shown).not.toMatch(/\*\*|`|## /);
+  });
+
   test.for(['', '?q=zzzzzz', '?q=a&q=b', `?q=${'x'.repeat(5_000)}`, '?q=%3Cscript%3Ealert(1)%3C/script%3E'])(
     'a search for nothing that exists finds nothing: %s',
     async (query, { api }) => {
