@@ -76,7 +76,7 @@ function rulesOf(whole: Whole): string[] {
   const { enum: values, minLength = 0, maxLength, minimum, maximum, default: usual, example } = whole;
   return [
     values ? `One of ${values.map((value) => `\`${String(value)}\``).join(' ')}.` : '',
-    maxLength === undefined ? '' : `${minLength} to ${maxLength} characters.`,
+    maxLength === undefined ? '' : `${minLength === maxLength ? '' : `${minLength} to `}${maxLength} characters.`,
     minimum === undefined && maximum === undefined ? '' : `${minimum ?? '…'} to ${maximum ?? '…'}.`,
     usual === undefined ? '' : `By default \`${JSON.stringify(usual)}\`.`,
     example === undefined || typeof example === 'object' || values ? '' : `Such as \`${String(example)}\`.`,

@@ -306,6 +306,11 @@ describe('/docs', () => {
     }
   });
 
+  test('says an exact length as one number', async ({ api }) => {
+    const { body } = await get(api, '/docs/reference/caribbean-off-ramp');
+    expect(textOf(body)).toContain('The id of the certificate. 37 characters.');
+  });
+
   test('is sent compressed to who takes that, in less than 100 KB, with the same text', async ({ api }) => {
     for (const { path } of REFERENCE_PLACES) {
       const [plain, packed] = [await get(api, path), await get(api, path, { 'accept-encoding': 'gzip' })];
