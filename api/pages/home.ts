@@ -32,7 +32,7 @@ answers 503 before anything is collected. No estimate is an executable quote, an
 <h2>First request</h2>
 <p>It needs no key. It creates an organization and shows its first key; no other answer does. Send that key as
 !${inlineCode('X-API-Key')} from your server.</p>
-!${codeBlock({ text: firstRequest(publicBaseUrl), label: 'Shell' })}
+!${codeBlock({ text: firstRequest(publicBaseUrl, ' \\\n  '), label: 'Shell' })}
 <p><a class="next" href="/docs/quickstart">Continue: quickstart, 5 minutes</a></p>
 <h2>The way of a settlement</h2>
 !${settlementPicture({ label: SETTLEMENT_WAY })}

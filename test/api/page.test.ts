@@ -158,7 +158,7 @@ test.for(RUNTIME_ENVIRONMENTS)(
   async (runtime, { newApi }) => {
     const apiUrl = 'http://127.0.0.1:3000';
     const own = await newApi({ runtime, config: { publicBaseUrl: apiUrl } });
-    const shown = textOf((await own.app.inject('/')).body);
+    const shown = textOf((await own.app.inject('/')).body).replace(' \\ ', ' ');
     const places = { logDirectory: '', databaseUrl: '', migrationUrl: '', temporalAddress: '' };
     const printed = banner({ seconds: 1, runtime, dataDirectory: undefined, apiUrl, ...places });
     const terminal = stripVTControlCharacters(printed);
