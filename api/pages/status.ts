@@ -117,13 +117,20 @@ const capability = (entry: Entry): string =>
 <th scope="row"><strong>${entry.name}</strong><br><span class="why">${entry.description}</span></th>
 !${cells([
     badge(entry.state),
-    breakable(entry.surface),
+    operations(entry),
     html`${offer(entry)}`,
     evidence(entry),
     html`${GATE_NAME[entry.next_gate]}<br><span class="why">reviewed !${time(entry.reviewed_at)}</span>`,
   ])}
 </tr>
 `;
+
+/** One a line, a single method beside its path. */
+const operations = ({ surface }: Entry): string =>
+  surface
+    .split(', ')
+    .map((operation) => breakable(operation.replace(/^([A-Z]+) /, '$1\u00a0')))
+    .join(',<br>');
 
 /** @param values HTML of each column but the first */
 const cells = (values: readonly string[]): string =>
