@@ -32,11 +32,12 @@ export const DEFAULT_SECURITY: OpenAPIV3_1.SecurityRequirementObject[] = [{ ApiK
 
 const NO_CONTENT = '204';
 
-const SUCCESS_TEXT: Record<string, string> = {
+const ANSWER_TEXT: Record<string, string> = {
   '200': 'Success.',
   '201': 'Created.',
   '202': 'Accepted. The work continues.',
   '204': 'Done.',
+  '503': 'The service cannot take requests now.',
 };
 
 /** Adds to an operation what follows from its declaration. Answers that the route describes itself stay as they are. */
@@ -75,7 +76,7 @@ function describeAnswer(status: string, response: OpenAPIV3_1.ResponseObject, ow
   const published = Object.keys(response.headers ?? {}).filter((name) => name in PUBLISHED_HEADERS);
   const headers = { ...response.headers, ...headersOf(status, [...own, ...published]) };
   if (Object.keys(headers).length > 0) response.headers = headers;
-  if (response.description === 'Default Response') response.description = SUCCESS_TEXT[status] ?? 'Success.';
+  if (response.description === 'Default Response') response.description = ANSWER_TEXT[status] ?? 'Success.';
   // A route must declare a schema for every answer. A 204 has no body, so its schema is removed here.
   if (status === NO_CONTENT) delete response.content;
 }

@@ -79,9 +79,12 @@ function rulesOf(whole: Whole): string[] {
     maxLength === undefined ? '' : `${minLength === maxLength ? '' : `${minLength} to `}${maxLength} characters.`,
     minimum === undefined && maximum === undefined ? '' : `${minimum ?? '…'} to ${maximum ?? '…'}.`,
     usual === undefined ? '' : `By default \`${JSON.stringify(usual)}\`.`,
-    example === undefined || typeof example === 'object' || values ? '' : `Such as \`${String(example)}\`.`,
+    example === undefined || typeof example === 'object' || values ? '' : suchAs(String(example)),
   ].filter((rule) => rule !== '');
 }
+
+/** A sentence, with one full stop. */
+const suchAs = (example: string): string => `Such as \`${example.replace(/\.$/, '')}\`.`;
 
 type Named = {
   readonly name: string;

@@ -306,9 +306,10 @@ describe('/docs', () => {
     }
   });
 
-  test('says an exact length as one number', async ({ api }) => {
-    const { body } = await get(api, '/docs/reference/caribbean-off-ramp');
-    expect(textOf(body)).toContain('The id of the certificate. 37 characters.');
+  test('says an exact length as one number, and ends an example with one full stop', async ({ api }) => {
+    const textAt = async (path: string) => textOf((await get(api, path)).body);
+    expect(await textAt('/docs/reference/caribbean-off-ramp')).toContain('The id of the certificate. 37 characters.');
+    expect(await textAt('/docs/reference/verification')).not.toContain('..');
   });
 
   test('is sent compressed to who takes that, in less than 100 KB, with the same text', async ({ api }) => {

@@ -236,6 +236,14 @@ describe('every operation', () => {
     expect(breaking(hasSchema)).toEqual([]);
   });
 
+  test('calls no other answer a success', () => {
+    const isTrue = ({ described }: Named) =>
+      Object.entries(described.responses).every(
+        ([status, { description }]) => status < '3' || description !== 'Success.',
+      );
+    expect(breaking(isTrue)).toEqual([]);
+  });
+
   test('has the names for request and answer that clients know', () => {
     const named = all.filter(({ name }) => name in SCHEMA_NAMES);
     expect(named.length).toBeGreaterThan(0);
