@@ -38,7 +38,8 @@ export async function acquirePython(purpose: string, say: (line: string) => void
     say(`Installing packages of Python under ${PYTHON_DIRECTORY}, once; this takes a minute or two.`);
     await install(python, purpose, installed);
   });
-  return { command: python, env: { PYTHONPATH: installed, PYTHONNOUSERSITE: '1', PYTHONDONTWRITEBYTECODE: '1' } };
+  const bytecode = path.join(PYTHON_DIRECTORY, 'bytecode');
+  return { command: python, env: { PYTHONPATH: installed, PYTHONNOUSERSITE: '1', PYTHONPYCACHEPREFIX: bytecode } };
 }
 
 const CANDIDATES = ['python3', 'python'];
@@ -68,8 +69,8 @@ async function install(python: string, purpose: string, target: string): Promise
   try {
     const installer = await findInstaller(python, path.join(folder, 'venv'), purpose);
     const quiet = ['--quiet', '--disable-pip-version-check', '--no-warn-script-location'];
-    // The list also has what its packages need: pip must choose no version.
-    const options = [...quiet, '--no-deps', '--requirement', REQUIREMENTS, '--target', packages];
+    // The list also has what its packages need: pip must choose no version. What is imported is compiled then.
+    const options = [...quiet, '--no-compile', '--no-deps', '--requirement', REQUIREMENTS, '--target', packages];
     await execa(installer, ['-m', 'pip', 'install', ...options], { stderr: 'inherit' });
     await rename(packages, target);
   } finally {

@@ -21,9 +21,7 @@ import { createTenant } from './tenant.ts';
 const POINTS: readonly CrashPoint[] = [
   'settlement.begin_payout:after_commit',
   'webhook_post:after',
-  'settlement.accept:after_commit',
   'dispatch.settlement:after_claim',
-  'dispatch.settlement:after_call',
   'settlement.cancel_as_operator:after_commit',
 ];
 
