@@ -60,6 +60,7 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onL
       );
     await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
     await refuseOtherMigrations(client)
+      .then((applied) => buildIndexes(client, applied))
       .then(() => applyUnlocked(client, onLocked))
       .catch(explainRefusal(migrationUrl));
     const serviceRole = roleOf(databaseUrl);
@@ -70,6 +71,32 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onL
 }
 
 const ignore = (_sentence: string): void => undefined;
+
+const CREATE_INDEX = /CREATE INDEX (IF NOT EXISTS (\w+) [^;]+)/g;
+/** SQLSTATE: a table or a column that another missing migration creates. */
+const NOT_YET_THERE = ['42P01', '42703'];
+
+/**
+ * Builds the indexes of missing migrations, which then find them. A migration itself would hold writers up for as long
+ * as it builds one. Waits for the transactions that are open, and nobody waits for it.
+ */
+async function buildIndexes(client: pg.Client, applied: number): Promise<void> {
+  if (applied === 0) return;
+  const missing = ownMigrations().slice(applied);
+  for (const [, definition = '', name = ''] of missing.flatMap(({ sql }) => [
+    ...sql.join(';').matchAll(CREATE_INDEX),
+  ])) {
+    // An earlier try may have ended in between.
+    const { rowCount } = await client.query(
+      'SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid',
+      [name],
+    );
+    if (rowCount) await client.query(`DROP INDEX CONCURRENTLY ${name}`);
+    await client.query(`CREATE INDEX CONCURRENTLY ${definition}`).catch((error: unknown) => {
+      if (!(error instanceof pg.DatabaseError) || !NOT_YET_THERE.includes(error.code ?? '')) throw error;
+    });
+  }
+}
 
 /** Applies all missing migrations in one transaction, or none; again while a table is locked. */
 async function applyUnlocked(client: pg.Client, onLocked: (sentence: string) => void): Promise<void> {
@@ -97,10 +124,14 @@ async function describeHolder(client: pg.Client): Promise<string> {
   return `. Process ${pid} (${name || 'without a name'}) holds locks${age}: SELECT pg_terminate_backend(${pid}) ends it.`;
 }
 
-/** A database from before the first release was made by other migrations, and nothing leads from them to these. */
-async function refuseOtherMigrations(client: pg.Client): Promise<void> {
+/**
+ * A database from before the first release was made by other migrations, and nothing leads from them to these.
+ *
+ * @returns how many are applied
+ */
+async function refuseOtherMigrations(client: pg.Client): Promise<number> {
   const { rows } = await client.query(`SELECT FROM pg_tables WHERE schemaname = 'drizzle'`);
-  if (rows.length === 0) return;
+  if (rows.length === 0) return 0;
   const applied = await client.query<{ hash: string }>(
     'SELECT hash FROM drizzle.__drizzle_migrations ORDER BY created_at',
   );
@@ -109,6 +140,7 @@ async function refuseOtherMigrations(client: pg.Client): Promise<void> {
     throw new Error(
       'Other migrations made this database, and nothing leads from them to these: begin with an empty one ("npm run reset" for the stack of npm start).',
     );
+  return applied.rows.length;
 }
 
 const explainRefusal =

@@ -65,6 +65,33 @@ describe('the migrations and db/schema agree', () => {
   });
 });
 
+test('an index of a missing migration is built while others write', async ({ database, owner }) => {
+  await migrate(database);
+  const { rows: last } = await owner.pool.query(
+    `DELETE FROM drizzle.__drizzle_migrations WHERE id = (SELECT max(id) FROM drizzle.__drizzle_migrations)
+     RETURNING id`,
+  );
+  expect(last).toHaveLength(1);
+  await owner.pool.query(
+    `DROP INDEX outbox_first_due, settlements_open;
+     CREATE INDEX settlements_recipient_status ON settlements (recipient_id, status);
+     CREATE INDEX outbox_first ON outbox (outbox_id); CREATE INDEX outbox_deliveries ON outbox (outbox_id)`,
+  );
+  const writing = await owner.pool.connect();
+  const write = `INSERT INTO outbox (kind, object_id, context, request_id) VALUES ('settlement', 'stl_1', '{}', 'test')`;
+  await writing.query(`BEGIN; ${write}`);
+  const migrated = migrate(database);
+  const isWaiting = `SELECT FROM pg_stat_activity WHERE application_name = 'settlement-migrate' AND wait_event_type = 'Lock'
+    AND datname = current_database()`;
+  await vi.waitUntil(async () => (await owner.pool.query(isWaiting)).rowCount === 1, WAIT);
+  await owner.pool.query(`SET lock_timeout = 1; ${write}; RESET lock_timeout`);
+  await writing.query('COMMIT');
+  writing.release();
+  await migrated;
+  const { rows } = await owner.pool.query(`SELECT to_regclass('outbox_first_due') IS NOT NULL AS built`);
+  expect(rows).toEqual([{ built: true }]);
+});
+
 test('a database that other migrations made is refused in one sentence, and stays as it is', async ({
   database,
   owner,
