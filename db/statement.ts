@@ -14,10 +14,16 @@ export type Statement<Parameters extends readonly Parameter[], Row> = (
   ...parameters: Parameters
 ) => Promise<readonly Row[]>;
 
+/** The texts of all statements by their names, for the test that explains each of them. */
+export const statementTexts = new Map<string, string>();
+
 /** @param name unique; at most 63 characters, which PostgreSQL would cut without an error */
-export const statement =
-  <Parameters extends readonly Parameter[], Row>(name: string, text: string): Statement<Parameters, Row> =>
-  async (db, ...parameters) => {
+export function statement<Parameters extends readonly Parameter[], Row>(
+  name: string,
+  text: string,
+): Statement<Parameters, Row> {
+  statementTexts.set(name, text);
+  return async (db, ...parameters) => {
     const prepared = db._.session.prepareQuery<{ execute: { rows: Row[] }; all: unknown; values: unknown }>(
       { sql: text, params: [...parameters] },
       undefined,
@@ -26,3 +32,4 @@ export const statement =
     );
     return (await prepared.execute()).rows;
   };
+}

@@ -52,7 +52,7 @@ export async function reportRecipient({ db, keys }: OpsDeps, recipientId: string
           until: isOpen(status) ? expiresAt : null,
         }),
       ),
-      latest_settlements: (await listSettlementsTo(db, recipientId)).map(settlementRow),
+      latest_settlements: (await listSettlementsTo(db, recipient.orgId, recipientId)).map(settlementRow),
       events: (await listEvents(db, recipientId)).map(eventRow),
       audit: (await listAuditEntries(db, recipientId)).map(auditRow),
     },

@@ -35,7 +35,7 @@ export async function eraseRecipient(
     const { orgId, isActive, erasedAt } = await lockRecipientToErase(tx, recipientId);
     if (erasedAt) throw conflict('erased', `It was erased at ${erasedAt.toISOString()}.`);
     if (isActive) throw conflict('active', `The partner deactivates it first: DELETE /v1/recipients/${recipientId}`);
-    if (await hasOpenSettlement(tx, recipientId))
+    if (await hasOpenSettlement(tx, orgId, recipientId))
       throw conflict('open_settlement', 'A settlement to it is open. Wait for its end, or cancel it.');
     const audit = (action: AuditAction) =>
       insertAuditEntry(tx, orgId, { objectId: recipientId, action, operator, note, at });

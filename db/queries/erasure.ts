@@ -1,12 +1,12 @@
 /** Requests to erase a recipient, under the recipient's lock, and what carries one out. */
-import { and, desc, eq, gt, isNull, notInArray, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, isNull, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
-import { TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { recipientErasures, recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
 import { lockRecipientRow } from './recipient.ts';
+import { isOpenSettlement } from './settlement.ts';
 
 type RecipientErasure = typeof recipientErasures.$inferSelect;
 
@@ -20,11 +20,11 @@ export async function lockRecipientToErase(tx: Tx, recipientId: string) {
   return await lockRecipientRow(tx, owner.orgId, recipientId);
 }
 
-export async function hasOpenSettlement(tx: Tx, recipientId: string): Promise<boolean> {
+export async function hasOpenSettlement(tx: Tx, orgId: string, recipientId: string): Promise<boolean> {
   const [open] = await tx
     .select({ settlementId: settlements.settlementId })
     .from(settlements)
-    .where(and(eq(settlements.recipientId, recipientId), notInArray(settlements.status, [...TERMINAL_STATUSES])))
+    .where(and(eq(settlements.orgId, orgId), eq(settlements.recipientId, recipientId), isOpenSettlement))
     .limit(1);
   return open !== undefined;
 }

@@ -106,8 +106,11 @@ export const fanOutText = (source: string): string => `
   wanted AS (
     SELECT e.event_id, e.org_id, e.type, e.request_id, e.traceparent, w.webhook_id, w.endings, w.lane_key,
       e.object_type = 'webhook' OR w.status = 'enabled' AS pending
-    FROM ${source} e JOIN webhooks w ON w.org_id = e.org_id AND w.deleted_at IS NULL
-      AND CASE WHEN e.object_type = 'webhook' THEN w.webhook_id = e.object_id
+    FROM ${source} e CROSS JOIN LATERAL (
+      SELECT webhook_id, endings, lane_key, status, event_types FROM webhooks
+      WHERE org_id = e.org_id AND deleted_at IS NULL OFFSET 0
+    ) w
+    WHERE CASE WHEN e.object_type = 'webhook' THEN w.webhook_id = e.object_id
         ELSE w.event_types && ARRAY[e.type, '${ALL_EVENTS}'] END
   ), delivery AS (
     INSERT INTO webhook_deliveries (delivery_id, org_id, webhook_id, event_id, event_type, status, generation,

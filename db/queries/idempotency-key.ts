@@ -132,7 +132,7 @@ export function boundKeyOf(
 /** An answer as it was given, to be shown to the person it is about. */
 export type AnswerCopy = Pick<BoundKey, 'createdAt' | 'responseStatus'> & { readonly body: string };
 
-/** The stored answers about a recipient, the newest first. No index has them: it reads all keys of the organization. */
+/** The stored answers about a recipient, the newest first. */
 export async function listAnswersAbout(
   db: Queryable,
   { orgId, recipientId }: { readonly orgId: string; readonly recipientId: string },

@@ -1,5 +1,5 @@
 /** Answers that showed a secret, sealed, for as long as they are repeated (contract §1). */
-import { and, eq, gt, inArray, lte } from 'drizzle-orm';
+import { and, eq, gt, lte, sql } from 'drizzle-orm';
 import type { Tx } from '../client.ts';
 import { idempotencySecrets } from '../schema/idempotency-key.ts';
 import type { Sealer } from '../seal.ts';
@@ -40,14 +40,14 @@ export async function insertSecretAnswer(
   { orgId, idempotencyKey: key }: Key,
   { body, at }: { readonly body: Buffer; readonly at: Date },
 ): Promise<void> {
-  const { bodySealed, expiresAt } = idempotencySecrets;
+  const { orgId: owner, key: bound, expiresAt } = idempotencySecrets;
   const expired = tx
-    .select({ sealed: bodySealed })
+    .select({ owner, bound })
     .from(idempotencySecrets)
     .where(lte(expiresAt, at))
     .limit(DELETED_MAX)
     .for('update', { skipLocked: true });
-  await tx.delete(idempotencySecrets).where(inArray(bodySealed, expired));
+  await tx.delete(idempotencySecrets).where(sql`(${owner}, ${bound}) IN ${expired}`);
   await tx.insert(idempotencySecrets).values({
     orgId,
     key,

@@ -1,10 +1,11 @@
 /** The service's state in numbers: one statement. It reads, by index, what is open and what is recent. */
 import { type SQL, sql } from 'drizzle-orm';
 import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
-import { OPEN_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
-import type { DeliveryStatus } from '../../domain/webhook.ts';
+import { type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
+import { DELIVERY_STATUSES, type DeliveryStatus } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
 import { hasRefundDue } from './refund.ts';
+import { isOpenSettlement } from './settlement.ts';
 
 export type StateCounts = {
   /**
@@ -40,6 +41,9 @@ const HOUR_MS = 60 * 60_000;
 /** Operators need this long to renew evidence, or a partner its key. */
 const EXPIRY_MS = 14 * 24 * HOUR_MS;
 
+/** The others are counted whenever they were created. The index of deliveries begins with their status. */
+const ENDED = DELIVERY_STATUSES.filter((status) => status !== 'pending');
+
 const listOf = (statuses: readonly string[]) =>
   sql.join(
     statuses.map((status) => sql`${status}`),
@@ -65,7 +69,7 @@ export async function countStates(db: Queryable, now: Date): Promise<StateCounts
           (count(*) FILTER (
             WHERE expires_at < ${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond'
           ))::int AS overdue
-        FROM settlements WHERE status IN (${listOf(OPEN_STATUSES)}) GROUP BY status) s) AS open,
+        FROM settlements WHERE ${isOpenSettlement} GROUP BY status) s) AS open,
       (SELECT coalesce(json_agg(s), '[]') FROM (
         SELECT status, count(*)::int AS count FROM settlements
         WHERE status IN (${listOf(TERMINAL_STATUSES)}) AND updated_at > ${ago(HOUR_MS)}
@@ -76,7 +80,11 @@ export async function countStates(db: Queryable, now: Date): Promise<StateCounts
         FROM outbox GROUP BY kind) o) AS outbox,
       (SELECT coalesce(json_agg(d), '[]') FROM (
         SELECT status, count(*)::int AS count FROM webhook_deliveries
-        WHERE status = 'pending' OR created_at > ${ago(24 * HOUR_MS)} GROUP BY status) d) AS "deliveriesLastDay",
+        WHERE status = 'pending' GROUP BY status
+        UNION ALL
+        SELECT status, count(*)::int FROM webhook_deliveries
+        WHERE status IN (${listOf(ENDED)}) AND created_at > ${ago(24 * HOUR_MS)} GROUP BY status
+      ) d) AS "deliveriesLastDay",
       (SELECT count(*)::int FROM webhook_deliveries
         WHERE status = 'pending' AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}
           AND ${isUntaken}) AS "deliveriesOverdue",

@@ -60,12 +60,12 @@ const claimStatement = statement<[limit: number, deliveriesMin: number, leaseSec
   `WITH ${NOT_WAITING_FOR_DISK},
   first AS MATERIALIZED (
     SELECT outbox_id FROM outbox WHERE kind <> 'webhook_subscription' AND due_at <= now()
-    ORDER BY outbox_id LIMIT $1 - CASE WHEN EXISTS (
+    ORDER BY due_at, outbox_id LIMIT $1 - CASE WHEN EXISTS (
       SELECT 1 FROM outbox WHERE kind = 'webhook_subscription' AND due_at <= now()
     ) THEN $2 ELSE 0 END FOR UPDATE SKIP LOCKED
   ), deliveries AS MATERIALIZED (
     SELECT outbox_id FROM outbox WHERE kind = 'webhook_subscription' AND due_at <= now()
-    ORDER BY outbox_id LIMIT $1 - (SELECT count(*) FROM first) FOR UPDATE SKIP LOCKED
+    ORDER BY due_at, outbox_id LIMIT $1 - (SELECT count(*) FROM first) FOR UPDATE SKIP LOCKED
   ), due AS MATERIALIZED (
     SELECT outbox_id FROM first UNION ALL SELECT outbox_id FROM deliveries
   )
@@ -76,7 +76,7 @@ const claimStatement = statement<[limit: number, deliveriesMin: number, leaseSec
 );
 
 /**
- * Claims up to `limit` due rows, the oldest ones, and those of subscriptions last: no settlement waits behind them. A
+ * Claims up to `limit` due rows, those that have been due for longest, and those of subscriptions last: no settlement waits behind them. A
  * few rows of subscriptions are always claimed, so that they do not wait without end either.
  *
  * @returns the rows of subscriptions last

@@ -1,6 +1,7 @@
 /**
  * Which settlements a list shows (contract §1), and the index that reads them newest first: by reference, by recipient,
- * by one entry of the metadata, or by none of them. In each, status, corridor and payment method follow, then the date.
+ * by one entry of the metadata, or by none of them. In each, status, corridor and payment method follow, then the date;
+ * by recipient and by none of them there is also one in which the date follows at once.
  * What else is wanted is checked for each row, so the filter that most likely selects the fewest comes first: a
  * reference names a payment, a recipient has some of them, and a label may be on all.
  */
@@ -56,7 +57,7 @@ export function sourceOf(
         hasLabel(db, settlementMetadata, settlements, wanted),
       ),
     ),
-    ...(isNamed || isChosen(selection) ? { ranges: rangesOf(settlements, selection) } : {}),
+    ...(reference !== undefined || isChosen(selection) ? { ranges: rangesOf(settlements, selection) } : {}),
   };
 }
 

@@ -1,8 +1,8 @@
 /** Settlements (contract §6). `settlement-change.ts` writes what happens to one after its acceptance. */
-import { and, eq } from 'drizzle-orm';
+import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import { COMMAND_EVENT_IDS } from '../../domain/sandbox/event.ts';
-import type { Settlement } from '../../domain/settlement/state.ts';
+import { OPEN_STATUSES, type Settlement } from '../../domain/settlement/state.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { aliasedColumns, columnsOf } from '../column-list.ts';
 import { isSettlementId } from '../id.ts';
@@ -19,6 +19,12 @@ export const toSettlement = ({
   sandboxRequestedMinor: _requested,
   ...row
 }: SettlementRow): Settlement => row;
+
+/**
+ * Whether a settlement has not ended. The condition of the index `settlements_open`, with its values as literals: the
+ * planner uses a partial index only where it can prove the index's condition.
+ */
+export const isOpenSettlement: SQL = sql.raw(`status IN (${OPEN_STATUSES.map((status) => `'${status}'`).join(', ')})`);
 
 /** What a sealed payment token is bound to. It does not open for another settlement. */
 export const paymentTokenBinding = (settlementId: string): string => `settlement.payment_token:${settlementId}`;

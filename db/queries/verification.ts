@@ -324,7 +324,13 @@ async function signalDecision(tx: Tx, verification: Verification, requestId: str
       paymentMethod: settlements.paymentMethod,
     })
     .from(settlements)
-    .where(and(eq(settlements.recipientId, verification.recipientId), eq(settlements.status, 'compliance_hold')));
+    .where(
+      and(
+        eq(settlements.orgId, verification.orgId),
+        eq(settlements.recipientId, verification.recipientId),
+        eq(settlements.status, 'compliance_hold'),
+      ),
+    );
   const messages: OutboxMessage[] = [
     verificationMessage(verification, 'verificationDecided', requestId),
     ...held.map((settlement) => settlementMessage(settlement, 'verificationDecided', requestId)),

@@ -2,7 +2,7 @@
  * Subscriptions. Every change of one, or of its deliveries, runs under its row's lock. Secrets are stored sealed, and
  * only the signer opens them. A deleted subscription has no secrets, and only the sender still finds it.
  */
-import { and, count, eq, gt, inArray, isNull, lte, sql } from 'drizzle-orm';
+import { and, count, eq, gt, isNull, lte, sql } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -195,14 +195,14 @@ const SECRETS_DELETED_MAX = 2_000;
 
 /** Deletes earlier secrets that no longer sign, a bounded number of them. @returns how many */
 export async function deleteExpiredSecrets(db: Queryable, at: Date): Promise<number> {
-  const { secretId, expiresAt } = webhookEarlierSecrets;
+  const { webhookId, secretId, expiresAt } = webhookEarlierSecrets;
   const expired = db
-    .select({ secretId })
+    .select({ webhookId, secretId })
     .from(webhookEarlierSecrets)
     .where(lte(expiresAt, at))
     .limit(SECRETS_DELETED_MAX)
     .for('update', { skipLocked: true });
-  const { rowCount } = await db.delete(webhookEarlierSecrets).where(inArray(secretId, expired));
+  const { rowCount } = await db.delete(webhookEarlierSecrets).where(sql`(${webhookId}, ${secretId}) IN ${expired}`);
   return rowCount ?? 0;
 }
 

@@ -39,6 +39,8 @@ export const apiKeys = pgTable(
   (table) => [
     uniqueIndex('api_keys_key_hash').on(table.keyHash),
     index('api_keys_org').on(table.orgId, table.createdAt),
+    index('api_keys_prefix').on(table.prefix),
+    index('api_keys_expiry').on(table.expiresAt).where(sql`${table.status} = 'active' AND ${table.scope} = 'full'`),
     index('api_keys_created_by').on(table.createdBy),
     index('api_keys_rotated_to').on(table.rotatedTo),
   ],

@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { bigint, bigserial, boolean, index, jsonb, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { EvidenceKind, EvidenceProvider } from '../../domain/settlement/evidence.ts';
 import type { Failure } from '../../domain/settlement/state.ts';
@@ -44,5 +45,6 @@ export const evidence = pgTable(
   (table) => [
     uniqueIndex('evidence_event').on(table.provider, table.eventId),
     index('evidence_settlement').on(table.settlementId, table.position),
+    index('evidence_pending').on(table.evidenceId).where(sql`${table.pending}`),
   ],
 );

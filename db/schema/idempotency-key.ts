@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { index, integer, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import { bytes, moment } from './column.ts';
 import { organizations } from './organization.ts';
@@ -25,7 +26,10 @@ export const idempotencyKeys = pgTable(
     exchangeSealed: text('exchange_sealed'),
     createdAt: moment('created_at').notNull(),
   },
-  (table) => [primaryKey({ columns: [table.orgId, table.key] })],
+  (table) => [
+    primaryKey({ columns: [table.orgId, table.key] }),
+    index('idempotency_keys_recipient').on(table.recipientId).where(sql`${table.recipientId} IS NOT NULL`),
+  ],
 );
 
 /** Answers that showed a secret, by their keys, until they expire. */

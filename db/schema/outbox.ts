@@ -23,8 +23,8 @@ export const outbox = pgTable(
     lastError: text('last_error'),
   },
   (table) => [
-    index('outbox_first').on(table.outboxId).where(sql`${table.kind} <> 'webhook_subscription'`),
-    index('outbox_deliveries').on(table.outboxId).where(sql`${table.kind} = 'webhook_subscription'`),
+    index('outbox_first_due').on(table.dueAt, table.outboxId).where(sql`${table.kind} <> 'webhook_subscription'`),
+    index('outbox_deliveries_due').on(table.dueAt, table.outboxId).where(sql`${table.kind} = 'webhook_subscription'`),
     // One row wakes the delivery of any number of events.
     uniqueIndex('outbox_subscription')
       .on(table.objectId)

@@ -90,7 +90,10 @@ export const settlements = pgTable(
         table.settlementId,
       )
       .where(sql`${table.reference} IS NOT NULL`),
-    index('settlements_recipient_status').on(table.recipientId, table.status),
+    index('settlements_recipient').on(table.orgId, table.recipientId, table.createdAt, table.settlementId),
+    index('settlements_open')
+      .on(table.settlementId)
+      .where(sql`status IN ('accepted', 'compliance_hold', 'awaiting_funds', 'funded', 'paying_out', 'needs_review')`),
     index('settlements_status').on(table.status, table.updatedAt),
     index('settlements_request').on(table.requestId),
     index('settlements_refund_due')

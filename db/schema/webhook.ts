@@ -51,7 +51,11 @@ export const webhooks = pgTable(
     updatedAt: moment('updated_at').notNull(),
     deletedAt: moment('deleted_at'),
   },
-  (table) => [index('webhooks_org').on(table.orgId, table.createdAt).where(sql`${table.deletedAt} IS NULL`)],
+  (table) => [
+    index('webhooks_org').on(table.orgId, table.createdAt).where(sql`${table.deletedAt} IS NULL`),
+    index('webhooks_deleted').on(table.orgId, table.webhookId).where(sql`${table.deletedAt} IS NOT NULL`),
+    index('webhooks_failing').on(table.webhookId).where(sql`${table.failingSince} IS NOT NULL`),
+  ],
 );
 
 /** The secrets before the current one. Each also signs until it expires. They are erased with their subscription. */

@@ -1,5 +1,6 @@
 /** Deliveries of events, and their attempts. For an operator, as object.ts says. */
 import { asc, desc, eq, sql } from 'drizzle-orm';
+import { COUNTED_MAX } from '../../../domain/page.ts';
 import type { Queryable } from '../../client.ts';
 import { events } from '../../schema/event.ts';
 import { webhookAttempts, webhookDeliveries, webhooks } from '../../schema/webhook.ts';
@@ -53,10 +54,13 @@ export const listDeliveriesTo = (db: Queryable, webhookId: string) =>
     .orderBy(desc(webhookDeliveries.createdAt), desc(webhookDeliveries.eventId), desc(webhookDeliveries.deliveryId))
     .limit(ROWS_MAX);
 
+/** How many of the latest deliveries of a subscription have each status, among as many as a list counts. */
 export async function countDeliveriesTo(db: Queryable, webhookId: string) {
   const { rows } = await db.execute<{ status: string; count: number }>(sql`
-    SELECT ${shownStatus} AS status, count(*)::int AS count FROM webhook_deliveries WHERE webhook_id = ${webhookId}
-    GROUP BY 1 ORDER BY 1`);
+    SELECT ${shownStatus} AS status, count(*)::int AS count FROM (
+      SELECT webhook_id, status, endings FROM webhook_deliveries WHERE webhook_id = ${webhookId}
+      ORDER BY created_at DESC, delivery_id DESC LIMIT ${COUNTED_MAX}
+    ) AS webhook_deliveries GROUP BY 1 ORDER BY 1`);
   return rows;
 }
 

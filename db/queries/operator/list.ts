@@ -26,6 +26,13 @@ type Cut = { readonly limit: number; readonly before?: Date | undefined; readonl
 const when = <Value>(value: Value | undefined, condition: (value: Value) => SQL | undefined): SQL | undefined =>
   value === undefined ? undefined : condition(value);
 
+/** The organization is looked up, because the index of recipients begins with it. */
+const isRecipient = (recipientId: string): SQL | undefined =>
+  and(
+    eq(settlements.recipientId, recipientId),
+    sql`${settlements.orgId} = (SELECT org_id FROM recipients WHERE recipient_id = ${recipientId})`,
+  );
+
 /** The latest changes come first. `before` is compared with the last change. */
 export const listSettlementsBy = (
   db: Queryable,
@@ -58,7 +65,7 @@ export const listSettlementsBy = (
         inArray(settlements.status, [...filter.statuses]),
         when(filter.corridor, (corridor) => eq(settlements.corridor, corridor)),
         when(filter.orgId, (orgId) => eq(settlements.orgId, orgId)),
-        when(filter.recipientId, (recipientId) => eq(settlements.recipientId, recipientId)),
+        when(filter.recipientId, isRecipient),
         when(filter.reference, hasReference),
         filter.isRefundDue ? hasRefundDue : undefined,
         when(filter.amountMinorMin, (least) => gte(settlements.amountMinor, least)),

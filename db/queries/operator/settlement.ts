@@ -1,5 +1,5 @@
 /** A settlement, and what belongs to it. For an operator, as object.ts says. */
-import { asc, desc, eq } from 'drizzle-orm';
+import { and, asc, desc, eq } from 'drizzle-orm';
 import type { Queryable } from '../../client.ts';
 import { postings, settlementExceptions, settlements, settlementTransitions } from '../../schema/settlement.ts';
 import { toSettlement } from '../settlement.ts';
@@ -28,11 +28,11 @@ export const listSettlementsOf = (db: Queryable, orgId: string) =>
     .limit(ROWS_MAX);
 
 /** The latest settlements to a recipient. */
-export const listSettlementsTo = (db: Queryable, recipientId: string) =>
+export const listSettlementsTo = (db: Queryable, orgId: string, recipientId: string) =>
   db
     .select(settlementColumns)
     .from(settlements)
-    .where(eq(settlements.recipientId, recipientId))
+    .where(and(eq(settlements.orgId, orgId), eq(settlements.recipientId, recipientId)))
     .orderBy(desc(settlements.createdAt), desc(settlements.settlementId))
     .limit(ROWS_MAX);
 

@@ -13,12 +13,12 @@ import {
 } from '../../../domain/outbox.ts';
 import type { PaymentMethod } from '../../../domain/payment-method.ts';
 import type { SettlementStatus } from '../../../domain/settlement/state.ts';
-import { OPEN_STATUSES } from '../../../domain/settlement/state.ts';
 import type { Queryable, Tx } from '../../client.ts';
 import { settlements } from '../../schema/settlement.ts';
 import { verifications } from '../../schema/verification.ts';
 import { webhookDeliveries } from '../../schema/webhook.ts';
 import { isUntaken, OVERDUE_GRACE_MS } from '../metric.ts';
+import { isOpenSettlement } from '../settlement.ts';
 
 export type WaitingSettlement = {
   readonly settlementId: string;
@@ -60,10 +60,6 @@ export type LateDelivery = {
 const UNATTENDED_MS = 5 * 60_000;
 const OUTBOX_LATE_SECONDS = 60;
 
-const openStatuses = sql.join(
-  OPEN_STATUSES.map((status) => sql`${status}`),
-  sql`, `,
-);
 const settlementColumns = sql`
   settlement_id AS "settlementId", org_id AS "orgId", status, payment_method AS "paymentMethod",
   recipient_id AS "recipientId", amount_minor AS "amountMinor", source_currency AS "sourceCurrency", reference,
@@ -85,7 +81,7 @@ const isStuck = (now: Date) => {
 export async function listWaitingSettlements(db: Queryable, now: Date, limit: number): Promise<WaitingSettlement[]> {
   const { rows } = await db.execute<WaitingSettlement>(sql`
     SELECT ${settlementColumns}, (status = 'needs_review' OR ${isStuck(now)}) AS "isActionable" FROM settlements
-    WHERE status IN (${openStatuses}) ORDER BY "isActionable" DESC, updated_at, settlement_id LIMIT ${limit}`);
+    WHERE ${isOpenSettlement} ORDER BY "isActionable" DESC, updated_at, settlement_id LIMIT ${limit}`);
   return rows.map(withDates);
 }
 
@@ -102,7 +98,7 @@ export async function listWaitingVerifications(db: Queryable, limit: number): Pr
 export async function listStuckSettlements(db: Queryable, now: Date, limit: number): Promise<WaitingSettlement[]> {
   const { rows } = await db.execute<WaitingSettlement>(sql`
     SELECT ${settlementColumns}, true AS "isActionable" FROM settlements
-    WHERE status IN (${openStatuses}) AND ${isStuck(now)}
+    WHERE ${isOpenSettlement} AND ${isStuck(now)}
     ORDER BY updated_at, settlement_id LIMIT ${limit}`);
   return rows.map(withDates);
 }
@@ -174,14 +170,14 @@ export async function listOpenSettlements(
   { after, limit, recent, among }: OpenPage & OpenFilter,
   requestId: string,
 ): Promise<OpenObject[]> {
-  const { settlementId, orgId, corridor, paymentMethod, status, updatedAt, clockOffsetMs } = settlements;
+  const { settlementId, orgId, corridor, paymentMethod, updatedAt, clockOffsetMs } = settlements;
   const ownAge = sql`${updatedAt} - ${clockOffsetMs} * interval '1 millisecond'`;
   const rows = await db
     .select({ settlementId, orgId, corridor, paymentMethod })
     .from(settlements)
     .where(
       and(
-        inArray(status, OPEN_STATUSES),
+        isOpenSettlement,
         gt(settlementId, after),
         recent && notIn(ownAge, recent),
         among && inArray(settlementId, [...among]),
@@ -218,7 +214,7 @@ export async function listOpenVerifications(
 
 /**
  * Subscriptions with retries or a running replay, in the order of their ids: each is found in the index of retries, after
- * the one before it, or in the index of running replays.
+ * the one before it, or in the index of running replays, and then by its id.
  */
 const pendingSubscriptions = (after: string) => sql`
   WITH RECURSIVE retried AS (
@@ -232,7 +228,9 @@ const pendingSubscriptions = (after: string) => sql`
     SELECT webhook_id FROM retried
     UNION SELECT webhook_id FROM webhook_replays WHERE status = 'running' AND webhook_id > ${after}
   )
-  SELECT w.webhook_id AS "webhookId", w.org_id AS "orgId" FROM pending p JOIN webhooks w ON w.webhook_id = p.webhook_id`;
+  SELECT w.webhook_id AS "webhookId", w.org_id AS "orgId" FROM pending p CROSS JOIN LATERAL (
+    SELECT webhook_id, org_id FROM webhooks WHERE webhook_id = p.webhook_id LIMIT 1
+  ) w`;
 
 type SubscriptionKey = { readonly webhookId: string; readonly orgId: string };
 

@@ -1,5 +1,5 @@
 /** Subscriptions. For an operator, as object.ts says. */
-import { asc, eq } from 'drizzle-orm';
+import { and, asc, eq, isNotNull, isNull, or } from 'drizzle-orm';
 import type { Queryable } from '../../client.ts';
 import { webhooks } from '../../schema/webhook.ts';
 import { ROWS_MAX } from './object.ts';
@@ -33,6 +33,7 @@ export const listWebhooksOf = (db: Queryable, orgId: string) =>
       deletedAt: webhooks.deletedAt,
     })
     .from(webhooks)
-    .where(eq(webhooks.orgId, orgId))
+    // Two partial indexes have them, one for each half.
+    .where(and(eq(webhooks.orgId, orgId), or(isNull(webhooks.deletedAt), isNotNull(webhooks.deletedAt))))
     .orderBy(asc(webhooks.createdAt), asc(webhooks.webhookId))
     .limit(ROWS_MAX);
