@@ -12,7 +12,7 @@ import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { type Partner, signUp } from '../../scripts/sandbox/partner.ts';
 import { fillSettlements } from '../support/settlement-fill.ts';
-import { type Bench, type Cell, count, percentile, ROUNDS, ratios, report, spreadOf } from './bench.ts';
+import { type Bench, type Cell, count, percentile, ROUNDS, ratios, report, spreadOf, type Table } from './bench.ts';
 import { createPayer } from './payer.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
 
@@ -74,7 +74,7 @@ const filtersOf = (recipientId: string): Record<string, Filter> => {
   };
 };
 
-type Organizations = Readonly<Record<'large' | 'small' | 'empty', Partner>>;
+export type Organizations = Readonly<Record<'large' | 'small' | 'empty', Partner>>;
 
 export const list: Bench = command({
   name: 'list',
@@ -90,18 +90,40 @@ export const list: Bench = command({
       const organizations = { large: await signUp(api), small: await signUp(api), empty: await signUp(api) };
       const recipientId = await fill(stack, organizations, settlements);
       printer.warn(`${settlements} settlements are written`);
-      const measured: Measured[] = [];
-      for (const [name, filter] of Object.entries(filtersOf(recipientId))) {
-        measured.push(await measure(stack, organizations, { name, filter, rounds, calls: CALLS }));
-        printer.warn(`${name}, load ${loadavg()[0]?.toFixed(1)}`);
-      }
-      report(printer, 'list', [{ head: HEAD, rows: measured.map(({ row }) => row) }]);
-      return measured.every(({ isFast }) => isFast) ? EXIT.done : EXIT.refused;
+      const { table, areFast } = await measureLists(printer, stack, organizations, { recipientId, rounds });
+      report(printer, 'list', [table]);
+      return areFast ? EXIT.done : EXIT.refused;
     }),
 });
 
-/** @returns the recipient of most of the settlements */
-async function fill(stack: BenchStack, { large, small }: Organizations, settlements: number): Promise<string> {
+/** Each filter in turn. @param of the recipient of most of the settlements, and how often each page is measured */
+export async function measureLists(
+  { warn }: Printer,
+  stack: BenchStack,
+  organizations: Organizations,
+  { recipientId, rounds }: { readonly recipientId: string; readonly rounds: number },
+): Promise<{ readonly table: Table; readonly areFast: boolean }> {
+  const measured: Measured[] = [];
+  for (const [name, filter] of Object.entries(filtersOf(recipientId))) {
+    measured.push(await measure(stack, organizations, { name, filter, rounds, calls: CALLS }));
+    warn(`${name}, load ${loadavg()[0]?.toFixed(1)}`);
+  }
+  return {
+    table: { head: HEAD, rows: measured.map(({ row }) => row) },
+    areFast: measured.every(({ isFast }) => isFast),
+  };
+}
+
+/**
+ * @param columns SQL for a column of copy number `n` of the large organization, in place of that of the benchmark
+ * @returns the recipient of most of the settlements
+ */
+export async function fill(
+  stack: BenchStack,
+  { large, small }: Organizations,
+  settlements: number,
+  columns: Readonly<Record<string, string>> = {},
+): Promise<string> {
   const payer = await createPayer(stack, SANDBOX_NAMES.screeningHit);
   const templateId = await payer.settle();
   const { rows } = await stack.database.query('SELECT recipient_id AS id FROM settlements');
@@ -117,6 +139,7 @@ async function fill(stack: BenchStack, { large, small }: Organizations, settleme
       recipient_id: `CASE WHEN n % 3 = 0 THEN 'other ' || n % 1000 ELSE '${recipientId}' END`,
       reference: `'invoice ' || CASE WHEN n % 5 < 2 THEN n ELSE 0 END`,
       metadata: `jsonb_build_object('team', CASE WHEN n % 7 < 2 THEN 'b' ELSE 'a' END)`,
+      ...columns,
     },
   });
   await fillSettlements(stack.database, stack.sealer, {

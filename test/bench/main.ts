@@ -7,6 +7,7 @@ import { accept } from './accept.ts';
 import { complete } from './complete.ts';
 import { list } from './list.ts';
 import { read } from './read.ts';
+import { scale } from './scale.ts';
 import { shares } from './shares.ts';
 import { slowClients } from './slow-clients.ts';
 import { soak } from './soak.ts';
@@ -14,7 +15,7 @@ import { storage } from './storage.ts';
 import { webhooks } from './webhooks.ts';
 import { worker } from './worker.ts';
 
-const benches = [accept, read, list, complete, worker, webhooks, soak, shares, slowClients, storage];
+const benches = [accept, read, list, complete, worker, webhooks, soak, shares, slowClients, storage, scale];
 const program = group<Printer>('bench', 'Compares the service with the least that it could cost.', benches);
 
 process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));
