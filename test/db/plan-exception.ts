@@ -55,12 +55,10 @@ export const SEARCHES: readonly Search[] = [
   part('from "evidence" inner join "settlements"'),
 ];
 
-/** Each refuses a second row, or is of a table with few rows. Statements find these rows otherwise, or never. */
+/** Of tables with few rows, or statements find the rows otherwise: each refuses a second row. */
 export const GUARDS: readonly string[] = [
-  ...['certificates_settlement', 'consumer_sessions_pkey', 'outbox_subscription', 'quotes_pkey'],
-  ...['settlement_exceptions_pkey', 'settlement_transitions_once', 'verification_transition_rules_pkey'],
-  ...['launch_gate_approvals_evidence_id_operator_pk', 'launch_gate_evidence_pkey', 'launch_gate_evidence_scope'],
-  ...['operators_name', 'operators_pkey', 'operators_token_hash', 'service_keys_list_key_id_pk', 'sweeps_pkey'],
+  ...['certificates_settlement', 'outbox_subscription', 'settlement_transitions_once'],
+  ...['launch_gate_evidence_scope', 'operators_name', 'operators_token_hash'],
 ];
 
 /**
