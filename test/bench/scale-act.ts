@@ -1,5 +1,6 @@
 /** What `scale` measures on both databases, and the most that each may cost beside a million settlements. */
 import { sql } from 'drizzle-orm';
+import { createClient } from '../../clients/typescript/index.ts';
 import { connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
 import { countStates } from '../../db/queries/metric.ts';
@@ -15,7 +16,7 @@ import { type Processes, startCpu } from './cpu.ts';
 import { createPayer } from './payer.ts';
 import type { BenchStack, Product } from './stack.ts';
 
-const CONNECTIONS = 8;
+const CONNECTIONS = 4;
 const TURN_MS = 1_500;
 /** Of a turn: settlements that are paid, and test events that are delivered. */
 const BATCH = 60;
@@ -51,7 +52,9 @@ export async function createActs(stack: BenchStack, { processes }: Product, subs
   const { db } = connect(stack.databaseUrl, { poolSizeMax: 1, name: 'bench', onIdleError: () => undefined });
   const rejected = await createPayer(stack, SANDBOX_NAMES.screeningHit);
   const payer = await createPayer(stack);
-  const { client } = await createPayer(stack);
+  // Of a subscriber: it may repeat a request.
+  const { apiKey } = await createPayer(stack);
+  const client = createClient({ baseUrl: apiUrl, apiKey });
   const { webhook_id: webhookId } = await client.webhooks.create({ url: subscriberUrl, event_types: ['*'] });
   const settlementId = await rejected.settle();
   const ops = createOps(db);

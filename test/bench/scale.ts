@@ -80,11 +80,12 @@ async function prepare(
       ...{ orgId, webhookId },
       organizations: Math.ceil(settlements / SETTLEMENTS_OF_ORGANIZATION),
     });
-  const { rows } = await stack.database.query('SELECT min(settlement_id) AS id FROM settlements WHERE org_id <> $1', [
-    orgId,
-  ]);
+  const { rows } = await stack.database.query(
+    'SELECT settlement_id AS id FROM settlements WHERE recipient_id = $1 AND org_id <> ALL ($2)',
+    [recipientId, [orgId, organizations.small.orgId]],
+  );
   await fillSettlements(stack.database, stack.sealer, {
-    ...{ orgId: organizations.small.orgId, templateId: rows[0].id, settlements: open },
+    ...{ orgId: (await signUp(api)).orgId, templateId: rows[0].id, settlements: open },
     columns: WAITING,
   });
   await stack.database.query('VACUUM (ANALYZE)');

@@ -16,10 +16,19 @@ const SETTLED = { timeoutMs: 900_000 };
 /** Smaller ones are left out of the tables, and are in the sum. */
 const SHOWN_BYTES_MIN = 60;
 
-const TABLES = `SELECT c.relname AS name, pg_total_relation_size(c.oid)::float8 AS bytes, n_live_tup::float8 AS rows
+const TABLES = `SELECT c.relname AS name, pg_total_relation_size(c.oid)::float8 AS bytes, n_live_tup::float8 AS rows,
+    n_tup_upd::float8 AS updates, n_tup_hot_upd::float8 AS hot
   FROM pg_class c JOIN pg_stat_user_tables s ON s.relid = c.oid WHERE schemaname = 'public' ORDER BY bytes DESC`;
 const INDEXES = `SELECT indexrelname AS name, pg_relation_size(indexrelid)::float8 AS bytes, idx_scan::float8 AS rows
   FROM pg_stat_user_indexes WHERE schemaname = 'public' ORDER BY bytes DESC`;
+
+type Size = {
+  readonly name: string;
+  readonly bytes: number;
+  readonly rows: number;
+  readonly updates?: number;
+  readonly hot?: number;
+};
 
 export const storage: Bench = command({
   name: 'storage',
@@ -32,15 +41,24 @@ export const storage: Bench = command({
       await settleAll(stack, receiver.url, settlements).finally(receiver.close);
       await stack.database.query('VACUUM (ANALYZE)');
       const sizes = async (statement: string): Promise<string[][]> => {
-        const { rows } = await stack.database.query<{ name: string; bytes: number; rows: number }>(statement);
+        const { rows } = await stack.database.query<Size>(statement);
         const all = { name: 'all', bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0), rows: settlements };
         return [all, ...rows]
           .filter(({ bytes }) => bytes / settlements >= SHOWN_BYTES_MIN)
           .map((size) => [size.name, (size.bytes / settlements).toFixed(0), (size.rows / settlements).toFixed(1)]);
       };
+      const { rows: tables } = await stack.database.query<Size>(TABLES);
+      const updated = tables
+        .filter(({ updates = 0 }) => updates >= settlements)
+        .map(({ name, updates = 0, hot = 0 }) => [
+          name,
+          (updates / settlements).toFixed(1),
+          (hot / updates).toFixed(2),
+        ]);
       report(printer, 'storage', [
         { head: ['table with its indexes', 'bytes', 'rows'], rows: await sizes(TABLES) },
         { head: ['index', 'bytes', 'times read'], rows: await sizes(INDEXES) },
+        { head: ['table', 'updates', 'of them heap-only'], rows: updated },
       ]);
       return EXIT.done;
     }),
