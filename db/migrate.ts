@@ -27,6 +27,9 @@ const LOCK_TIMEOUT_MS = 1_000;
 const LOCK_PAUSE_MS = 2_000;
 const LOCK_TRIES_MAX = 100;
 
+/** How often a second process asks whether the first one has migrated. */
+const WAIT_MS = 200;
+
 const ownMigrations = () => readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER });
 
 /** How many migrations this code expects. Readiness compares it with the database (contract §15). */
@@ -58,7 +61,7 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onL
       throw new Error(
         "MIGRATION_DATABASE_URL leads to a pooler: it must be PostgreSQL's own address, since a migration holds a lock of its session.",
       );
-    await client.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await lockMigrations(client);
     await refuseOtherMigrations(client)
       .then((applied) => buildIndexes(client, applied))
       .then(() => applyUnlocked(client, onLocked))
@@ -71,6 +74,17 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onL
 }
 
 const ignore = (_sentence: string): void => undefined;
+
+/** Asks again and again: a statement that waits is an open transaction, for which the build of an index waits. */
+async function lockMigrations(client: pg.Client): Promise<void> {
+  const isLocked = async (): Promise<boolean> => {
+    const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1) AS locked', [
+      MIGRATION_LOCK,
+    ]);
+    return rows[0]?.locked === true;
+  };
+  while (!(await isLocked())) await delay(WAIT_MS);
+}
 
 const CREATE_INDEX = /CREATE INDEX (IF NOT EXISTS (\w+) [^;]+)/g;
 /** SQLSTATE: a table or a column that another missing migration creates. */

@@ -65,7 +65,10 @@ describe('the migrations and db/schema agree', () => {
   });
 });
 
-test('an index of a missing migration is built while others write', async ({ database, owner }) => {
+test('an index of a missing migration is built while others write, and while another process waits to migrate', async ({
+  database,
+  owner,
+}) => {
   await migrate(database);
   const { rows: last } = await owner.pool.query(
     `DELETE FROM drizzle.__drizzle_migrations WHERE id = (SELECT max(id) FROM drizzle.__drizzle_migrations)
@@ -80,7 +83,7 @@ test('an index of a missing migration is built while others write', async ({ dat
   const writing = await owner.pool.connect();
   const write = `INSERT INTO outbox (kind, object_id, context, request_id) VALUES ('settlement', 'stl_1', '{}', 'test')`;
   await writing.query(`BEGIN; ${write}`);
-  const migrated = migrate(database);
+  const migrated = Promise.all([migrate(database), migrate(database)]);
   const isWaiting = `SELECT FROM pg_stat_activity WHERE application_name = 'settlement-migrate' AND wait_event_type = 'Lock'
     AND datname = current_database()`;
   await vi.waitUntil(async () => (await owner.pool.query(isWaiting)).rowCount === 1, WAIT);
