@@ -13,3 +13,12 @@ CREATE INDEX IF NOT EXISTS outbox_first_due ON outbox (due_at, outbox_id) WHERE 
 CREATE INDEX IF NOT EXISTS outbox_deliveries_due ON outbox (due_at, outbox_id) WHERE kind = 'webhook_subscription';
 
 DROP INDEX settlements_recipient_status, outbox_first, outbox_deliveries;
+
+-- A change of a recipient without metadata, which has no row in recipient_metadata, does not call the function.
+CREATE OR REPLACE TRIGGER recipients_metadata_update
+  AFTER UPDATE OF metadata, country, is_active, verification_status ON recipients
+  FOR EACH ROW WHEN (
+    (OLD.metadata <> '{}' OR NEW.metadata <> '{}')
+    AND (OLD.metadata, OLD.country, OLD.is_active, OLD.verification_status)
+      IS DISTINCT FROM (NEW.metadata, NEW.country, NEW.is_active, NEW.verification_status))
+  EXECUTE FUNCTION replace_recipient_metadata();

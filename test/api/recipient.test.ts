@@ -168,6 +168,11 @@ describe('GET /v1/recipients', () => {
     expect(await list('metadata[team]=b')).toEqual([b]);
     expect(await list('metadata[team]=a')).toEqual([abroad, a]);
     expect(await list('metadata[team]=a&is_active=true&verification_status=unverified')).toEqual([abroad]);
+    const plain = await make({});
+    await change(api, caller, plain, { metadata: { team: 'c' } });
+    expect(await list('metadata[team]=c')).toEqual([plain]);
+    await change(api, caller, plain, { metadata: {} });
+    expect(await list('metadata[team]=c')).toEqual([]);
     const { rows } = await api.connection.pool.query<{ stale: number }>(
       `SELECT count(*)::int AS stale FROM recipient_metadata m
        FULL JOIN (SELECT org_id, recipient_id, entry.* FROM recipients CROSS JOIN jsonb_each_text(metadata) AS entry) r
