@@ -9,6 +9,7 @@ import { createClientAddress } from './http/client-address.ts';
 import { createClientErrorHandler } from './http/client-error.ts';
 import { limitConnections } from './http/connection-limit.ts';
 import { createOrder } from './http/order.ts';
+import { PAGES_AT_ONCE } from './http/pagination.ts';
 import { createWaitingRead } from './http/prefer-wait.ts';
 import { parseQuery, routedAddress } from './http/query-string.ts';
 import { openapi } from './openapi/document.ts';
@@ -110,7 +111,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(remoteGate, { deps });
   await app.register(outboxLimit, { deps });
 
-  app.decorate('pageOrder', createOrder());
+  app.decorate('pageOrder', createOrder(PAGES_AT_ONCE));
   const readWaiting = createWaitingRead(app, deps.changes);
   await app.register(settlementRoutes(deps, readWaiting));
   await app.register(settlementListRoutes(deps));

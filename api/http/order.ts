@@ -1,17 +1,20 @@
-/** Tasks of one key run one after the other, in the order in which they came; those of different keys do not wait. */
+/** Of the tasks of one key a few run at once, in the order in which they came; those of different keys do not wait. */
 export type Order = <Result>(key: string, run: () => Promise<Result>) => Promise<Result>;
 
-export function createOrder(): Order {
-  /** The last task of each key; it never rejects. */
-  const last = new Map<string, Promise<unknown>>();
+export function createOrder(atOnce: number): Order {
+  const keys = new Map<string, { running: number; readonly waiting: (() => void)[] }>();
   return async (key, run) => {
-    const running = (last.get(key) ?? Promise.resolve()).then(run);
-    const ended = running.catch(() => undefined);
-    last.set(key, ended);
+    const own = keys.get(key) ?? { running: 0, waiting: [] };
+    keys.set(key, own);
+    if (own.running < atOnce) own.running += 1;
+    else await new Promise<void>((resolve) => own.waiting.push(resolve));
     try {
-      return await running;
+      return await run();
     } finally {
-      if (last.get(key) === ended) last.delete(key);
+      const next = own.waiting.shift();
+      if (next) next();
+      else own.running -= 1;
+      if (own.running === 0) keys.delete(key);
     }
   };
 }

@@ -96,8 +96,8 @@ export const apiKeyRoutes =
         const caller = principalOf(request);
         requireOwnOrganization(caller, request.params.org_id);
         const now = deps.now();
-        const paged = await listApiKeys(deps.db, caller.orgId, request.query);
-        return answerPage(request, reply, { page: request.query, paged, show: (key) => apiKeyResource(key, now) });
+        const read = () => listApiKeys(deps.db, caller.orgId, request.query);
+        return answerPage(request, reply, { page: request.query, read, show: (key) => apiKeyResource(key, now) });
       },
     );
 

@@ -74,8 +74,9 @@ export const consumerRoutes =
       },
       async (request, reply) => {
         const page = { limit: CONSUMER_LIST_MAX, offset: 0 };
-        const paged = await listRecipients(deps, consumerOf(request).orgId, { selection: {}, page });
-        return answerPage(request, reply, { page, paged: { ...paged, next: null }, show: consumerRecipientResource });
+        const { orgId } = consumerOf(request);
+        const read = async () => ({ ...(await listRecipients(deps, orgId, { selection: {}, page })), next: null });
+        return answerPage(request, reply, { page, read, show: consumerRecipientResource });
       },
     );
 

@@ -66,8 +66,8 @@ export const recipientRoutes =
           ...page
         } = request.query;
         const selection = { isActive, verificationStatus, country, metadata };
-        const paged = await listRecipients(deps, principalOf(request).orgId, { selection, page });
-        return answerPage(request, reply, { page, paged, show: recipientResource });
+        const read = () => listRecipients(deps, principalOf(request).orgId, { selection, page });
+        return answerPage(request, reply, { page, read, show: recipientResource });
       },
     );
 

@@ -82,8 +82,8 @@ export const settlementListRoutes =
               .type('text/csv; charset=utf-8')
               .send(csvOf(SETTLEMENT_COLUMNS, items.map(settlementLine)));
           }
-          const paged = await listSettlementsWithHistory(deps, orgId, { selection, page });
-          return answerPage(request, reply, { page, paged, show: settlementDetail });
+          const read = () => listSettlementsWithHistory(deps, orgId, { selection, page });
+          return answerPage(request, reply, { page, read, show: settlementDetail });
         },
       );
     }

@@ -76,8 +76,12 @@ export const transferRoutes =
       },
       async (request, reply) => {
         const page = { limit: CONSUMER_LIST_MAX, offset: 0 };
-        const paged = await listSettlementsWithHistory(deps, consumerOf(request).orgId, { selection: {}, page });
-        return answerPage(request, reply, { page, paged: { ...paged, next: null }, show: transferDetail });
+        const { orgId } = consumerOf(request);
+        const read = async () => ({
+          ...(await listSettlementsWithHistory(deps, orgId, { selection: {}, page })),
+          next: null,
+        });
+        return answerPage(request, reply, { page, read, show: transferDetail });
       },
     );
 

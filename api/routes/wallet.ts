@@ -72,8 +72,8 @@ export const walletRoutes =
         },
       },
       async (request, reply) => {
-        const paged = await listWallets(deps.db, principalOf(request).orgId, request.query);
-        return answerPage(request, reply, { page: request.query, paged, show: walletResource });
+        const read = () => listWallets(deps.db, principalOf(request).orgId, request.query);
+        return answerPage(request, reply, { page: request.query, read, show: walletResource });
       },
     );
 

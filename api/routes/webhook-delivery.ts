@@ -33,10 +33,10 @@ export const webhookDeliveryRoutes =
         const { status, ...page } = request.query;
         const { orgId } = principalOf(request);
         const { webhookId } = await getWebhook(deps.db, orgId, request.params.webhook_id);
-        const paged = await listDeliveries(deps.db, orgId, { webhookId, status, page });
+        const read = () => listDeliveries(deps.db, orgId, { webhookId, status, page });
         return answerPage(request, reply, {
           page,
-          paged,
+          read,
           show: ({ delivery, attempts }) => deliveryResource(delivery, attempts),
         });
       },

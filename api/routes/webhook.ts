@@ -91,8 +91,8 @@ const subscriptionRoutes =
         },
       },
       async (request, reply) => {
-        const paged = await listWebhooks(deps.db, principalOf(request).orgId, request.query);
-        return answerPage(request, reply, { page: request.query, paged, show: webhookResource });
+        const read = () => listWebhooks(deps.db, principalOf(request).orgId, request.query);
+        return answerPage(request, reply, { page: request.query, read, show: webhookResource });
       },
     );
 
