@@ -73,9 +73,13 @@ test("503 with Retry-After for what one organization's burst has beyond the queu
 }) => {
   const api = await newApi();
   const [greedy, modest] = [await api.createCaller(), await api.createCaller()];
-  const read = (caller: Caller) => api.call(caller, 'GET', '/v1/recipients');
-  const burst = Array.from({ length: WAITING.maxOfTenant + 60 }, () => read(greedy));
-  const single = await read(modest);
+  const read = async (caller: Caller) => {
+    const url = `/v1/recipients/${await createRecipient(api, caller)}`;
+    return () => api.call(caller, 'GET', url);
+  };
+  const [readGreedily, readOnce] = [await read(greedy), await read(modest)];
+  const burst = Array.from({ length: WAITING.maxOfTenant + 60 }, readGreedily);
+  const single = await readOnce();
   const answers = await Promise.all(burst);
   expect(single.statusCode).toBe(200);
   const refused = answers.filter(({ statusCode }) => statusCode !== 200);
