@@ -9,7 +9,6 @@ const LONGEST = [
   '/test/attack/unread-answer.test.ts',
   '/test/attack/slow-client.test.ts',
   '/test/attack/schemathesis.test.ts',
-  '/test/clients/python.test.ts',
   '/test/e2e/settlement.test.ts',
 ];
 
