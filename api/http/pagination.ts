@@ -52,7 +52,7 @@ export const PAGES_AT_ONCE = 2;
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** By tenant: many big pages at once delay everybody else no more than one. */
+    /** By tenant: many big pages at once delay everybody else no more than `PAGES_AT_ONCE` do. */
     pageOrder: Order;
   }
 }
