@@ -75,7 +75,7 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onL
 
 const ignore = (_sentence: string): void => undefined;
 
-/** Asks again and again: a statement that waits is an open transaction, for which the build of an index waits. */
+/** Polls: a statement that waits is an open transaction, and CREATE INDEX CONCURRENTLY waits for each of those. */
 async function lockMigrations(client: pg.Client): Promise<void> {
   const isLocked = async (): Promise<boolean> => {
     const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1) AS locked', [
@@ -100,7 +100,7 @@ async function buildIndexes(client: pg.Client, applied: number): Promise<void> {
   for (const [, definition = '', name = ''] of missing.flatMap(({ sql }) => [
     ...sql.join(';').matchAll(CREATE_INDEX),
   ])) {
-    // An earlier try may have ended in between.
+    // An interrupted build leaves an invalid index.
     const { rowCount } = await client.query(
       'SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid',
       [name],

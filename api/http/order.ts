@@ -1,4 +1,4 @@
-/** Of the tasks of one key a few run at once, in the order in which they came; those of different keys do not wait. */
+/** Limits how many tasks of one key run at once. The others wait in order. Tasks of different keys do not wait. */
 export type Order = <Result>(key: string, run: () => Promise<Result>) => Promise<Result>;
 
 export function createOrder(atOnce: number): Order {

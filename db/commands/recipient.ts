@@ -69,8 +69,8 @@ export async function changeRecipient(
 }
 
 /**
- * Deactivates a recipient and records the event; an inactive recipient stays as it is. It is read without a lock, and
- * read again if it was changed meanwhile: so both take one statement.
+ * Deactivates a recipient and records the event; an inactive recipient stays as it is. Reads it without a lock, and
+ * writes only if it has not changed since. Otherwise it begins again.
  *
  * @throws DomainError `not_found`
  */

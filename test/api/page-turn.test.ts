@@ -43,7 +43,7 @@ test('other work gets its turn while a page of 100 objects is written, and the p
   expect(turns).toBeGreaterThanOrEqual(19);
 });
 
-test("a page waits for no more than two of another organization's, however many that asks for", async () => {
+test('a page waits for at most two pages of another organization, however many it requests', async () => {
   const shown: string[] = [];
   const app = pageServer((orgId) => shown.push(orgId));
   const greedy = Array.from({ length: 8 }, () => app.inject('/greedy'));
@@ -54,7 +54,7 @@ test("a page waits for no more than two of another organization's, however many 
   for (const answer of await Promise.all(greedy)) expect(answer.json()).toEqual(ROWS);
 });
 
-test('a page that fails lets the next one of its organization be made', async () => {
+test('a page that fails does not stop the next page of its organization', async () => {
   const inOrder = createOrder(1);
   const failed = inOrder('one', () => Promise.reject(new Error('it failed')));
   const next = inOrder('one', async () => 'made');

@@ -7,12 +7,12 @@ export const ROWS_MAX = 600;
 /** They have a row for each operator, gate, kind or key of the service. */
 const FEW = ['sweeps', 'service_keys', 'operators', 'launch_gate_evidence', 'launch_gate_approvals'];
 const RULES = ['settlement_transition_rules', 'verification_transition_rules', '__drizzle_migrations'];
-/** They end: commands are refused while the outbox is full, and counts of requests are deleted after a day. */
+/** They stay small: commands are refused while the outbox is full, and counts of requests are deleted after a day. */
 const PASSING = ['outbox', 'rate_limits'];
 export const SMALL_TABLES: readonly string[] = [...FEW, ...RULES, ...PASSING];
 
 type Search = {
-  /** What the text of these statements has, and no other. */
+  /** A part of the text that only these statements contain. */
   readonly part: string;
   readonly rowsMax: number;
 };
@@ -55,7 +55,7 @@ export const SEARCHES: readonly Search[] = [
   part('from "evidence" inner join "settlements"'),
 ];
 
-/** Of tables with few rows, or statements find the rows otherwise: each refuses a second row. */
+/** Unique indexes that no statement reads: the table has few rows, or statements read another index. They refuse rows. */
 export const GUARDS: readonly string[] = [
   ...['certificates_settlement', 'outbox_subscription', 'settlement_transitions_once'],
   ...['launch_gate_evidence_scope', 'operators_name', 'operators_token_hash'],
