@@ -68,11 +68,14 @@ export async function changeRecipient(
   });
 }
 
+/** So often a deactivation begins again. Each time another request has changed the recipient. */
+const DEACTIVATIONS_MAX = 10;
+
 /**
  * Deactivates a recipient and records the event; an inactive recipient stays as it is. Reads it without a lock, and
  * writes only if it has not changed since. Otherwise it begins again.
  *
- * @throws DomainError `not_found`
+ * @throws DomainError `not_found`; `temporarily_unavailable` when others change it again and again
  */
 export async function deactivateRecipient(
   deps: CommitDeps & Pick<CommandDeps, 'sealer' | 'now'>,
@@ -80,7 +83,7 @@ export async function deactivateRecipient(
   recipientId: string,
   requestId: string,
 ): Promise<Recipient> {
-  for (;;) {
+  for (let tries = 0; tries < DEACTIVATIONS_MAX; tries += 1) {
     const { row, version } = await getRecipientRow(deps.db, orgId, recipientId);
     const recipient = toRecipient(deps.sealer, row);
     if (!recipient.isActive) return recipient;
@@ -102,4 +105,5 @@ export async function deactivateRecipient(
     );
     if (isWritten) return inactive;
   }
+  throw new DomainError('temporarily_unavailable', {}, 'Other requests change this recipient. Repeat the request.');
 }
