@@ -12,7 +12,7 @@ CREATE INDEX IF NOT EXISTS webhooks_failing ON webhooks (webhook_id) WHERE faili
 CREATE INDEX IF NOT EXISTS outbox_first_due ON outbox (due_at, outbox_id) WHERE kind <> 'webhook_subscription';
 CREATE INDEX IF NOT EXISTS outbox_deliveries_due ON outbox (due_at, outbox_id) WHERE kind = 'webhook_subscription';
 
-DROP INDEX settlements_recipient_status, outbox_first, outbox_deliveries;
+DROP INDEX IF EXISTS settlements_recipient_status, outbox_first, outbox_deliveries;
 
 -- A change of a recipient without metadata, which has no row in recipient_metadata, does not call the function.
 CREATE OR REPLACE TRIGGER recipients_metadata_update
