@@ -7,6 +7,7 @@ import type { Recipient, RecipientDraft } from '../../domain/recipient.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
 import { untilBlocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 
 /** `recipient`: a new one for each test, of an organization of its own. */
 const test = withApi().extend('recipient', async ({ api }): Promise<Recipient> => {
@@ -44,6 +45,26 @@ describe('a recipient', () => {
     });
     await deactivated;
     expect(order).toEqual(['decided', 'deactivated']);
+  });
+
+  test('that changes before each write is not deactivated after ten tries, and nothing is written', async ({
+    api,
+    recipient,
+  }) => {
+    const { orgId, recipientId } = recipient;
+    const { pool } = api.owner;
+    // To the statement it is the same whether the row has another version or refuses to be updated.
+    await pool.query(`CREATE SEQUENCE tries;
+      CREATE FUNCTION refuse_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+        AS $$ BEGIN PERFORM nextval('tries'); RETURN NULL; END $$;
+      CREATE TRIGGER refuse_update BEFORE UPDATE ON recipients FOR EACH ROW
+        WHEN (OLD.recipient_id = '${recipientId}') EXECUTE FUNCTION refuse_update()`);
+    await expectUnchanged(api.connection.pool, () =>
+      expect(deactivateRecipient(api.deps, orgId, recipientId, 'test')).rejects.toMatchObject({
+        code: 'temporarily_unavailable',
+      }),
+    );
+    expect((await pool.query('SELECT last_value FROM tries')).rows).toEqual([{ last_value: '10' }]);
   });
 
   test('does not make the steps of several settlements wait for one another', async ({ api, recipient }) => {
