@@ -21,7 +21,7 @@ import {
   sideOf,
   stepsOf,
 } from './layout.ts';
-import { bodyFields, fieldList, prose, type Schema } from './schema.ts';
+import { bodyFields, fieldList, prose, type Schema, wholeOf } from './schema.ts';
 
 const INDEX: Place = { path: '/docs', title: 'API reference' };
 const groupPath = (group: string): string => `/docs/reference/${sectionId(group)}`;
@@ -161,7 +161,7 @@ function operationSection(document: OpenAPIV3_1.Document, operation: Described, 
 !${heading({ id: operation.operationId, depth: 2 }, html`${summary}`)}
 <p><code>!${breakable(`${operation.method} ${operation.path}`)}</code>!${deprecated ? DEPRECATED : ''}</p>
 <p>!${prose(description)}</p>
-!${codeBlock({ text: curl(operation, example), label: 'Shell' })}
+!${codeBlock({ text: curl(operation, { body: schemaExample(document, body), ...example }), label: 'Shell' })}
 !${exampleBlock(`Answer ${example?.status ?? ''}`.trim(), example?.answer)}
 !${parameters(document, operation)}
 !${body === undefined ? '' : html`<h3>Body</h3>!${bodyFields(document, body, 0, true)}`}
@@ -225,11 +225,15 @@ function refusal(status: string, { description }: OpenAPIV3_1.ResponseObject): s
   )}</li>`;
 }
 
+/** Of a body that no run recorded, because a provider sends it. */
+const schemaExample = (document: OpenAPIV3_1.Document, body: Schema | undefined): unknown =>
+  body && wholeOf(document, body).example;
+
 /** A command to copy. The ids of an address are variables of the shell. */
-function curl(operation: Described, example: Example | undefined): string {
+function curl(operation: Described, example: Pick<Example, 'body' | 'query'>): string {
   const { method, path, parameters: given = [], security = [] } = operation;
   const address = path.replaceAll(/\{([a-z_]+)\}/g, (_part, name: string) => `$${name.toUpperCase()}`);
-  const lines = [`curl -sS ${method === 'GET' ? '' : `-X ${method} `}"$API${address}${example?.query ?? ''}"`];
+  const lines = [`curl -sS ${method === 'GET' ? '' : `-X ${method} `}"$API${address}${example.query ?? ''}"`];
   const schemes = security.flatMap((requirement) => Object.keys(requirement));
   if (schemes.includes('ApiKey')) lines.push('-H "X-API-Key: $API_KEY"');
   if (schemes.includes('ConsumerSession')) lines.push('-H "Authorization: Bearer $SESSION"');
@@ -239,7 +243,7 @@ function curl(operation: Described, example: Example | undefined): string {
     else if (parameter.required)
       lines.push(`-H "${parameter.name}: $${parameter.name.toUpperCase().replaceAll('-', '_')}"`);
   }
-  if (example?.body !== undefined)
+  if (example.body !== undefined)
     lines.push(
       `-H 'Content-Type: application/json'`,
       `-d '${JSON.stringify(example.body, null, 2).replaceAll("'", String.raw`'\''`)}'`,

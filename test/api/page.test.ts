@@ -28,6 +28,7 @@ import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { requireConformance } from '../support/conformance.ts';
 import { withoutTriggers } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import type { Json } from '../support/partner.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
 const PAGES = [
@@ -290,6 +291,19 @@ describe('/docs', () => {
         expect((await get(api, page)).body).toContain(`<h2 id="${operationId}">`);
       }
     }
+  });
+
+  test('shows a body in the command of each operation that needs one', async ({ api }) => {
+    const pages = await Promise.all(REFERENCE_PLACES.map(async ({ path }) => (await get(api, path)).body));
+    const sections = pages.join('').split('<h2 id="');
+    const { paths } = (await get(api, '/openapi.json')).json();
+    const operations = Object.values<Json>(paths).flatMap((item) => Object.values<Json>(item));
+    const needing = operations.filter(({ requestBody }) => requestBody?.required);
+    expect(needing.length).toBeGreaterThan(20);
+    const without = needing.filter(
+      ({ operationId }) => !sections.some((one) => one.startsWith(`${operationId}"`) && textOf(one).includes(`-d '{`)),
+    );
+    expect(without.map(({ operationId }) => operationId)).toEqual([]);
   });
 
   test('has an event under its name, with every field', async ({ api }) => {
