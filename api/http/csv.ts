@@ -3,14 +3,8 @@
 /** A spreadsheet takes a text that begins with one of these for a formula. With a quote before it, it is a text. */
 const FORMULA = /^[=+\-@\t\r]/;
 
-/** The lines of a table, each with its end: the names of the columns, then one line for each row. */
-export function csvOf<Name extends string>(
-  columns: readonly Name[],
-  rows: readonly Readonly<Record<Name, string | null>>[],
-): string {
-  const lines = [columns, ...rows.map((row) => columns.map((column) => row[column]))];
-  return lines.map((cells) => `${cells.map(cellOf).join(',')}\r\n`).join('');
-}
+/** A line of a table, with its end. */
+export const csvLine = (cells: readonly (string | null)[]): string => `${cells.map(cellOf).join(',')}\r\n`;
 
 function cellOf(value: string | null): string {
   const text = FORMULA.test(value ?? '') ? `'${value}` : (value ?? '');

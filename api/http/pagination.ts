@@ -57,6 +57,24 @@ declare module 'fastify' {
   }
 }
 
+/** Reads a page and writes it in parts, when its organization's turn comes and other requests get theirs in between. */
+export async function writePage<Row>(
+  request: FastifyRequest,
+  read: () => Promise<Paged<Row>>,
+  write: (items: readonly Row[]) => string,
+): Promise<{ readonly paged: Paged<Row>; readonly parts: readonly string[] }> {
+  const tenant = request.principal?.orgId ?? request.consumer?.orgId ?? '';
+  return await request.server.pageOrder(tenant, async () => {
+    const paged = await read();
+    const parts: string[] = [];
+    for (let first = 0; first < paged.items.length; first += ITEMS_AT_ONCE) {
+      if (first > 0) await setImmediate();
+      parts.push(write(paged.items.slice(first, first + ITEMS_AT_ONCE)));
+    }
+    return { paged, parts };
+  });
+}
+
 /** Answers a page: its items as they are shown are the whole body. */
 export async function answerPage<Row>(
   request: FastifyRequest,
@@ -69,21 +87,11 @@ export async function answerPage<Row>(
 ): Promise<FastifyReply> {
   const serialize: ((items: never) => string) | undefined = reply.getSerializationFunction('200', 'application/json');
   if (!serialize) throw new Error(`${request.routeOptions.url} has no schema of a page`);
-  const make = async () => {
-    const paged = await read();
-    const parts: string[] = [];
-    for (let first = 0; first < paged.items.length; first += ITEMS_AT_ONCE) {
-      if (first > 0) await setImmediate();
-      const items = paged.items.slice(first, first + ITEMS_AT_ONCE).map(show);
-      // Without the brackets of the array.
-      parts.push(serialize(items as never).slice(1, -1));
-    }
-    return { paged, body: `[${parts.join(',')}]` };
-  };
-  const tenant = request.principal?.orgId ?? request.consumer?.orgId ?? '';
-  const { paged, body } = await request.server.pageOrder(tenant, make);
+  // Without the brackets of the array.
+  const write = (items: readonly Row[]) => serialize(items.map(show) as never).slice(1, -1);
+  const { paged, parts } = await writePage(request, read, write);
   setPageHeaders(request, reply, page, paged);
-  return reply.type('application/json; charset=utf-8').send(body);
+  return reply.type('application/json; charset=utf-8').send(`[${parts.join(',')}]`);
 }
 
 /**

@@ -4,11 +4,11 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import { exportSettlements, listSettlementsWithHistory } from '../../db/queries/settlement-history.ts';
 import { EXPORT_LINES_MAX } from '../../domain/page.ts';
-import { settlementDetail } from '../../domain/resource/settlement.ts';
+import { type SettlementWithHistory, settlementDetail } from '../../domain/resource/settlement.ts';
 import { SETTLEMENT_COLUMNS, settlementLine } from '../../domain/resource/settlement-line.ts';
 import type { ApiDeps } from '../deps.ts';
-import { csvOf } from '../http/csv.ts';
-import { answerPage, pageOf, setPageHeaders } from '../http/pagination.ts';
+import { csvLine } from '../http/csv.ts';
+import { answerPage, pageOf, setPageHeaders, writePage } from '../http/pagination.ts';
 import { splitAddress } from '../http/query-string.ts';
 import { preferredType } from '../pages/negotiation.ts';
 import { principalOf } from '../route-config.ts';
@@ -23,6 +23,11 @@ const LISTS = [
 const TYPES = ['application/json', 'text/csv'] as const;
 
 const hasLimit = ({ url }: FastifyRequest): boolean => new URLSearchParams(splitAddress(url).query).has('limit');
+
+function lineOf(settlement: SettlementWithHistory): string {
+  const line = settlementLine(settlement);
+  return csvLine(SETTLEMENT_COLUMNS.map((column) => line[column]));
+}
 
 /** The response of a list that is also a table. */
 const pageOrTable = <Page extends { readonly headers: object; readonly content: object }>(page: Page) => ({
@@ -75,12 +80,13 @@ export const settlementListRoutes =
           reply.header('Vary', 'Accept');
           if (preferredType(request.headers.accept, TYPES) === 'text/csv') {
             const table = { ...page, limit: hasLimit(request) ? limit : EXPORT_LINES_MAX };
-            const { items, next } = await exportSettlements(deps, orgId, { selection, page: table });
-            setPageHeaders(request, reply, table, { total: null, next });
+            const read = () => exportSettlements(deps, orgId, { selection, page: table });
+            const { paged, parts } = await writePage(request, read, (items) => items.map(lineOf).join(''));
+            setPageHeaders(request, reply, table, paged);
             return reply
               .header('Content-Disposition', 'attachment; filename="settlements.csv"')
               .type('text/csv; charset=utf-8')
-              .send(csvOf(SETTLEMENT_COLUMNS, items.map(settlementLine)));
+              .send(`${csvLine(SETTLEMENT_COLUMNS)}${parts.join('')}`);
           }
           const read = () => listSettlementsWithHistory(deps, orgId, { selection, page });
           return answerPage(request, reply, { page, read, show: settlementDetail });

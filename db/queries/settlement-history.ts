@@ -109,13 +109,13 @@ const EXPORT_STEP = PAGE.limitMax;
 
 /**
  * Up to `limit` of the selected settlements, newest first, by as many statements as that takes. A settlement that is added
- * meanwhile is not among them.
+ * meanwhile is not among them. They are not counted.
  */
 export async function exportSettlements(
   deps: ReadDeps,
   orgId: string,
   { selection, page }: { readonly selection: SettlementSelection; readonly page: Page },
-): Promise<Omit<Paged<SettlementWithHistory>, 'total'>> {
+): Promise<Paged<SettlementWithHistory>> {
   const list: List<SettlementWithHistory> = {
     ...sourceOf(deps.db, orgId, selection),
     cursorOf: ({ createdAt: at, settlementId: id }) => ({ at, id }),
@@ -126,7 +126,7 @@ export async function exportSettlements(
     const limit = Math.min(EXPORT_STEP, page.limit - items.length);
     const read = await readRows(list, { ...step, limit }, (clauses) => selectWithHistory(deps, clauses));
     items.push(...read.items);
-    if (read.next === null || items.length >= page.limit) return { items, next: read.next };
+    if (read.next === null || items.length >= page.limit) return { items, total: null, next: read.next };
     step = { limit, offset: 0, after: read.next };
   }
 }

@@ -1,6 +1,7 @@
 /** Settlements as CSV (contract §1). */
 import { describe, expect } from 'vitest';
-import { csvOf } from '../../api/http/csv.ts';
+import { csvLine } from '../../api/http/csv.ts';
+import { PAGES_AT_ONCE } from '../../api/http/pagination.ts';
 import { newId } from '../../db/id.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -57,6 +58,24 @@ describe('GET /v2/settlements with Accept: text/csv', () => {
     }
   });
 
+  test('a table takes a turn of its organization, as a page does', async ({ api, partner }) => {
+    let end = (): void => undefined;
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const others = Array.from({ length: PAGES_AT_ONCE }, () => api.app.pageOrder(partner.orgId, () => ended));
+    let isAnswered = false;
+    const answer = table(api, partner).then(({ statusCode }) => {
+      isAnswered = true;
+      return statusCode;
+    });
+    expect((await table(api, await api.createCaller())).statusCode).toBe(200);
+    expect(isAnswered).toBe(false);
+    end();
+    expect(await answer).toBe(200);
+    await Promise.all(others);
+  });
+
   test('no text is a formula for a spreadsheet', async ({ api, partner, listed: _ }) => {
     const [names = [], ...lines] = cellsOf((await table(api, partner)).body);
     expect(lines.map((cells) => cells[names.indexOf('reference')])).toEqual([
@@ -66,7 +85,7 @@ describe('GET /v2/settlements with Accept: text/csv', () => {
       `'${HOSTILE}`,
     ]);
     expect(lines.flat().filter((cell) => /^[=+\-@\t\r]/.test(cell))).toEqual([]);
-    expect(csvOf(['a', 'b'], [{ a: '@SUM(1)', b: 'x\r\ny' }])).toBe('a,b\r\n"\'@SUM(1)","x\r\ny"\r\n');
+    expect(csvLine(['@SUM(1)', 'x\r\ny'])).toBe('"\'@SUM(1)","x\r\ny"\r\n');
   });
 
   test('200 by the same filters and cursor, and the next page under Link', async ({ api, partner, listed }) => {
