@@ -4,6 +4,7 @@ import type { Config } from '../config/load.ts';
 import type { ChangeListener } from '../db/change-listener.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { LongLists } from '../db/queries/long-list.ts';
+import type { ReadList } from '../db/replica.ts';
 import type { IdentityProvider } from '../domain/idverify.ts';
 import type { TemporalHealth } from '../domain/temporal-health.ts';
 import type { CreateApplicant } from '../process/applicant.ts';
@@ -31,6 +32,8 @@ export type ApiDeps = CommandDeps & {
   readonly certificateKeys: CertificateKeys;
   /** The lists that this process knows to be longer than the counting limit. */
   readonly longLists: LongLists;
+  /** Lists may be answered by a replica. */
+  readonly readList: ReadList;
   /** Wakes reads that wait for a settlement to change. */
   readonly changes: Pick<ChangeListener, 'subscribe'>;
   /** Undefined in a remote runtime without the provider's credentials. */

@@ -1,9 +1,10 @@
 /** The API's process: it loads the configuration, connects, starts the dispatcher, listens, and stops in order. */
 import { createChangeListener } from '../db/change-listener.ts';
 import { createLongLists } from '../db/queries/long-list.ts';
+import { createReplicaReads, type ReadList } from '../db/replica.ts';
 import { createApplicantByWorkflow } from '../process/applicant.ts';
 import { createLogger } from '../process/logger.ts';
-import { serveMetrics } from '../process/metrics.ts';
+import { countListSources, serveMetrics } from '../process/metrics.ts';
 import { closeInOrder } from '../process/shutdown.ts';
 import { loadConfigOrExit, openProcess } from '../process/startup.ts';
 import { stateExposition } from '../process/state-metrics.ts';
@@ -16,11 +17,27 @@ const CLOSE_TIMEOUT_MS = 20_000;
 
 const config = loadConfigOrExit('api');
 const log = createLogger({ level: config.logLevel, name: 'api' });
-const { deps, temporal, tracing, metrics, startDispatcher, close } = await openProcess(config, 'api', log);
+const { deps, connection, openPool, temporal, tracing, metrics, startDispatcher, close } = await openProcess(
+  config,
+  'api',
+  log,
+);
 const dispatcher = startDispatcher();
 const changes = createChangeListener(config.databaseListenUrl, 'settlement_changed', (error) =>
   log.warn({ err: error }, 'the connection for notifications of changes broke'),
 );
+const replica =
+  config.databaseReadUrl === undefined
+    ? undefined
+    : openPool('settlement-api-lists', config.databasePoolMax, { url: config.databaseReadUrl });
+const readList: ReadList = replica
+  ? createReplicaReads({
+      primary: connection,
+      replica,
+      onAnswer: countListSources(metrics),
+      onFault: (error) => log.warn({ err: error }, 'the replica does not answer; lists are read from the primary'),
+    })
+  : (run) => run(deps.db);
 const app = await buildApp(
   {
     ...deps,
@@ -28,6 +45,7 @@ const app = await buildApp(
     certificateKeys: certificateKeys(config.certificateSigningKeys),
     createApplicant: createApplicantByWorkflow({ client: temporal.client, runbookUrl: config.runbookUrl, log }),
     dispatcher,
+    readList,
     longLists: createLongLists(LONG_LISTS_MAX),
     changes,
     temporalHealth: temporal.health,
@@ -50,6 +68,7 @@ closeInOrder(CLOSE_TIMEOUT_MS, async ({ err }) => {
   await metricsServer?.close();
   await dispatcher.stop();
   await changes.close();
+  await replica?.close();
   await close();
 });
 await app.listen({ host: config.host, port: config.port });

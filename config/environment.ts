@@ -130,9 +130,12 @@ export const Environment = z.object({
   DATABASE_LISTEN_URL: url(/^postgres(ql)?$/)
     .optional()
     .describe('Says that `DATABASE_URL` leads to a pooler of transactions: the direct address, for notifications.'),
+  DATABASE_READ_URL: url(/^postgres(ql)?$/)
+    .optional()
+    .describe('A streaming replica of `DATABASE_URL`, with the same role and database: the API reads lists from it.'),
   DATABASE_POOL_MAX: wholeNumber(2, 1_000)
     .default(20)
-    .describe('How many connections a process opens at most; a worker has 17 more, an API one.'),
+    .describe('How many connections a process opens to a server at most; a worker has 17 more, an API one.'),
   TLS_EXEMPT_HOSTS: z
     .string()
     .optional()

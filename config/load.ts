@@ -29,6 +29,8 @@ export type Config = Readonly<{
   /** `databaseUrl` leads to a pooler of transactions. */
   databaseIsPooled: boolean;
   databasePoolMax: number;
+  /** Of a replica that answers lists. */
+  databaseReadUrl: string | undefined;
   temporal: ClientConnectConfig;
   /** Where operators reach Temporal UI, without a trailing slash; undefined: nothing links to it. */
   temporalUiUrl: string | undefined;
@@ -103,6 +105,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     databaseUrl: value.DATABASE_URL,
     databaseListenUrl: value.DATABASE_LISTEN_URL ?? value.DATABASE_URL,
     databaseIsPooled: value.DATABASE_LISTEN_URL !== undefined && value.DATABASE_LISTEN_URL !== value.DATABASE_URL,
+    databaseReadUrl: value.DATABASE_READ_URL,
     databasePoolMax: value.DATABASE_POOL_MAX,
     temporal: temporal.connect,
     temporalUiUrl: value.TEMPORAL_UI_URL?.replace(/\/+$/, ''),

@@ -8,7 +8,7 @@ import { isLoopbackHost } from '../domain/webhook-target.ts';
 
 type Given = Readonly<Record<string, string | undefined>>;
 
-const DATABASE_ADDRESSES = ['DATABASE_URL', 'DATABASE_LISTEN_URL', 'MIGRATION_DATABASE_URL'];
+const DATABASE_ADDRESSES = ['DATABASE_URL', 'DATABASE_LISTEN_URL', 'DATABASE_READ_URL', 'MIGRATION_DATABASE_URL'];
 const TEMPORAL_ADDRESS = 'localhost:7233';
 
 /** One line for each address of a database. */

@@ -7,8 +7,9 @@ import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { totalmem } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Connection } from '../db/client.ts';
+import { LIST_SOURCES, type ListSource } from '../db/replica.ts';
 import { asProcess } from '../db/tenant.ts';
 import type { TemporalHealth } from '../domain/temporal-health.ts';
 import { measureDatabase } from './readiness.ts';
@@ -75,6 +76,18 @@ export function processRegistry({ pool, waiting, db, temporalHealth }: ProcessMe
     },
   });
   return registry;
+}
+
+/** Counts lists by who answered them. Both begin at 0. */
+export function countListSources(registry: Registry): (source: ListSource) => void {
+  const counter = new Counter({
+    name: 'settlement_list_reads_total',
+    help: 'Lists by who answered them: the replica, or the primary while the replica was late or failed',
+    labelNames: ['source'],
+    registers: [registry],
+  });
+  for (const source of LIST_SOURCES) counter.inc({ source }, 0);
+  return (source) => counter.inc({ source });
 }
 
 /** The Temporal SDK's own metrics, from an internal port; an empty text when the port does not answer. */

@@ -44,8 +44,12 @@ function refuseConfiguration(log: pino.Logger, faults: readonly string[]): never
 export async function openProcess(config: Config, component: 'api' | 'worker', log: pino.Logger) {
   const name = `settlement-${component}`;
   const crash = createCrash(config.crashAt);
-  const openPool = (poolName: string, poolSizeMax: number, limits: { readonly connectTimeoutMs?: number } = {}) =>
-    connect(config.databaseUrl, {
+  const openPool = (
+    poolName: string,
+    poolSizeMax: number,
+    { url = config.databaseUrl, ...limits }: { readonly url?: string; readonly connectTimeoutMs?: number } = {},
+  ) =>
+    connect(url, {
       ...limits,
       poolSizeMax,
       name: poolName,

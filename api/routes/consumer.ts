@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
+import type { Database } from '../../db/client.ts';
 import { createRecipient } from '../../db/commands/recipient.ts';
 import { newId } from '../../db/id.ts';
 import { insertQuote } from '../../db/queries/quote.ts';
@@ -75,7 +76,8 @@ export const consumerRoutes =
       async (request, reply) => {
         const page = { limit: CONSUMER_LIST_MAX, offset: 0 };
         const { orgId } = consumerOf(request);
-        const read = async () => ({ ...(await listRecipients(deps, orgId, { selection: {}, page })), next: null });
+        const list = (db: Database) => listRecipients({ ...deps, db }, orgId, { selection: {}, page });
+        const read = async () => ({ ...(await deps.readList(list)), next: null });
         return answerPage(request, reply, { page, read, show: consumerRecipientResource });
       },
     );

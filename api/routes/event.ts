@@ -28,9 +28,10 @@ export const eventRoutes =
         },
       },
       async (request, reply) => {
+        const { orgId } = principalOf(request);
         const { type: types, object_id: objectId, created_from, created_to, ...page } = request.query;
         const selection = { types, objectId, createdFrom: created_from, createdTo: created_to };
-        const paged = await listEventBodies(deps.db, principalOf(request).orgId, { selection, page });
+        const paged = await deps.readList((db) => listEventBodies(db, orgId, { selection, page }));
         setPageHeaders(request, reply, page, paged);
         return sendJson(reply, [Buffer.from('['), ...withCommas(paged.items), Buffer.from(']')]);
       },

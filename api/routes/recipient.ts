@@ -66,7 +66,8 @@ export const recipientRoutes =
           ...page
         } = request.query;
         const selection = { isActive, verificationStatus, country, metadata };
-        const read = () => listRecipients(deps, principalOf(request).orgId, { selection, page });
+        const { orgId } = principalOf(request);
+        const read = () => deps.readList((db) => listRecipients({ ...deps, db }, orgId, { selection, page }));
         return answerPage(request, reply, { page, read, show: recipientResource });
       },
     );

@@ -80,7 +80,8 @@ export const settlementListRoutes =
           reply.header('Vary', 'Accept');
           if (preferredType(request.headers.accept, TYPES) === 'text/csv') {
             const table = { ...page, limit: hasLimit(request) ? limit : EXPORT_LINES_MAX };
-            const read = () => exportSettlements(deps, orgId, { selection, page: table });
+            const read = () =>
+              deps.readList((db) => exportSettlements({ ...deps, db }, orgId, { selection, page: table }));
             const { paged, parts } = await writePage(request, read, (items) => items.map(lineOf).join(''));
             setPageHeaders(request, reply, table, paged);
             return reply
@@ -88,7 +89,8 @@ export const settlementListRoutes =
               .type('text/csv; charset=utf-8')
               .send(`${csvLine(SETTLEMENT_COLUMNS)}${parts.join('')}`);
           }
-          const read = () => listSettlementsWithHistory(deps, orgId, { selection, page });
+          const read = () =>
+            deps.readList((db) => listSettlementsWithHistory({ ...deps, db }, orgId, { selection, page }));
           return answerPage(request, reply, { page, read, show: settlementDetail });
         },
       );

@@ -1,6 +1,7 @@
 /** A consumer's transfers (contract §12): settlements of the consumer's own organization, with ids of their own. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
+import type { Database } from '../../db/client.ts';
 import { acceptSettlement } from '../../db/commands/acceptance.ts';
 import { cancelSettlement } from '../../db/commands/settlement.ts';
 import { findAnswer } from '../../db/queries/idempotency-key.ts';
@@ -77,10 +78,8 @@ export const transferRoutes =
       async (request, reply) => {
         const page = { limit: CONSUMER_LIST_MAX, offset: 0 };
         const { orgId } = consumerOf(request);
-        const read = async () => ({
-          ...(await listSettlementsWithHistory(deps, orgId, { selection: {}, page })),
-          next: null,
-        });
+        const list = (db: Database) => listSettlementsWithHistory({ ...deps, db }, orgId, { selection: {}, page });
+        const read = async () => ({ ...(await deps.readList(list)), next: null });
         return answerPage(request, reply, { page, read, show: transferDetail });
       },
     );

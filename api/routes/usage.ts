@@ -26,6 +26,9 @@ export const usageRoutes =
           response: { 200: UsageResponse },
         },
       },
-      async (request) => usageResource(await readUsage(deps.db, principalOf(request).orgId, request.query)),
+      async (request) => {
+        const { orgId } = principalOf(request);
+        return usageResource(await deps.readList((db) => readUsage(db, orgId, request.query)));
+      },
     );
   };

@@ -33,7 +33,7 @@ export const webhookDeliveryRoutes =
         const { status, ...page } = request.query;
         const { orgId } = principalOf(request);
         const { webhookId } = await getWebhook(deps.db, orgId, request.params.webhook_id);
-        const read = () => listDeliveries(deps.db, orgId, { webhookId, status, page });
+        const read = () => deps.readList((db) => listDeliveries(db, orgId, { webhookId, status, page }));
         return answerPage(request, reply, {
           page,
           read,

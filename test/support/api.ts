@@ -122,6 +122,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
       },
     },
     longLists: createLongLists(100),
+    readList: (run) => run(connection.db),
     changes,
     temporalHealth: async () => ({ status: 'up', cause: null }),
     eventLoopDelayMaxMs: stretched(5 * EVENT_LOOP_DELAY_MAX_MS),

@@ -1,0 +1,103 @@
+/**
+ * Lists from a streaming replica, so that reading grows by servers. Each answer has everything that was committed before
+ * its request, in whichever process: the request asks the primary how far its log is flushed, and waits until the replica
+ * has replayed that much. Where it does not in time, or fails, the primary answers.
+ */
+import { setTimeout } from 'node:timers/promises';
+import type pg from 'pg';
+import { type Connection, type Database, isUnavailable } from './client.ts';
+import { asProcess } from './tenant.ts';
+
+/** Reads a list, or what else is read alone and only shown. `run` may be called twice, and must not write. */
+export type ReadList = <Result>(run: (db: Database) => Promise<Result>) => Promise<Result>;
+
+/** Who answered a list. */
+export const LIST_SOURCES = ['primary', 'replica'] as const;
+export type ListSource = (typeof LIST_SOURCES)[number];
+
+type Options = {
+  readonly primary: Connection;
+  readonly replica: Connection;
+  readonly onAnswer: (source: ListSource) => void;
+  /** Is called for the first failure of a series. */
+  readonly onFault: (error: unknown) => void;
+};
+
+/** For how long a list waits for the replica. A replica in one data center is a few milliseconds late. */
+const CATCH_UP_MS = 100;
+const ASK_INTERVAL_MS = 3;
+/** After a failure, lists go to the primary for so long. */
+const PAUSE_MS = 5_000;
+
+const FLUSHED = `SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::text AS position`;
+/** Null on a server that is no replica: it may have been promoted, and then has another history. */
+const REPLAYED = `
+  SELECT CASE WHEN pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::text END AS position`;
+
+export function createReplicaReads({ primary, replica, onAnswer, onFault }: Options): ReadList {
+  const flushed = shared(() => ask(primary.pool, FLUSHED));
+  const replayed = shared(() => ask(replica.pool, REPLAYED));
+  let pausedUntilMs = 0;
+  let isFailing = false;
+
+  const hasCaughtUp = async (): Promise<boolean> => {
+    const wanted = await flushed();
+    for (const endsAtMs = performance.now() + CATCH_UP_MS; ; ) {
+      if ((await replayed()) >= wanted) return true;
+      if (performance.now() >= endsAtMs) return false;
+      await setTimeout(ASK_INTERVAL_MS);
+    }
+  };
+  const isUsable = async (): Promise<boolean> => {
+    if (performance.now() < pausedUntilMs) return false;
+    try {
+      const isUsed = await hasCaughtUp();
+      isFailing = false;
+      return isUsed;
+    } catch (error) {
+      pausedUntilMs = performance.now() + PAUSE_MS;
+      if (!isFailing) onFault(error);
+      isFailing = true;
+      return false;
+    }
+  };
+
+  return async (run) => {
+    if (await isUsable()) {
+      try {
+        const result = await run(replica.db);
+        onAnswer('replica');
+        return result;
+      } catch (error) {
+        // A replica also ends a read that what it replays would change.
+        if (!isUnavailable(error)) throw error;
+      }
+    }
+    onAnswer('primary');
+    return await run(primary.db);
+  };
+}
+
+/** Callers that come while a question is under way share the next one: its answer is not older than they are. */
+function shared<Answer>(question: () => Promise<Answer>): () => Promise<Answer> {
+  let current: Promise<unknown> = Promise.resolve();
+  let next: Promise<Answer> | undefined;
+  return () => {
+    next ??= current
+      .catch(() => undefined)
+      .then(() => {
+        const asked = asProcess(question);
+        current = asked;
+        next = undefined;
+        return asked;
+      });
+    return next;
+  };
+}
+
+async function ask(pool: pg.Pool, text: string): Promise<bigint> {
+  const { rows } = await pool.query<{ position: string | null }>(text);
+  const position = rows[0]?.position;
+  if (position === undefined || position === null) throw new Error('DATABASE_READ_URL leads to no replica');
+  return BigInt(position);
+}

@@ -1,0 +1,143 @@
+/** Lists of the API from a real streaming replica (db/replica.ts). */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { test as base, describe, expect, vi } from 'vitest';
+import { type Connection, connect } from '../../db/client.ts';
+import { migrate } from '../../db/migrate.ts';
+import { createReplicaReads, type ListSource, type ReadList } from '../../db/replica.ts';
+import { ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
+import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
+import { createTestApi } from '../support/api.ts';
+import { queryOnce } from '../support/connection.ts';
+import { FILE } from '../support/fixture.ts';
+import { createRecipient, jsonOf } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
+import { startStandby } from '../support/standby.ts';
+
+const SETTINGS = { fsync: 'off', max_connections: '60' };
+const LISTS = ['/v1/recipients', '/v2/settlements', '/v1/events', '/v1/usage?from=2026-01-01&to=2026-01-02'];
+
+const onPort = (url: string, port: number): string => Object.assign(new URL(url), { port: String(port) }).href;
+
+const open = (url: string): Connection =>
+  connect(url, { poolSizeMax: 5, name: 'test-lists', onIdleError: () => undefined });
+
+/** A primary, its replica, and an API that reads lists by it. `sources`: who answered its lists so far. */
+const test = base
+  .extend(
+    'servers',
+    FILE,
+    // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+    async ({}, { onCleanup }) => {
+      const folder = await mkdtemp(path.join(os.tmpdir(), 'settlement-replica-'));
+      await chmod(folder, 0o755);
+      const ends = [() => rm(folder, { recursive: true, force: true })];
+      onCleanup(async () => {
+        for (const end of ends.toReversed()) await end();
+      });
+      const program = await postgresProgram(async () => folder);
+      const directory = path.join(folder, 'primary');
+      const primary = await startCluster({ program, directory, settings: SETTINGS });
+      ends.push(primary.stop);
+      const database = await ensureDatabase(primary, 'settlement');
+      await migrate(database);
+      const { cluster: replica } = await startStandby({
+        ...{ program, serverUrl: primary.serverUrl, from: directory, to: path.join(folder, 'replica') },
+        ...{ port: primary.port, mode: 'asynchronous', settings: SETTINGS },
+      });
+      ends.push(replica.stop);
+      return { primary, replica, database };
+    },
+  )
+  .extend('sources', FILE, (): ListSource[] => [])
+  .extend('api', FILE, async ({ servers: { database, replica }, sources }, { onCleanup }) => {
+    let readList: ReadList | undefined;
+    const deps = { readList: ((run) => readList?.(run)) as ReadList };
+    const api = await createTestApi({ database: { ...database, drop: async () => undefined }, deps });
+    const connection = open(onPort(database.databaseUrl, replica.port));
+    onCleanup(async () => {
+      await api.close();
+      await connection.close();
+    });
+    const onAnswer = (source: ListSource): void => void sources.push(source);
+    readList = createReplicaReads({ primary: api.connection, replica: connection, onAnswer, onFault: vi.fn() });
+    return api;
+  });
+
+const onReplica = ({ replica }: { replica: { serverUrl: string } }, statement: string) =>
+  queryOnce(`${replica.serverUrl}/postgres`, statement);
+
+describe('a list', () => {
+  test('from the replica has what its caller has just written', async ({ api, sources }) => {
+    const partner = await api.createCaller();
+    for (let n = 0; n < 30; n += 1) {
+      const id = await createRecipient(api, partner);
+      const [newest] = jsonOf(await api.call(partner, 'GET', '/v1/recipients?limit=1'));
+      expect(newest.recipient_id).toBe(id);
+    }
+    expect(sources).toContain('replica');
+  });
+
+  test.for(LISTS)('%s is read from the replica', async (url, { api, sources }) => {
+    const partner = await api.createCaller();
+    await vi.waitUntil(async () => {
+      expect((await api.call(partner, 'GET', url)).statusCode).toBe(200);
+      return sources.at(-1) === 'replica';
+    }, WAIT);
+  });
+
+  test('is answered by the primary while the replica is late, and by the replica again after that', async ({
+    api,
+    servers,
+    sources,
+  }) => {
+    const partner = await api.createCaller();
+    await onReplica(servers, 'SELECT pg_wal_replay_pause()');
+    const id = await createRecipient(api, partner);
+    const read = async () => jsonOf(await api.call(partner, 'GET', '/v1/recipients'))[0]?.recipient_id;
+    expect([await read(), sources.at(-1)]).toEqual([id, 'primary']);
+    await onReplica(servers, 'SELECT pg_wal_replay_resume()');
+    await vi.waitUntil(async () => (await read()) === id && sources.at(-1) === 'replica', WAIT);
+  });
+
+  test('that the replica ends, because it must replay a change, is answered by the primary', async ({ api }) => {
+    let calls = 0;
+    const conflict = Object.assign(new pg.DatabaseError('canceling statement', 0, 'error'), { code: '40001' });
+    const run = async () => {
+      calls += 1;
+      if (calls === 1) throw conflict;
+      return 'read';
+    };
+    expect(await api.deps.readList(run)).toBe('read');
+  });
+
+  test('that fails for a reason of its own fails once', async ({ api }) => {
+    const run = vi.fn().mockRejectedValue(new Error('its own'));
+    await expect(api.deps.readList(run)).rejects.toThrow('its own');
+    expect(run).toHaveBeenCalledOnce();
+  });
+});
+
+describe('a server that is no replica', () => {
+  test('answers no list, and is reported once', async ({ api, servers: { database } }) => {
+    const [promoted, onFault, sources] = [open(database.databaseUrl), vi.fn(), [] as ListSource[]];
+    const onAnswer = (source: ListSource): void => void sources.push(source);
+    const readList = createReplicaReads({ primary: api.connection, replica: promoted, onAnswer, onFault });
+    try {
+      for (let n = 0; n < 3; n += 1) await readList(async () => n);
+      expect(sources).toEqual(['primary', 'primary', 'primary']);
+      expect(onFault.mock.calls.map(([error]) => error.message)).toEqual(['DATABASE_READ_URL leads to no replica']);
+    } finally {
+      await promoted.close();
+    }
+  });
+
+  test('because it was stopped, fails no list', async ({ api, servers, sources }) => {
+    const partner = await api.createCaller();
+    await servers.replica.stop();
+    for (const url of LISTS) expect((await api.call(partner, 'GET', url)).statusCode).toBe(200);
+    expect(sources.slice(-LISTS.length)).toEqual(LISTS.map(() => 'primary'));
+  });
+});
