@@ -20,7 +20,10 @@ import { cardSettlementBody, recipientBody } from './sandbox/partner.ts';
 
 const LIST_MAX = 6;
 const SHOWN_OF_SECRET = 9;
-const SECRET = /^(api_key|secret|token|access_token|link_token|sandbox_code|banklink_account_token)$/;
+const SECRET = /^(api_key|secret|token|access_token|link_token|sdk_access_token|banklink_account_token)$/;
+/** The receiver of the run. */
+const OWN_ADDRESS = /^http:\/\/127\.0\.0\.1:\d+\/$/;
+const SHOWN_ADDRESS = 'https://hooks.partner.example/settlements';
 const WAITS_MAX = 40;
 const WAIT_MS = 500;
 const DAY_MS = 86_400_000;
@@ -45,6 +48,7 @@ type Given = {
 /** What the examples show of a value. */
 function shown(value: unknown): unknown {
   if (Array.isArray(value)) return (value.length > LIST_MAX ? value.slice(0, 1) : value).map(shown);
+  if (typeof value === 'string' && OWN_ADDRESS.test(value)) return SHOWN_ADDRESS;
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [

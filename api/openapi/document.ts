@@ -30,7 +30,7 @@ export const TAGS = {
   Webhooks: 'Subscriptions, deliveries and events.',
   Posture: 'What the service can do here, and what it cannot.',
   Sandbox: 'Test helpers, only in the local sandbox.',
-  Service: 'Health, keys and this document.',
+  Service: 'Health, public keys and the OpenAPI document.',
 } as const;
 
 const SECURITY_SCHEMES: Record<string, OpenAPIV3_1.SecuritySchemeObject> = {

@@ -56,7 +56,7 @@ export function certificateView({ certId, content }: StoredCertificate, own: Own
     },
     warnings: [
       ['SIMULATION', 'No value moved. This is a record of the local sandbox.'],
-      ['UNANCHORED', 'This certificate is published on no ledger and by no authority of time.'],
+      ['UNANCHORED', 'It is on no public ledger, and has no trusted timestamp.'],
     ],
     facts: [...facts(certificate), ...ownFacts(own)],
     tables: tables(certificate),

@@ -6,51 +6,52 @@ import { STATUS_OF } from '../http/error-handler.ts';
 import { prefersPage, sendPage } from './answer.ts';
 import { codeBlock } from './code.ts';
 import { current, document, type Frame } from './layout.ts';
+import { prose } from './schema.ts';
 
 const NEXT_STEP: Record<ErrorCode, string> = {
-  request_malformed: 'Use an HTTP client. Check for a proxy that changes requests: one Host header, one length.',
+  request_malformed: 'Use an HTTP client. Check for a proxy that changes requests: one `Host` header, one length.',
   headers_too_large: 'Send a shorter address and fewer or shorter headers. The limit is 16 KiB for all of them.',
   credential_missing:
-    'Send your API key in one X-API-Key header. Consumer operations need a session as a bearer token instead. POST ' +
-    '/v1/orgs creates an organization with its first key.',
+    'Send your API key in one `X-API-Key` header. Consumer operations need a session as a bearer token instead. `POST ' +
+    '/v1/orgs` creates an organization with its first key.',
   credential_ambiguous:
     'Send one header with one key. Check whether a proxy or a client adds a second key or joins two with a comma.',
   credential_invalid:
     'Check that the key is the one that was shown when it was created, and that it belongs to the environment that ' +
     'you call. If the key is lost, create another one.',
-  scope_insufficient: 'Repeat the request with a key that has the scope in required_scope.',
-  organization_mismatch: 'Remove org_id from the body: the key already identifies the organization.',
+  scope_insufficient: 'Repeat the request with a key that has the scope in `required_scope`.',
+  organization_mismatch: 'Remove `org_id` from the body: the key already identifies the organization.',
   organization_suspended:
     'Ask the operator of the service why. What you have started continues, and its events are still sent to you.',
   not_found: 'Check the id, and that your organization created the object in this environment.',
-  method_not_allowed: 'Use a method that the Allow header lists.',
+  method_not_allowed: 'Use a method that the `Allow` header lists.',
   idempotency_key_reused:
-    'To repeat the first command, send exactly the same bytes; mismatch names the fields that differ. For another ' +
+    'To repeat the first command, send exactly the same bytes; `mismatch` names the fields that differ. For another ' +
     'command use a new key.',
   state_conflict:
-    'Read the object; current_state is its state. The same request will be refused again while that state lasts.',
-  last_full_key: 'Create another key with scope full, move your systems to it, then revoke this one.',
+    'Read the object; `current_state` is its state. The same request will be refused again while that state lasts.',
+  last_full_key: 'Create another key with scope `full`, move your systems to it, then revoke this one.',
   provider_event_conflict:
     'Compare the event with the one that was received first. A provider must give each event its own id.',
-  request_timeout: 'Repeat the request over a faster connection. Repeat a command with the same Idempotency-Key.',
+  request_timeout: 'Repeat the request over a faster connection. Repeat a command with the same `Idempotency-Key`.',
   payload_too_large: 'Send a smaller body. The limit is 64 KiB.',
-  unsupported_media_type: 'Send Content-Type: application/json, in UTF-8 and without content encoding.',
+  unsupported_media_type: 'Send `Content-Type: application/json`, in UTF-8 and without content encoding.',
   rate_limited:
-    'Wait as many seconds as Retry-After says, then send fewer requests. RateLimit shows how many are left.',
+    'Wait as many seconds as `Retry-After` says, then send fewer requests. `RateLimit` shows how many are left.',
   quota_exceeded:
-    'Wait as many seconds as Retry-After says, if the answer has it. Otherwise remove what you no longer need.',
+    'Wait as many seconds as `Retry-After` says, if the answer has it. Otherwise remove what you no longer need.',
   remote_environment: 'Use bank linking in the local sandbox. Repeating the request here does not help.',
   launch_gates_closed:
-    'You cannot open a gate: gates lists the closed ones, and the status page shows them all. Use the local sandbox ' +
+    'You cannot open a gate: `gates` lists the closed ones, and the status page shows them all. Use the local sandbox ' +
     'until they are open.',
   local_sandbox_only: 'Call it in the local sandbox. Repeating the request here does not help.',
   provider_not_configured: 'You cannot change this. Use the local sandbox, where the provider is simulated.',
   temporarily_unavailable:
-    'Wait as many seconds as Retry-After says, and repeat the request with the same Idempotency-Key. The command is ' +
+    'Wait as many seconds as `Retry-After` says, and repeat the request with the same `Idempotency-Key`. The command is ' +
     'carried out at most once, even if the first request succeeded.',
   signature_invalid: 'Sign the exact bytes that you send, with the secret of this environment and the current time.',
   internal_error:
-    'Repeat the request, a command with the same Idempotency-Key. If it fails again, report the request_id.',
+    'Repeat the request, a command with the same `Idempotency-Key`. If it fails again, report the `request_id`.',
 };
 
 /** The page of a code; undefined for an unknown code. */
@@ -68,7 +69,7 @@ export function problemPage(frame: Frame, code: string): string | undefined {
 <div><dt>Code</dt><dd><code>${known}</code></dd></div>
 </dl>
 <h2>What to do next</h2>
-<p>${NEXT_STEP[known]}</p>
+<p>!${prose(NEXT_STEP[known])}</p>
 <h2>In an answer</h2>
 <p>The content type is <code>application/problem+json</code>. Programs must use <code>code</code> only: the texts may
 change.</p>

@@ -82,20 +82,26 @@ you.</p>
   });
 }
 
+/** As on the pages: each path once, and its reads first. */
+function inOrder(operations: readonly Operation[]): Operation[] {
+  const paths = [...new Set(operations.map(({ path }) => path))];
+  return paths.flatMap((path) =>
+    METHODS.flatMap((name) => operations.filter((one) => one.path === path && one.method === name.toUpperCase())),
+  );
+}
+
 const operationGroup = ({ id, text }: Heading, operations: readonly Operation[]): string =>
   html`<section>
 !${heading({ id, depth: 2 }, html`<a href="${groupPath(text)}">${text}</a>`)}
 <p>${TAGS[text as keyof typeof TAGS]}</p>
 <dl class="operations">
-!${operations
-    .filter(({ schema }) => schema.tags?.[0] === text)
-    .map(
-      ({ method, path, schema }) =>
-        html`<div><dt><code>!${breakable(`${method} ${path}`)}</code></dt><dd><a href="${operationAddress({
-          tags: [text],
-          operationId: schema.operationId ?? '',
-        })}">${schema.summary}</a></dd></div>`,
-    )}
+!${inOrder(operations.filter(({ schema }) => schema.tags?.[0] === text)).map(
+    ({ method, path, schema }) =>
+      html`<div><dt><code>!${breakable(`${method} ${path}`)}</code></dt><dd><a href="${operationAddress({
+        tags: [text],
+        operationId: schema.operationId ?? '',
+      })}">${schema.summary}</a></dd></div>`,
+  )}
 </dl>
 </section>
 `;
@@ -204,6 +210,8 @@ function answers(document: OpenAPIV3_1.Document, { responses = {} }: Described):
   });
   const successes = all.filter(({ status }) => /^[23]/.test(status));
   const refusals = all.filter(({ status }) => !/^[23]/.test(status));
+  // What may come at any time is not repeated there.
+  const named = refusals.filter(({ status }) => status !== 'default').flatMap(({ response }) => codesOf(response));
   return html`<h3>Answers</h3>
 !${successes.map(({ status, response }) => {
     const schema = response.content?.['application/json']?.schema as Schema | undefined;
@@ -212,13 +220,18 @@ function answers(document: OpenAPIV3_1.Document, { responses = {} }: Described):
     }`;
   })}
 <ul class="refusals">
-!${refusals.map(({ status, response }) => refusal(status, response))}
+!${refusals.map(({ status, response }) => {
+    const codes = codesOf(response);
+    return refusal(status, status === 'default' ? codes.filter((code) => !named.includes(code)) : codes, response);
+  })}
 </ul>`;
 }
 
 /** A code stands at the beginning of each line of a refusal's description. */
-function refusal(status: string, { description }: OpenAPIV3_1.ResponseObject): string {
-  const codes = [...description.matchAll(/^(?:\d{3} )?`([a-z_]+)`:/gm)].map(([, code = '']) => code);
+const codesOf = ({ description }: OpenAPIV3_1.ResponseObject): string[] =>
+  [...description.matchAll(/^(?:\d{3} )?`([a-z_]+)`:/gm)].map(([, code = '']) => code);
+
+function refusal(status: string, codes: readonly string[], { description }: OpenAPIV3_1.ResponseObject): string {
   if (codes.length === 0) return html`<li><strong>${status}</strong> <a href="/docs/errors">${description}</a></li>`;
   return html`<li><strong>${status === 'default' ? 'At any time' : status}</strong> !${codes.map(
     (code) => html`<a href="/problems/${code}"><code>${code}</code></a> `,

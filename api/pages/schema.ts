@@ -75,7 +75,7 @@ function typeWords(document: OpenAPIV3_1.Document, whole: Whole): string {
 function rulesOf(whole: Whole): string[] {
   const { enum: values, minLength = 0, maxLength, minimum, maximum, default: usual, example } = whole;
   return [
-    values ? `One of ${values.map((value) => `\`${String(value)}\``).join(' ')}.` : '',
+    values ? `One of ${values.map((value) => `\`${String(value)}\``).join(', ')}.` : '',
     maxLength === undefined ? '' : `${minLength === maxLength ? '' : `${minLength} to `}${maxLength} characters.`,
     minimum === undefined && maximum === undefined ? '' : `${minimum ?? '…'} to ${maximum ?? '…'}.`,
     usual === undefined ? '' : `By default \`${JSON.stringify(usual)}\`.`,

@@ -31,7 +31,7 @@ const AUDIENCE_TEXT: Record<Entry['audience'], string> = {
 /** Whether a capability is offered. `environment` and `audience` of one that is not are where it would belong. */
 function offer({ state, surface, environment, audience }: Entry): string {
   const place = `${environment}, for ${AUDIENCE_TEXT[audience]}`;
-  if (state === 'live' || state === 'local sandbox') return `Offered in: ${place}.`;
+  if (state === 'live' || state === 'local sandbox') return `In ${place}.`;
   if (state === 'gated' && surface !== NO_SURFACE)
     return `Exists, and is outside the reviewed partner contract. It would belong to: ${place}.`;
   return `${state === 'gated' ? 'Does not exist yet' : 'Not offered'}. It would belong to: ${place}.`;
@@ -84,9 +84,9 @@ everyone without one.</p>
 !${table(catalog)}`,
   });
 
-const gateSection = ({ open, gates }: Gates): string =>
+const gateSection = ({ gates }: Gates): string =>
   html`<section aria-labelledby="gates">
-<h2 id="gates">Launch gates: ${open ? 'all open' : 'not all open'}</h2>
+<h2 id="gates">Launch gates: ${countOpen(gates)}</h2>
 <p>Real value can move only when all gates are open. Outside the local sandbox one closed gate closes every value
 operation. Even with all gates open there is no live adapter.</p>
 <ul class="gates">
@@ -96,6 +96,13 @@ operation. Even with all gates open there is no live adapter.</p>
   )}
 </ul>
 </section>`;
+
+/** A closed gate is not to be read as an open one beside others. */
+function countOpen(gates: Gates['gates']): string {
+  const open = gates.filter((gate) => gate.open).length;
+  if (open === 0) return 'all closed';
+  return open === gates.length ? 'all open' : `${open} of ${gates.length} open`;
+}
 
 const badge = (text: string): string => html`<span class="state">${text}</span>`;
 

@@ -15,7 +15,7 @@ export const healthRoutes =
         schema: {
           tags: ['Service'],
           operationId: 'getLiveness',
-          summary: 'The process runs',
+          summary: 'Check that the process runs',
           response: { 200: Liveness },
         },
       },
@@ -29,7 +29,7 @@ export const healthRoutes =
         schema: {
           tags: ['Service'],
           operationId: 'getReadiness',
-          summary: 'The service can take requests',
+          summary: 'Check that the service can take requests',
           response: { 200: Readiness, 503: Readiness },
         },
       },

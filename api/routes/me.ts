@@ -21,7 +21,7 @@ export const meRoutes =
         schema: {
           tags: ['Organizations and keys'],
           operationId: 'getCaller',
-          summary: 'Read the own key, its organization, and what is left of its quotas',
+          summary: 'Read your own key, its organization, and what is left of its quotas',
           description: 'For a key of any scope.',
           response: { 200: CallerResponse },
         },

@@ -27,7 +27,7 @@ export const openapiRoutes = (): FastifyPluginAsyncZodOpenApi => async (app) => 
       schema: {
         tags: ['Service'],
         operationId: 'getOpenApiDocument',
-        summary: 'This document',
+        summary: 'Read the OpenAPI document',
         headers: DocumentConditions,
         response: {
           200: {

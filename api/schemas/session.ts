@@ -9,7 +9,7 @@ export const AUTHORIZATION_LENGTH_MAX = 256;
 /** Optional in the schema: a request without it is answered by 401, not by 422. */
 export const SessionHeader = z.object({
   authorization: z.string().max(AUTHORIZATION_LENGTH_MAX).nullish().meta({
-    description: '`Bearer <access_token>`, from /consumer/auth/verify-otp.',
+    description: 'The access token of `POST /consumer/auth/verify-otp`.',
     example: 'Bearer <access_token>',
   }),
 });

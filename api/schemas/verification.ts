@@ -74,10 +74,10 @@ export const CompleteVerificationRequest = z
   })
   .meta({ id: 'CompleteVerificationRequest', example: { status: 'verified', verified_name: 'Marcia Campbell' } });
 
-const compatibility = () =>
+const compatibility = (example: string) =>
   nullAsAbsent(text(0, COMPATIBILITY_LENGTH_MAX)).meta({
-    example: 'not used',
-    description: 'Any text, stored for compatibility and never used. The contact data of the recipient is used.',
+    example,
+    description: "Any text, kept for compatibility and never used: the recipient's own data is.",
   });
 
 export const CreateIdverifyApplicantRequest = z
@@ -87,9 +87,9 @@ export const CreateIdverifyApplicantRequest = z
       description: "The provider's name for the set of checks: a default one, or one that the operator allows.",
       example: 'basic-kyc-level',
     }),
-    email: compatibility(),
-    phone: compatibility(),
-    country: compatibility(),
+    email: compatibility('marcia@campbell.example'),
+    phone: compatibility('+18765550142'),
+    country: compatibility('JM'),
   })
   .meta({ id: 'CreateIdverifyApplicantRequest' });
 

@@ -11,7 +11,7 @@ export const accountGroups = (send: Send, request: Request) => ({
       (await request('POST', '/v1/orgs', { body: fields, ...options })).data,
     get: async (orgId: string, options: CallOptions = {}) =>
       (await request('GET', '/v1/orgs/{org_id}', { path: { org_id: orgId }, ...options })).data,
-    /** The own key, its organization, and what is left of its quotas. */
+    /** Your own key, its organization, and what is left of its quotas. */
     me: async (options: CallOptions = {}) => (await request('GET', '/v1/me', options)).data,
     /** What the organization used, by days in UTC, at most 92 of them. */
     usage: async (query: QueryOf<'/v1/usage'>, options: CallOptions = {}) =>

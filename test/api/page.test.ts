@@ -175,7 +175,7 @@ describe('/status', () => {
     const { body } = await get(api, '/status');
     const offer = (id: string) => /data-column="Offer">([^<]*)/.exec(body.split(`<tr id="${id}"`)[1] ?? '')?.[1];
     for (const { id, state, surface } of CAPABILITY_CATALOG.services) {
-      const begins = { 'local sandbox': 'Offered in: ', unavailable: 'Not offered. It would belong to: ' };
+      const begins = { 'local sandbox': 'In ', unavailable: 'Not offered. It would belong to: ' };
       const gated = surface === NO_SURFACE ? 'Does not exist yet. It would' : 'Exists, and is outside the reviewed';
       const said = state === 'gated' ? gated : begins[state as keyof typeof begins];
       expect(offer(id)?.startsWith(said), `${id}: ${offer(id)}`).toBe(true);
@@ -207,7 +207,7 @@ describe('/status', () => {
       const why = reason === null ? '' : ` ${REASON_TEXT[reason as keyof typeof REASON_TEXT]}`;
       expect(text).toContain(`${GATE_NAME[gate as keyof typeof GATE_NAME]} ${open ? 'open' : 'closed'}${why}`);
     }
-    expect(text).toContain('Launch gates: not all open');
+    expect(text).toContain('Launch gates: all closed');
   });
 
   test('says that no corridor and no capability is live', async ({ api }) => {

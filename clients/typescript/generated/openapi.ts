@@ -219,7 +219,7 @@ export interface paths {
     };
     "/v1/me": {
         /**
-         * Read the own key, its organization, and what is left of its quotas
+         * Read your own key, its organization, and what is left of its quotas
          * @description For a key of any scope. Scope: `read`, which every key covers.
          */
         get: operations["getCaller"];
@@ -470,15 +470,15 @@ export interface paths {
         get: operations["getUsage"];
     };
     "/health/live": {
-        /** The process runs */
+        /** Check that the process runs */
         get: operations["getLiveness"];
     };
     "/health/ready": {
-        /** The service can take requests */
+        /** Check that the service can take requests */
         get: operations["getReadiness"];
     };
     "/openapi.json": {
-        /** This document */
+        /** Read the OpenAPI document */
         get: operations["getOpenApiDocument"];
     };
 }
@@ -1088,11 +1088,11 @@ export interface components {
             org_id?: string | null;
             /** The provider's name for the set of checks: a default one, or one that the operator allows. Example: `basic-kyc-level`. */
             level_name?: string | null;
-            /** Any text, stored for compatibility and never used. The contact data of the recipient is used. Example: `not used`. */
+            /** Any text, kept for compatibility and never used: the recipient's own data is. Example: `marcia@campbell.example`. */
             email?: string | null;
-            /** Any text, stored for compatibility and never used. The contact data of the recipient is used. Example: `not used`. */
+            /** Any text, kept for compatibility and never used: the recipient's own data is. Example: `+18765550142`. */
             phone?: string | null;
-            /** Any text, stored for compatibility and never used. The contact data of the recipient is used. Example: `not used`. */
+            /** Any text, kept for compatibility and never used: the recipient's own data is. Example: `JM`. */
             country?: string | null;
         };
         CreateOrganizationRequest: {
@@ -3019,7 +3019,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
         };
@@ -3044,7 +3044,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
         };
@@ -3263,7 +3263,7 @@ export interface operations {
             header?: {
                 /** @description If it contains the `ETag` of the current answer, the answer is 304. */
                 "If-None-Match"?: string;
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
             path: {
@@ -3852,7 +3852,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
         };
@@ -3870,7 +3870,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
         };
@@ -3891,7 +3891,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
         };
@@ -3914,7 +3914,7 @@ export interface operations {
             header?: {
                 /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key"?: string;
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
         };
@@ -3939,7 +3939,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
             path: {
@@ -3964,7 +3964,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
         };
@@ -3989,7 +3989,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
         };
@@ -4012,7 +4012,7 @@ export interface operations {
             header: {
                 /** @description One high-entropy key per command. Its first use binds it permanently: repeat it with the same bytes only. */
                 "Idempotency-Key": string;
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
         };
@@ -4041,7 +4041,7 @@ export interface operations {
                 "If-None-Match"?: string;
                 /** @description `wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. With the `ETag` of the last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. `Preference-Applied` says that it waited: an organization has a limited number of waiting reads. */
                 Prefer?: string;
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
             path: {
@@ -4066,7 +4066,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `Bearer <access_token>`, from /consumer/auth/verify-otp. */
+                /** @description The access token of `POST /consumer/auth/verify-otp`. */
                 authorization?: string | null;
             };
             path: {

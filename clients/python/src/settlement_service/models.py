@@ -974,11 +974,11 @@ class CreateIdverifyApplicantRequest(TypedDict):
     level_name: NotRequired[str | None]
     """The provider's name for the set of checks: a default one, or one that the operator allows."""
     email: NotRequired[str | None]
-    """Any text, stored for compatibility and never used. The contact data of the recipient is used."""
+    """Any text, kept for compatibility and never used: the recipient's own data is."""
     phone: NotRequired[str | None]
-    """Any text, stored for compatibility and never used. The contact data of the recipient is used."""
+    """Any text, kept for compatibility and never used: the recipient's own data is."""
     country: NotRequired[str | None]
-    """Any text, stored for compatibility and never used. The contact data of the recipient is used."""
+    """Any text, kept for compatibility and never used: the recipient's own data is."""
 
 
 class CreateOrganizationRequest(TypedDict):

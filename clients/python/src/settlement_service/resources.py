@@ -868,7 +868,7 @@ class Organizations(Resource):
         return self._run(call)
 
     def me(self) -> models.CallerResponse:
-        """Read the own key, its organization, and what is left of its quotas.
+        """Read your own key, its organization, and what is left of its quotas.
 
         For a key of any scope. Scope: `read`, which every key covers.
         """
@@ -921,7 +921,7 @@ class AsyncOrganizations(AsyncResource):
         return await self._run(call)
 
     async def me(self) -> models.CallerResponse:
-        """Read the own key, its organization, and what is left of its quotas.
+        """Read your own key, its organization, and what is left of its quotas.
 
         For a key of any scope. Scope: `read`, which every key covers.
         """
