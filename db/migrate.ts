@@ -3,10 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
-import { drizzle } from 'drizzle-orm/node-postgres';
-import { migrate as applyMigrations } from 'drizzle-orm/node-postgres/migrator';
 import pg from 'pg';
-import { causeOf } from './client.ts';
 import { grantServicePrivileges } from './privilege.ts';
 import { isDirect } from './session.ts';
 
@@ -23,9 +20,9 @@ const LOCK_NOT_AVAILABLE = '55P03';
  * A change of a table waits for its readers, and everybody else waits behind the change. So it gives up soon, lets the
  * others pass and tries again.
  */
-const LOCK_TIMEOUT_MS = 1_000;
-const LOCK_PAUSE_MS = 2_000;
-const LOCK_TRIES_MAX = 100;
+const LOCK_TIMEOUT_MS = 100;
+const LOCK_PAUSE_MS = 1_000;
+const LOCK_TRIES_MAX = 250;
 
 /** How often a second process asks whether the first one has migrated. */
 const WAIT_MS = 200;
@@ -62,10 +59,13 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onL
         "MIGRATION_DATABASE_URL leads to a pooler: it must be PostgreSQL's own address, since a migration holds a lock of its session.",
       );
     await lockMigrations(client);
-    await refuseOtherMigrations(client)
-      .then((applied) => buildIndexes(client, applied))
-      .then(() => applyUnlocked(client, onLocked))
-      .catch(explainRefusal(migrationUrl));
+    try {
+      const missing = ownMigrations().slice(await refuseOtherMigrations(client));
+      const changed = missing.length < migrationCount() ? await changeIndexes(client, missing) : [];
+      await applyUnlocked(client, withoutStatements(missing, changed), onLocked);
+    } catch (error) {
+      explainRefusal(migrationUrl, error);
+    }
     const serviceRole = roleOf(databaseUrl);
     if (serviceRole !== roleOf(migrationUrl)) await grantServicePrivileges(client, serviceRole);
   } finally {
@@ -86,44 +86,88 @@ async function lockMigrations(client: pg.Client): Promise<void> {
   while (!(await isLocked())) await delay(WAIT_MS);
 }
 
-const CREATE_INDEX = /CREATE INDEX (IF NOT EXISTS (\w+) [^;]+)/g;
+type Migration = ReturnType<typeof ownMigrations>[number];
+
+const CREATE_INDEX = /CREATE INDEX (IF NOT EXISTS (\w+) [^;]+);/g;
+const DROP_INDEX = /DROP INDEX IF EXISTS ([\w, ]+);/g;
 /** SQLSTATE: a table or a column that another missing migration creates. */
 const NOT_YET_THERE = ['42P01', '42703'];
 
 /**
- * Builds the indexes of missing migrations, which then find them. A migration itself would hold writers up for as long
- * as it builds one. Waits for the transactions that are open, and nobody waits for it.
+ * Builds and drops the indexes of missing migrations: in a migration that would hold writers up for as long as it takes,
+ * and an index that is there already would still lock its table. Waits for the transactions that are open, and nobody
+ * waits for it.
+ *
+ * @returns the statements that need not run any more
  */
-async function buildIndexes(client: pg.Client, applied: number): Promise<void> {
-  if (applied === 0) return;
-  const missing = ownMigrations().slice(applied);
-  for (const [, definition = '', name = ''] of missing.flatMap(({ sql }) => [
-    ...sql.join(';').matchAll(CREATE_INDEX),
-  ])) {
+async function changeIndexes(client: pg.Client, missing: readonly Migration[]): Promise<string[]> {
+  const text = missing.flatMap(({ sql }) => sql).join(';');
+  const changed: string[] = [];
+  for (const [whole, definition = '', name = ''] of text.matchAll(CREATE_INDEX)) {
     // An interrupted build leaves an invalid index.
     const { rowCount } = await client.query(
       'SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid',
       [name],
     );
     if (rowCount) await client.query(`DROP INDEX CONCURRENTLY ${name}`);
-    await client.query(`CREATE INDEX CONCURRENTLY ${definition}`).catch((error: unknown) => {
+    try {
+      await client.query(`CREATE INDEX CONCURRENTLY ${definition}`);
+      changed.push(whole);
+    } catch (error) {
       if (!(error instanceof pg.DatabaseError) || !NOT_YET_THERE.includes(error.code ?? '')) throw error;
-    });
+    }
+  }
+  for (const [whole, names = ''] of text.matchAll(DROP_INDEX)) {
+    for (const name of names.split(', ')) await client.query(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`);
+    changed.push(whole);
+  }
+  return changed;
+}
+
+const withoutStatements = (migrations: readonly Migration[], statements: readonly string[]): Migration[] =>
+  migrations.map((migration) => ({
+    ...migration,
+    sql: migration.sql.map((text) => statements.reduce((left, statement) => left.replace(statement, ''), text)),
+  }));
+
+/** As drizzle-kit's own runner keeps it. Only the owner may run this, also when nothing is missing. */
+const RECORDS = `
+  CREATE SCHEMA IF NOT EXISTS drizzle;
+  CREATE TABLE IF NOT EXISTS drizzle.__drizzle_migrations (id serial PRIMARY KEY, hash text NOT NULL, created_at bigint)`;
+
+async function applyMigrations(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
+  await client.query('BEGIN');
+  try {
+    await client.query(RECORDS);
+    for (const { sql, hash, folderMillis } of migrations) {
+      for (const text of sql) await client.query(text);
+      await client.query('INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ($1, $2)', [
+        hash,
+        folderMillis,
+      ]);
+    }
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK');
+    throw error;
   }
 }
 
 /** Applies all missing migrations in one transaction, or none; again while a table is locked. */
-async function applyUnlocked(client: pg.Client, onLocked: (sentence: string) => void): Promise<void> {
+async function applyUnlocked(
+  client: pg.Client,
+  migrations: readonly Migration[],
+  onLocked: (sentence: string) => void,
+): Promise<void> {
   await client.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
   for (let tries = 1; ; tries += 1)
     try {
-      return await applyMigrations(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER });
+      return await applyMigrations(client, migrations);
     } catch (error) {
-      const cause = causeOf(error);
-      const isLocked = cause instanceof pg.DatabaseError && cause.code === LOCK_NOT_AVAILABLE;
+      const isLocked = error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE;
       if (!isLocked) throw error;
       const sentence = `a table is locked${await describeHolder(client)}`;
-      if (tries === LOCK_TRIES_MAX) throw new Error(`Nothing was migrated: ${sentence}`, { cause });
+      if (tries === LOCK_TRIES_MAX) throw new Error(`Nothing was migrated: ${sentence}`, { cause: error });
       onLocked(`try ${tries} of ${LOCK_TRIES_MAX}: ${sentence}`);
       await delay(LOCK_PAUSE_MS);
     }
@@ -157,16 +201,13 @@ async function refuseOtherMigrations(client: pg.Client): Promise<number> {
   return applied.rows.length;
 }
 
-const explainRefusal =
-  (migrationUrl: string) =>
-  (error: unknown): never => {
-    const cause = causeOf(error);
-    if (!(cause instanceof pg.DatabaseError) || cause.code !== INSUFFICIENT_PRIVILEGE) throw error;
-    throw new Error(
-      `The role "${roleOf(migrationUrl)}" does not own the tables: set MIGRATION_DATABASE_URL to the address of their owner (docs/operations.md, "Database roles").`,
-      { cause },
-    );
-  };
+function explainRefusal(migrationUrl: string, error: unknown): never {
+  if (!(error instanceof pg.DatabaseError) || error.code !== INSUFFICIENT_PRIVILEGE) throw error;
+  throw new Error(
+    `The role "${roleOf(migrationUrl)}" does not own the tables: set MIGRATION_DATABASE_URL to the address of their owner (docs/operations.md, "Database roles").`,
+    { cause: error },
+  );
+}
 
 /** The name of the role that a database's address names. */
 const roleOf = (databaseUrl: string): string => decodeURIComponent(new URL(databaseUrl).username);

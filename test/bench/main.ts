@@ -12,10 +12,11 @@ import { shares } from './shares.ts';
 import { slowClients } from './slow-clients.ts';
 import { soak } from './soak.ts';
 import { storage } from './storage.ts';
+import { upgrade } from './upgrade.ts';
 import { webhooks } from './webhooks.ts';
 import { worker } from './worker.ts';
 
-const benches = [accept, read, list, complete, worker, webhooks, soak, shares, slowClients, storage, scale];
+const benches = [accept, read, list, complete, worker, webhooks, soak, shares, slowClients, storage, scale, upgrade];
 const program = group<Printer>('bench', 'Compares the service with the least that it could cost.', benches);
 
 process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));

@@ -14,11 +14,11 @@ import { fill, measureLists, type Organizations } from './list.ts';
 import { compareSides, createActs } from './scale-act.ts';
 import { type BenchStack, type Product, withBenchStack } from './stack.ts';
 
-const SETTLEMENTS_OF_ORGANIZATION = 100;
+export const SETTLEMENTS_OF_ORGANIZATION = 100;
 const OPEN = 10_000;
 const NO_CONTENT = 204;
 /** What has ended did so two weeks ago: the metrics count what is recent. */
-const ENDED = {
+export const ENDED = {
   status: `(ARRAY['settled', 'settled', 'settled', 'canceled', 'failed'])[1 + n % 5]`,
   amount_received_minor: `CASE WHEN n % 5 < 3 THEN t.amount_minor ELSE 0 END`,
   created_at: `now() - interval '14 days' - n * interval '1 second'`,

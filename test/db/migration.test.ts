@@ -95,6 +95,33 @@ test('an index of a missing migration is built while others write, and while ano
   expect(rows).toEqual([{ built: true }]);
 });
 
+test('a migration that waits for a table locks none of the tables whose indexes it changed', async ({
+  database,
+  owner,
+}) => {
+  await migrate(database);
+  await owner.pool.query(
+    `DELETE FROM drizzle.__drizzle_migrations WHERE id = (SELECT max(id) FROM drizzle.__drizzle_migrations);
+     CREATE INDEX settlements_recipient_status ON settlements (recipient_id, status)`,
+  );
+  const writing = await owner.pool.connect();
+  await writing.query('BEGIN; LOCK TABLE recipients IN ROW EXCLUSIVE MODE');
+  const migrated = migrate(database);
+  const locksWhileWaiting = `
+    SELECT relation::regclass::text AS name, mode FROM pg_locks held
+    WHERE granted AND relation >= 16384 AND mode LIKE '%Share%Lock' AND mode NOT IN ('AccessShareLock', 'RowExclusiveLock')
+      AND pid IN (SELECT pid FROM pg_locks WHERE NOT granted AND relation = 'recipients'::regclass)`;
+  const waits = `SELECT FROM pg_locks WHERE NOT granted AND relation = 'recipients'::regclass`;
+  try {
+    await vi.waitUntil(async () => (await owner.pool.query(waits)).rowCount === 1, { ...WAIT, interval: 10 });
+    expect((await owner.pool.query(locksWhileWaiting)).rows).toEqual([]);
+  } finally {
+    await writing.query('COMMIT');
+    writing.release();
+    await migrated;
+  }
+});
+
 test('a database that other migrations made is refused in one sentence, and stays as it is', async ({
   database,
   owner,

@@ -185,7 +185,8 @@ const TROUBLES: Troubles = {
     const holder = new pg.Client({ connectionString: stack.migrationUrl, application_name: 'somebody' });
     holder.on('error', () => undefined);
     await holder.connect();
-    await holder.query('BEGIN; LOCK TABLE settlements IN ROW EXCLUSIVE MODE');
+    // Every migration writes to this table, whatever else it changes.
+    await holder.query('BEGIN; LOCK TABLE drizzle.__drizzle_migrations IN EXCLUSIVE MODE');
     const said: string[] = [];
     const migrated = migrate(stack, { onLocked: (sentence) => void said.push(sentence) });
     const pidOf = (sentence: string): string => /pg_terminate_backend\((\d+)\)/.exec(sentence)?.[1] ?? fail(sentence);

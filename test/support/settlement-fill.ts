@@ -22,7 +22,7 @@ const BATCH = 10_000;
 export async function fillSettlements(owner: pg.Pool, sealer: Sealer, fill: Fill): Promise<void> {
   const client = await owner.connect();
   try {
-    await client.query('SET session_replication_role = replica');
+    await client.query('SET session_replication_role = replica; SET statement_timeout = 0');
     await insertCopies(client, sealer, fill);
     await client.query(
       `INSERT INTO settlement_metadata
