@@ -8,6 +8,7 @@ import { CRASH_POINTS } from '../domain/crash-point.ts';
 import { EVENT_RETENTION } from '../domain/event.ts';
 import { blockOf, parseBlock, parseHop } from '../domain/network-address.ts';
 import { RUNTIME_ENVIRONMENTS } from '../domain/runtime.ts';
+import { TASK_QUEUES } from '../domain/task-queue.ts';
 
 /** A named 256-bit key. The first of a list is the active one; the others only decrypt or verify. */
 export type NamedKey = { readonly id: string; readonly key: Buffer };
@@ -103,6 +104,10 @@ const levelNames = z
   .string()
   .transform((value) => value.split(',').map((part) => part.trim()))
   .pipe(z.array(z.string().regex(/^[\w .-]{1,100}$/, { error: 'must be a comma-separated list of level names' })));
+const taskQueues = z
+  .string()
+  .transform((value) => [...new Set(value.split(',').map((part) => part.trim()))])
+  .pipe(z.array(z.enum(TASK_QUEUES, { error: `must be a list of ${TASK_QUEUES.join(' and ')}` })));
 /** The values that Temporal's own configuration knows. It would read any other text as false. */
 const temporalFlag = z.enum(['true', 'false', '1', '0'], { error: 'must be true or false' }).optional();
 
@@ -167,6 +172,9 @@ export const Environment = z.object({
     .regex(/^[A-Za-z0-9][\w.-]{0,63}$/, { error: 'must be an id of letters, digits, dots, dashes and underscores' })
     .optional()
     .describe('The version of a worker in its deployment. Set both or none.'),
+  WORKER_QUEUES: taskQueues
+    .default([...TASK_QUEUES])
+    .describe('What a worker takes work from, as a list. Each queue needs workers; without it, a worker serves both.'),
   API_KEY_PEPPER: peppers.describe(
     'Hashes API keys, sessions and one-time codes: a list of texts of at least 32 characters.',
   ),

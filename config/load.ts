@@ -6,6 +6,7 @@ import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/e
 import type { CrashPoint } from '../domain/crash-point.ts';
 import type { AddressBlock } from '../domain/network-address.ts';
 import type { RuntimeEnvironment } from '../domain/runtime.ts';
+import type { TaskQueue } from '../domain/task-queue.ts';
 import { Environment, type NamedKey, type Pepper } from './environment.ts';
 import { ConfigError, combinedFaults, faultsOf, sharingFaults } from './fault.ts';
 import { readGiven } from './given.ts';
@@ -40,6 +41,8 @@ export type Config = Readonly<{
   payloadKeys: readonly [NamedKey, ...NamedKey[]] | undefined;
   /** The deployment and version of this worker; undefined: it takes any work. */
   workerDeployment: { readonly deploymentName: string; readonly buildId: string } | undefined;
+  /** What this worker takes work from. */
+  workerQueues: readonly TaskQueue[];
   /** At least one. The first hashes; all of them verify. */
   apiKeyPeppers: readonly [Pepper, ...Pepper[]];
   /** At least one; AES-256-GCM. */
@@ -115,6 +118,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
       value.WORKER_DEPLOYMENT_NAME !== undefined && value.WORKER_BUILD_ID !== undefined
         ? { deploymentName: value.WORKER_DEPLOYMENT_NAME, buildId: value.WORKER_BUILD_ID }
         : undefined,
+    workerQueues: value.WORKER_QUEUES,
     apiKeyPeppers: value.API_KEY_PEPPER,
     encryptionKeys: value.ENCRYPTION_KEYS,
     certificateSigningKeys: value.CERTIFICATE_SIGNING_KEY,

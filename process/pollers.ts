@@ -1,7 +1,7 @@
 /** Who takes the tasks of the queues: Temporal gives them to workers of the promoted version alone. */
 import type { Client } from '@temporalio/client';
+import { TASK_QUEUES } from '../domain/task-queue.ts';
 import type { UnservedQueue, WorkerVersion } from '../domain/worker-version.ts';
-import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../workflows/contract.ts';
 
 const CALL_TIMEOUT_MS = 5_000;
 /** A worker begins a poll each minute. Temporal lists it for minutes after it has died. */
@@ -17,7 +17,7 @@ export async function findUnservedQueues(client: Client, now: Date): Promise<rea
   const { namespace } = client.options;
   const described = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
     Promise.all(
-      [TASK_QUEUE, DELIVERY_TASK_QUEUE].map(async (taskQueue) => {
+      TASK_QUEUES.map(async (taskQueue) => {
         const request = { namespace, taskQueue: { name: taskQueue }, taskQueueType: WORKFLOW };
         return { taskQueue, ...(await client.workflowService.describeTaskQueue(request)) };
       }),

@@ -12,9 +12,9 @@ import {
 } from '@temporalio/worker';
 import type { Activities } from '../activities/index.ts';
 import type { Config } from '../config/load.ts';
+import type { TaskQueue } from '../domain/task-queue.ts';
 import { dataConverterOf } from '../process/payload-codec.ts';
 import type { Tracing } from '../process/tracing.ts';
-import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../workflows/contract.ts';
 import { workflowBundle } from './bundle.ts';
 
 /** When the process stops, running activities get this long to finish. */
@@ -27,19 +27,17 @@ const CONCURRENT_LOCAL_ACTIVITIES_MAX = 50;
 const CONCURRENT_ROUNDS_MAX = 1_000;
 
 /** The settings in which the queues' workers differ. */
-const QUEUES = {
-  [TASK_QUEUE]: { maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES_MAX },
-  [DELIVERY_TASK_QUEUE]: { maxConcurrentActivityTaskExecutions: CONCURRENT_ROUNDS_MAX },
-} as const satisfies Record<string, Partial<WorkerOptions>>;
+const QUEUES: Readonly<Record<TaskQueue, Partial<WorkerOptions>>> = {
+  settlement: { maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES_MAX },
+  'webhook-delivery': { maxConcurrentActivityTaskExecutions: CONCURRENT_ROUNDS_MAX },
+};
 
 export type WorkerDeps = {
-  readonly config: Pick<Config, 'temporal' | 'payloadKeys' | 'workerDeployment'>;
+  readonly config: Pick<Config, 'temporal' | 'payloadKeys' | 'workerDeployment' | 'workerQueues'>;
   readonly activities: Activities;
   readonly tracing?: Tracing | undefined;
   /** A connection that the caller keeps and closes. Without it, the worker opens its own as `config.temporal` says. */
   readonly connection?: NativeConnection;
-  /** The queues to serve; without it, all of them. */
-  readonly queues?: readonly (keyof typeof QUEUES)[];
   /** The workflows' code; without it, that of this clone. */
   readonly bundle?: WorkflowBundleOption;
   /** Errors that fail a workflow at once; by default they fail a workflow task, which Temporal repeats. */
@@ -79,10 +77,10 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
     ...tracing?.worker,
     ...(workflowFailureErrorTypes === undefined ? {} : { workflowFailureErrorTypes }),
   } satisfies Partial<WorkerOptions>;
-  const queues = deps.queues ?? ([TASK_QUEUE, DELIVERY_TASK_QUEUE] as const);
   const workers: Worker[] = [];
   try {
-    for (const taskQueue of queues) workers.push(await Worker.create({ ...shared, taskQueue, ...QUEUES[taskQueue] }));
+    for (const taskQueue of config.workerQueues)
+      workers.push(await Worker.create({ ...shared, taskQueue, ...QUEUES[taskQueue] }));
   } catch (error) {
     // A worker that was made keeps its connection.
     if (workers.length === 0) await closeOwn();

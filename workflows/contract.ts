@@ -6,14 +6,15 @@ import { defineSearchAttributeKey } from '@temporalio/common';
 import { defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { OutboxSignal } from '../domain/outbox.ts';
 import type { SettlementStatus } from '../domain/settlement/state.ts';
+import type { TaskQueue } from '../domain/task-queue.ts';
 import type { LaneReport } from '../domain/webhook.ts';
 import type * as workflows from './index.ts';
 
 export type Workflows = typeof workflows;
 
-export const TASK_QUEUE = 'settlement';
+export const TASK_QUEUE: TaskQueue = 'settlement';
 /** Deliveries have workers of their own, so that a subscriber that hangs does not delay settlements. */
-export const DELIVERY_TASK_QUEUE = 'webhook-delivery';
+export const DELIVERY_TASK_QUEUE: TaskQueue = 'webhook-delivery';
 
 /**
  * Facts that were committed. A signal carries no data: the workflow reads the fact from the database. So a signal that

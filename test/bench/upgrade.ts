@@ -33,12 +33,12 @@ const CALLERS = 4;
 const UNAVAILABLE = 503;
 const OK_MAX = 299;
 
-/** Whoever waits for a lock but the migration itself: for how long, and for what. */
+/** Whoever waits for a table but the migration itself: for how long, and for which. Rows are what callers lock. */
 const WAITING = `
   SELECT extract(epoch FROM clock_timestamp() - waitstart)::float8 * 1000 AS ms,
-    coalesce(relation::regclass::text, locktype) || ', ' || mode AS lock
+    relation::regclass::text || ', ' || mode AS lock
   FROM pg_locks JOIN pg_stat_activity USING (pid)
-  WHERE NOT granted AND waitstart IS NOT NULL AND application_name <> 'settlement-migrate'
+  WHERE NOT granted AND locktype = 'relation' AND waitstart IS NOT NULL AND application_name <> 'settlement-migrate'
   ORDER BY 1 DESC LIMIT 1`;
 
 export const upgrade: Bench = command({

@@ -12,13 +12,13 @@ import { execa } from 'execa';
 import { test as base, expect } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import { certificates } from '../../db/schema/index.ts';
+import { TASK_QUEUES, type TaskQueue } from '../../domain/task-queue.ts';
 import { promotionCommand, type WorkerVersion } from '../../domain/worker-version.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { localDirectory } from '../../process/local/place.ts';
 import { findUnservedQueues } from '../../process/pollers.ts';
 import { acquireDevServer } from '../../scripts/stack/binary.ts';
 import { createWorker, type RunningWorker } from '../../worker/worker.ts';
-import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../../workflows/contract.ts';
 import { activityDeps } from '../support/activity.ts';
 import { FILE } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
@@ -65,10 +65,14 @@ const test = base
     const { address } = await testDevServer();
     const builds: Build[] = [];
     onCleanup(async () => void (await Promise.all(builds.map((build) => build.stop()))));
-    return async (bundle: WorkflowBundleOption, buildId?: string): Promise<Build> => {
+    return async (
+      bundle: WorkflowBundleOption,
+      buildId?: string,
+      workerQueues: readonly TaskQueue[] = TASK_QUEUES,
+    ): Promise<Build> => {
       const workerDeployment = buildId === undefined ? undefined : { deploymentName: DEPLOYMENT, buildId };
       const worker = await createWorker({
-        config: { ...workerConfig({ address, namespace: stack.namespace }), workerDeployment },
+        config: { ...workerConfig({ address, namespace: stack.namespace }), workerDeployment, workerQueues },
         activities: createActivities(activityDeps(stack.api, stack.baseUrl, stack.dispatcher)),
         bundle,
       });
@@ -206,7 +210,7 @@ test('operators see which version nobody serves, and workers without a version s
   const build = { deploymentName: DEPLOYMENT, buildId: 'a' };
   const unserved = (inMs = 0) => findUnservedQueues(stack.temporal, new Date(Date.now() + inMs));
   const queues = (promoted: WorkerVersion | undefined, polling: readonly WorkerVersion[]) =>
-    [TASK_QUEUE, DELIVERY_TASK_QUEUE].map((taskQueue) => ({ taskQueue, promoted, polling }));
+    TASK_QUEUES.map((taskQueue) => ({ taskQueue, promoted, polling }));
   await expect.poll(unserved, { timeout: stretched(60_000) }).toEqual(queues(undefined, [build]));
   const [queue = expect.unreachable()] = await unserved();
   await operator.untilDone(promotionCommand(queue), '');
@@ -236,4 +240,18 @@ test('both builds serve one queue without versions, and settlements of the old b
   await world.pay(second);
   await world.stepsOf(first);
   expect(await world.stepsOf(second)).toEqual(['next-closing']);
+});
+
+test('a worker of one queue settles, and leaves deliveries to the workers of the other queue', async ({
+  stack,
+  bundles,
+  startBuild,
+  world,
+}) => {
+  const unserved = async () => (await findUnservedQueues(stack.temporal, new Date())).map(({ taskQueue }) => taskQueue);
+  await startBuild(bundles.current, undefined, ['settlement']);
+  await world.acceptUntilItWaits();
+  expect(await unserved()).toEqual(['webhook-delivery']);
+  await startBuild(bundles.current, undefined, ['webhook-delivery']);
+  await expect.poll(unserved, { timeout: stretched(60_000) }).toEqual([]);
 });

@@ -12,6 +12,7 @@ import { buildApp } from '../../api/app.ts';
 import { createChangeListener } from '../../db/change-listener.ts';
 import { startLanes } from '../../db/commands/lost-run.ts';
 import type { Crash } from '../../domain/crash-point.ts';
+import { TASK_QUEUES, type TaskQueue } from '../../domain/task-queue.ts';
 import { createApplicantByWorkflow } from '../../process/applicant.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
 import { createLogger } from '../../process/logger.ts';
@@ -19,7 +20,6 @@ import { createLaneReports, createRuns } from '../../process/runs.ts';
 import type { Tracing } from '../../process/tracing.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { createWorker, type RunningWorker } from '../../worker/worker.ts';
-import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../../workflows/contract.ts';
 import { activityDeps } from './activity.ts';
 import { createTestApi, type TestApi, type TestApiOptions } from './api.ts';
 import { devServer, testWorkflowBundle, workerConfig } from './temporal.ts';
@@ -86,7 +86,7 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   const connections = new AsyncLocalStorage<Socket>();
   app.server.prependListener('request', ({ socket }) => connections.enterWith(socket));
   const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 });
-  const queues = options.deliveries ? ([TASK_QUEUE, DELIVERY_TASK_QUEUE] as const) : ([TASK_QUEUE] as const);
+  const workerQueues: readonly TaskQueue[] = options.deliveries ? TASK_QUEUES : ['settlement'];
   let worker: { instance: RunningWorker; running: Promise<void>; stopping: AbortController } | undefined;
   const deliveriesDue = createChangeListener(api.listenUrl, 'deliveries_due', () => undefined);
 
@@ -107,7 +107,8 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
       guardedHttp: tracing?.traceHttp(deps.guardedHttp) ?? deps.guardedHttp,
     });
     const bundle = tracing ? await workflowBundle({ traced: true }) : await testWorkflowBundle();
-    const instance = await createWorker({ config: workerConfig(temporal), activities, tracing, queues, bundle });
+    const config = { ...workerConfig(temporal), workerQueues };
+    const instance = await createWorker({ config, activities, tracing, bundle });
     worker = { instance, running: instance.run(), stopping };
     if (options.deliveries) await startLanes({ ...deps, crash: undefined }, 'test');
   };

@@ -11,8 +11,9 @@ import { DefaultLogger, Runtime } from '@temporalio/worker';
 import { vi } from 'vitest';
 import { z } from 'zod';
 import type { Activities } from '../../activities/index.ts';
+import { TASK_QUEUES, type TaskQueue } from '../../domain/task-queue.ts';
 import { createWorker } from '../../worker/worker.ts';
-import { type DELIVERY_TASK_QUEUE, SEARCH_ATTRIBUTES, TASK_QUEUE } from '../../workflows/contract.ts';
+import { SEARCH_ATTRIBUTES, TASK_QUEUE } from '../../workflows/contract.ts';
 import { sharedResource } from './resource.ts';
 
 /** INDEXED_VALUE_TYPE_KEYWORD in the server's API. */
@@ -43,10 +44,7 @@ export type TimeSkipping = {
  *
  * @param base the activities, unless a test replaces them
  */
-export async function startTimeSkipping(
-  base: Activities,
-  taskQueue: typeof TASK_QUEUE | typeof DELIVERY_TASK_QUEUE = TASK_QUEUE,
-): Promise<TimeSkipping> {
+export async function startTimeSkipping(base: Activities, taskQueue: TaskQueue = TASK_QUEUE): Promise<TimeSkipping> {
   installQuietRuntime();
   const [{ program }, bundle] = await Promise.all([
     sharedResource('test-server', z.object({ program: z.string() })),
@@ -57,10 +55,9 @@ export async function startTimeSkipping(
   await registerSearchAttributes(environment.connection, namespace);
   const override: Partial<Activities> = {};
   const worker = await createWorker({
-    config: workerConfig({ address: environment.address, namespace }),
+    config: { ...workerConfig({ address: environment.address, namespace }), workerQueues: [taskQueue] },
     connection: environment.nativeConnection,
     activities: swappable(base, override),
-    queues: [taskQueue],
     bundle,
     workflowFailureErrorTypes: { '*': ['Error'] },
   });
@@ -141,6 +138,7 @@ export const workerConfig = ({ address, namespace }: { readonly address: string;
   temporal: { connectionOptions: { address }, namespace },
   payloadKeys: undefined,
   workerDeployment: undefined,
+  workerQueues: TASK_QUEUES,
 });
 
 /** Repeated, because a new namespace is not known in the whole server at once. */
