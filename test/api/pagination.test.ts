@@ -1,7 +1,8 @@
-import { fc, test as property } from '@fast-check/vitest';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { pageLinks } from '../../api/http/pagination.ts';
 import { type Cursor, cursorText, PAGE, parseCursor } from '../../domain/page.ts';
+import { property } from '../support/property.ts';
 
 const LINK = /<([^>]+)>; rel="(next|prev)"/g;
 const linked = (links: string, parameter: string): Record<string, string | null> =>
@@ -76,7 +77,7 @@ describe('the links of a page', () => {
     });
   });
 
-  property.prop([fc.integer({ min: 1, max: 100 }), fc.nat({ max: 1_000 })])(
+  property([fc.integer({ min: 1, max: 100 }), fc.nat({ max: 1_000 })])(
     'following next shows each object once, and following prev leads back to the start',
     (limit, total) => {
       const linksAt = (offset: number) =>
@@ -101,7 +102,7 @@ describe('a cursor', () => {
   const ids = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
   const moments = fc.date({ min: new Date(0), max: new Date('9999-12-31T00:00:00.000Z'), noInvalidDate: true });
 
-  property.prop([moments, ids])('is the same after it was written and read', (at, id) => {
+  property([moments, ids])('is the same after it was written and read', (at, id) => {
     expect(parseCursor(cursorText({ at, id }))).toEqual({ at, id });
   });
 

@@ -1,5 +1,5 @@
 /** The list of settlements: each combination of filters, in pages by cursor and by offset, against the rule in code. */
-import { fc } from '@fast-check/vitest';
+import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import type { Caller, TestApi } from '../support/api.ts';

@@ -1,7 +1,8 @@
 /** Seats are taken in turn: what one tenant's single request waits for, and that no seat is idle meanwhile. */
-import { fc, test } from '@fast-check/vitest';
-import { describe, expect } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
 import { createTurns, type TurnLimits, type Turns } from '../../db/turns.ts';
+import { property } from '../support/property.ts';
 
 const LIMITS: TurnLimits = { seats: 2, waitingMaxOfTenant: 100, waitingMax: 1_000 };
 
@@ -123,7 +124,7 @@ function walk(seats: number, given: readonly Step[]) {
   expect(inState('waits')).toEqual([]);
 }
 
-test.prop([fc.integer({ min: 1, max: 4 }), steps])(
+property([fc.integer({ min: 1, max: 4 }), steps])(
   'no seat is free while somebody waits, a tenant is served in its order, and its first in line waits for one of each other tenant',
   (seats, given) => walk(seats, given),
 );

@@ -1,6 +1,6 @@
 /** What a lane claims and records, in whose turn; and when the workflow of a subscription is woken for its retries. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { fc } from '@fast-check/vitest';
+import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { recordFailures } from '../../db/commands/webhook-attempt.ts';
 import { recordEvent } from '../../db/queries/event.ts';

@@ -1,4 +1,4 @@
-import { fc, test as property } from '@fast-check/vitest';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   CERTIFICATE_ID_PATTERN,
@@ -10,6 +10,7 @@ import {
 } from '../../domain/certificate.ts';
 import type { Account } from '../../domain/settlement/posting.ts';
 import { certificateFacts } from '../support/certificate.ts';
+import { property } from '../support/property.ts';
 import { words } from '../support/words.ts';
 
 const line = (step: string, account: Account, amountMinor: bigint): StepPosting => ({
@@ -130,7 +131,7 @@ describe('the ledger is confirmed', () => {
     expect(isLedgerConfirmed(certify(postings), postings)).toBe(true);
   });
 
-  property.prop([fc.bigInt({ min: 1n, max: 10n ** 12n })])('by a journal with a later balanced step', (amountMinor) => {
+  property([fc.bigInt({ min: 1n, max: 10n ** 12n })])('by a journal with a later balanced step', (amountMinor) => {
     const { postings } = certificateFacts();
     const late = [line('surplus:late', 'card_clearing', amountMinor), line('surplus:late', 'refund_due', -amountMinor)];
     expect(isLedgerConfirmed(certify(postings), [...postings, ...late])).toBe(true);

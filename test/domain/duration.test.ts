@@ -1,6 +1,7 @@
-import { fc, test as property } from '@fast-check/vitest';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseDuration } from '../../domain/duration.ts';
+import { property } from '../support/property.ts';
 
 describe('an ISO 8601 duration', () => {
   test.each([
@@ -45,7 +46,7 @@ describe('an ISO 8601 duration', () => {
     expect(parseDuration(text)).toBe(durationMs);
   });
 
-  property.prop([fc.nat(999), fc.nat(99_999), fc.nat(999), fc.nat(999_999), fc.nat(999)])(
+  property([fc.nat(999), fc.nat(99_999), fc.nat(999), fc.nat(999_999), fc.nat(999)])(
     'is the sum of its parts, to the millisecond',
     (days, hours, minutes, seconds, fraction) => {
       const text = `P${days}DT${hours}H${minutes}M${seconds}.${String(fraction).padStart(3, '0')}S`;

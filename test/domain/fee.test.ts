@@ -1,8 +1,9 @@
-import { fc, test as property } from '@fast-check/vitest';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { feesOf } from '../../domain/fee.ts';
 import { PAYMENT_METHODS, type PaymentMethod } from '../../domain/payment-method.ts';
 import { feeScheduleResource } from '../../domain/resource/fee.ts';
+import { property } from '../support/property.ts';
 
 /** The schedule of the contract (§5): a fraction of the amount, a fixed part, a least and a greatest fee. */
 type Line = {
@@ -55,7 +56,7 @@ describe('the fees of an amount', () => {
     });
   });
 
-  property.prop([method, amount])('are those of the contract, each rounded half up separately', (by, amountMinor) => {
+  property([method, amount])('are those of the contract, each rounded half up separately', (by, amountMinor) => {
     const inputFeeMinor = expected(CONTRACT[by], amountMinor);
     const platformFeeMinor = expected(CONTRACT.platform, amountMinor);
     expect(feesOf(amountMinor, by)).toEqual({

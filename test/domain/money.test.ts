@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { fc, test as property } from '@fast-check/vitest';
 import * as iso4217 from 'dinero.js/bigint/currencies';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   CURRENCIES,
@@ -15,6 +15,7 @@ import {
   parseMoney,
   parseRate,
 } from '../../domain/money.ts';
+import { property } from '../support/property.ts';
 import { words } from '../support/words.ts';
 
 const currency = fc.constantFrom(...CURRENCIES);
@@ -66,12 +67,12 @@ describe('refused as an amount', () => {
     for (const code of CURRENCIES) expect(parseMoney(text, code)).toBeUndefined();
   });
 
-  property.prop([anyText, currency])('any text that does not match the grammar', (text, code) => {
+  property([anyText, currency])('any text that does not match the grammar', (text, code) => {
     const isAmount = /^(?:0|[1-9]\d{0,14})(?:\.\d{1,2})?$/.test(text);
     expect(parseMoney(text, code) !== undefined).toBe(isAmount);
   });
 
-  property.prop([minorUnits, fc.integer({ min: 1, max: 6 }), currency])(
+  property([minorUnits, fc.integer({ min: 1, max: 6 }), currency])(
     'more decimals than the currency has',
     (amountMinor, extra, code) => {
       expect(parseMoney(formatMoney(amountMinor, code) + '0'.repeat(extra), code)).toBeUndefined();
@@ -99,33 +100,30 @@ describe('an amount', () => {
     expect(formatMoney(amountMinor, 'USD')).toBe(written);
   });
 
-  property.prop([minorUnits, currency])(
+  property([minorUnits, currency])(
     'is parsed as it was written, even beyond the precision of a float',
     (amountMinor, code) => {
       expect(parseMoney(formatMoney(amountMinor, code), code)).toBe(amountMinor);
     },
   );
 
-  property.prop([minorUnits, currency])('may omit the trailing zeros of its fraction', (amountMinor, code) => {
+  property([minorUnits, currency])('may omit the trailing zeros of its fraction', (amountMinor, code) => {
     const shortened = formatMoney(amountMinor, code)
       .replace(/(\.\d*?)0+$/, '$1')
       .replace(/\.$/, '');
     expect(parseMoney(shortened, code)).toBe(amountMinor);
   });
 
-  property.prop([minorUnits, currency])('of the journal is written with its sign', (amountMinor, code) => {
+  property([minorUnits, currency])('of the journal is written with its sign', (amountMinor, code) => {
     fc.pre(amountMinor > 0n);
     expect(formatMoney(-amountMinor, code)).toBe(`-${formatMoney(amountMinor, code)}`);
   });
 });
 
 describe('a rate', () => {
-  property.prop([fc.bigInt({ min: 0n, max: 999_999_999_999_999n })])(
-    'is parsed as it was written',
-    (rateMillionths) => {
-      expect(parseRate(formatRate(rateMillionths))).toBe(rateMillionths);
-    },
-  );
+  property([fc.bigInt({ min: 0n, max: 999_999_999_999_999n })])('is parsed as it was written', (rateMillionths) => {
+    expect(parseRate(formatRate(rateMillionths))).toBe(rateMillionths);
+  });
 
   test('is written with six decimals', () => {
     expect(formatRate(820_000n)).toBe('0.820000');
@@ -134,7 +132,7 @@ describe('a rate', () => {
 });
 
 describe('rounding a quotient', () => {
-  property.prop([fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.bigInt({ min: 1n, max: 10n ** 12n })])(
+  property([fc.bigInt({ min: 0n, max: 10n ** 30n }), fc.bigInt({ min: 1n, max: 10n ** 12n })])(
     'half up takes the nearest integer, and of two the upper one',
     (numerator, denominator) => {
       const twiceTheError = 2n * (divideHalfUp(numerator, denominator) * denominator - numerator);
@@ -142,7 +140,7 @@ describe('rounding a quotient', () => {
     },
   );
 
-  property.prop([minorUnits, currency, currency, rate])(
+  property([minorUnits, currency, currency, rate])(
     'a conversion never gives more than the exact value, nor a whole minor unit less',
     (amountMinor, from, to, rateMillionths) => {
       const converted = convertDown(amountMinor, from, to, rateMillionths);

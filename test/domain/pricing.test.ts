@@ -1,4 +1,4 @@
-import { fc, test as property } from '@fast-check/vitest';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CORRIDOR_IDS, CORRIDORS, DELIVERY_MINUTES, RAILS } from '../../domain/corridor.ts';
 import { feesOf } from '../../domain/fee.ts';
@@ -6,6 +6,7 @@ import { formatMoney } from '../../domain/money.ts';
 import { METHOD_RULES, PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import { type Pricing, type PricingInput, price } from '../../domain/pricing.ts';
 import { estimateResource } from '../../domain/resource/estimate.ts';
+import { property } from '../support/property.ts';
 
 const command: PricingInput = { corridor: 'US-JM', amount: '250.00', paymentMethod: 'card' };
 
@@ -97,7 +98,7 @@ describe('a price', () => {
     amountMinor: fc.oneof(fc.bigInt({ min: 0n, max: 3_000n }), fc.bigInt({ min: 0n, max: 6_000_000n })),
   });
 
-  property.prop([anyCommand])(
+  property([anyCommand])(
     'exists exactly for the commands that the rules allow, and its parts add up',
     ({ amountMinor, ...rest }) => {
       const corridor = CORRIDORS[rest.corridor];

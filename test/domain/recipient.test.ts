@@ -1,4 +1,4 @@
-import { fc, test as property } from '@fast-check/vitest';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CORRIDORS } from '../../domain/corridor.ts';
 import {
@@ -10,6 +10,7 @@ import {
   type Recipient,
   verificationAfter,
 } from '../../domain/recipient.ts';
+import { property } from '../support/property.ts';
 
 const BANK = { bank_name: 'National Commercial Bank', account_number_last4: '6789', currency: 'JMD' };
 const MOBILE = { provider: 'Lynk', phone_number: '+18765550123' };
@@ -45,7 +46,7 @@ describe('a routing number', () => {
     (text) => expect(isAbaRoutingNumber(text)).toBe(false),
   );
 
-  property.prop([
+  property([
     fc.constantFrom('021000021', '011401533', '091000019'),
     fc.nat({ max: 8 }),
     fc.integer({ min: 1, max: 9 }),

@@ -1,7 +1,8 @@
-import { fc, test } from '@fast-check/vitest';
-import { describe, expect } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
 import { addressKind, isSameAddress } from '../../domain/webhook-address.ts';
 import { admitsAddress } from '../../domain/webhook-target.ts';
+import { property } from '../support/property.ts';
 import { words } from '../support/words.ts';
 
 const PUBLIC = { allowLocal: false };
@@ -63,12 +64,12 @@ describe('addresses that are public', () => {
     expect([...public4, ...more4, ...public6].filter((address) => addressKind(address) !== 'public')).toEqual([]);
   });
 
-  test.prop([fc.ipV4()])('an IPv4 address and its mapped form have the same kind', (address) => {
+  property([fc.ipV4()])('an IPv4 address and its mapped form have the same kind', (address) => {
     expect(addressKind(`::ffff:${address}`)).toBe(addressKind(address));
     expect(isSameAddress(`::ffff:${address}`, address)).toBe(true);
   });
 
-  test.prop([fc.ipV6()])('no IPv6 address outside 2000::/3 is public, except mapped ones', (address) => {
+  property([fc.ipV6()])('no IPv6 address outside 2000::/3 is public, except mapped ones', (address) => {
     const first = Number.parseInt(new URL(`http://[${address}]/`).hostname.slice(1).split(':')[0] || '0', 16);
     const mapped = new URL(`http://[${address}]/`).hostname.startsWith('[::ffff:');
     if (first >> 13 !== 1 && !mapped) expect(addressKind(address)).not.toBe('public');

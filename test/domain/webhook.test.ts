@@ -1,6 +1,7 @@
-import { fc, test } from '@fast-check/vitest';
-import { describe, expect } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
 import { ATTEMPTS_MAX, hasFailedTooLong, nextInFlight, RETRY_DELAYS_MS, retryDelayMs } from '../../domain/webhook.ts';
+import { property } from '../support/property.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -15,13 +16,13 @@ describe('the schedule of retries', () => {
   const attempt = fc.integer({ min: 1, max: 7 });
   const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-  test.prop([attempt, random])('spreads each delay by up to a tenth in both directions', (n, r) => {
+  property([attempt, random])('spreads each delay by up to a tenth in both directions', (n, r) => {
     const base = RETRY_DELAYS_MS[n - 1] ?? 0;
     const delay = retryDelayMs(n, r, null) ?? 0;
     expect(Math.abs(delay - base)).toBeLessThanOrEqual(base / 10);
   });
 
-  test.prop([attempt, random, fc.integer({ min: 0, max: 100 * HOUR_MS })])(
+  property([attempt, random, fc.integer({ min: 0, max: 100 * HOUR_MS })])(
     'honours Retry-After between one delay and two, and never retries earlier than it asks',
     (n, r, asked) => {
       const base = RETRY_DELAYS_MS[n - 1] ?? 0;
@@ -40,7 +41,7 @@ describe('the schedule of retries', () => {
 });
 
 describe('requests in flight', () => {
-  test.prop([fc.array(fc.record({ failed: fc.boolean(), durationMs: fc.integer({ min: 0, max: 15_000 }) }))])(
+  property([fc.array(fc.record({ failed: fc.boolean(), durationMs: fc.integer({ min: 0, max: 15_000 }) }))])(
     'are at least one and at most 32, and a failure leaves one',
     (answers) => {
       let inFlight = 4;

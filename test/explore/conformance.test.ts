@@ -2,7 +2,7 @@
  * Random stories, decided by `decide` on plain facts, and done by the shells that production runs, on PostgreSQL. After
  * every step the rows are what the decisions say, and its last event shows what a read answers.
  */
-import { fc } from '@fast-check/vitest';
+import fc from 'fast-check';
 import { expect } from 'vitest';
 import { findSettlement } from '../../db/queries/settlement.ts';
 import { settlementMessage } from '../../domain/outbox.ts';

@@ -1,5 +1,5 @@
 /** A story: moves of every kind, in any order, by clocks that may be wrong. */
-import { fc } from '@fast-check/vitest';
+import fc from 'fast-check';
 import { type OutboxMessage, settlementMessage } from '../../domain/outbox.ts';
 import { deactivation, decisions, verifications } from './identity.ts';
 import { failedCollection, inertEvents, payments, refunds, takings } from './money.ts';

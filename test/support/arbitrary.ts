@@ -1,5 +1,5 @@
 /** Generated prices and paths through the states, for properties that must hold for all of them. */
-import { fc } from '@fast-check/vitest';
+import fc from 'fast-check';
 import { CORRIDOR_IDS, CORRIDORS } from '../../domain/corridor.ts';
 import { formatMoney } from '../../domain/money.ts';
 import { METHOD_RULES, methodsFor } from '../../domain/payment-method.ts';

@@ -1,4 +1,4 @@
-import { fc, test as property } from '@fast-check/vitest';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Pricing } from '../../../domain/pricing.ts';
 import {
@@ -12,6 +12,7 @@ import {
 } from '../../../domain/settlement/posting.ts';
 import { type SettlementStatus, TERMINAL_STATUSES, UNFUNDED_STATUSES } from '../../../domain/settlement/state.ts';
 import { allLives, partsOf, pricing } from '../../support/arbitrary.ts';
+import { property } from '../../support/property.ts';
 
 type Arrival = { readonly amountMinor: bigint; readonly index: number };
 
@@ -96,7 +97,7 @@ const clearingOf = {
 } as const;
 
 describe('every path that the table of transitions allows, with any money', () => {
-  property.prop([lives], { numRuns: 1_000 })('books sets that sum to zero per currency', (life) => {
+  property([lives], { numRuns: 1_000 })('books sets that sum to zero per currency', (life) => {
     for (const set of journalOf(life)) {
       for (const currency of new Set(set.map((posting) => posting.currency))) {
         expect(
@@ -106,14 +107,14 @@ describe('every path that the table of transitions allows, with any money', () =
     }
   });
 
-  property.prop([lives], { numRuns: 1_000 })('holds no funds and no payout in transit after it has ended', (life) => {
+  property([lives], { numRuns: 1_000 })('holds no funds and no payout in transit after it has ended', (life) => {
     const sets = journalOf(life);
     expect(TERMINAL_STATUSES).toContain(life.states.at(-1));
     expect(balance(sets, 'settlement_funds', life.priced.sourceCurrency)).toBe(0n);
     expect(balance(sets, 'payout_in_transit', life.priced.sourceCurrency)).toBe(0n);
   });
 
-  property.prop([lives], { numRuns: 1_000 })(
+  property([lives], { numRuns: 1_000 })(
     'accounts for every minor unit that was received: paid out, earned, or due back',
     (life) => {
       const { priced, states } = life;
@@ -136,7 +137,7 @@ describe('every path that the table of transitions allows, with any money', () =
     },
   );
 
-  property.prop([lives])('holds exactly the whole amount when it is funded', (life) => {
+  property([lives])('holds exactly the whole amount when it is funded', (life) => {
     const { states, priced } = life;
     const until = states.indexOf('funded');
     fc.pre(until !== -1);
