@@ -48,7 +48,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const compile = async (compilerOptions: object): Promise<string> => {
   await writeFile(path.join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['readme.ts'] }));
-  return (await execa('npx', ['tsc', '-p', folder], { cwd: repositoryRoot, reject: false })).stdout;
+  return (await execa('npx', ['tsc', '--singleThreaded', '-p', folder], { cwd: repositoryRoot, reject: false })).stdout;
 };
 
 test.for([
