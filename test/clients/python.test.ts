@@ -22,22 +22,22 @@ const EVENTS = 20;
 const PURPOSE = 'The Python client';
 const say = (line: string) => void process.stdout.write(`  ${line}\n`);
 
-const test = withStack({ deliveries: true }).extend('python', FILE, async () => {
-  const { command, env } = await acquirePython(PURPOSE, say);
-  const searched = [env['PYTHONPATH'], SOURCE].join(path.delimiter);
-  return { command, env: { ...env, PYTHONPATH: searched, MYPYPATH: SOURCE } };
-});
+const test = withStack({ deliveries: true })
+  .extend('python', FILE, async () => {
+    const { command, env } = await acquirePython(PURPOSE, say);
+    const searched = [env['PYTHONPATH'], SOURCE].join(path.delimiter);
+    return { command, env: { ...env, PYTHONPATH: searched, MYPYPATH: SOURCE } };
+  })
+  /** The blocks of the README as one program: its file. */
+  .extend('page', FILE, async ({ python: _python }) => {
+    const page = await readFile(path.join(PACKAGE, 'README.md'), 'utf8');
+    const blocks = [...page.matchAll(/```python\n(.*?)```/gs)].map(([, code = '']) => code);
+    expect(blocks.length).toBeGreaterThan(5);
+    const file = path.join(PYTHON_DIRECTORY, 'readme.py');
+    await writeFile(file, blocks.join('\n'));
+    return file;
+  });
 test.beforeAll(({ python: _python }) => undefined);
-
-/** The blocks of the README as one program. Returns its file. */
-async function writePage(): Promise<string> {
-  const page = await readFile(path.join(PACKAGE, 'README.md'), 'utf8');
-  const blocks = [...page.matchAll(/```python\n(.*?)```/gs)].map(([, code = '']) => code);
-  expect(blocks.length).toBeGreaterThan(5);
-  const file = path.join(PYTHON_DIRECTORY, 'readme.py');
-  await writeFile(file, blocks.join('\n'));
-  return file;
-}
 
 type Python = { readonly command: string; readonly env: Readonly<Record<string, string>> };
 
@@ -75,27 +75,29 @@ test('a Python that is missing, or older than the packages need, is reported in 
   }
 });
 
-test("the client's types are strict, and every use in its tests, its page and the examples is typed", async ({
+// Together: most of them wait for the service, and the packages of Python take time to load.
+test.concurrent("the client's types are strict, and every use in its tests, its page and the examples is typed", async ({
   python,
+  page,
 }) => {
   const check = ['-m', 'mypy', '--cache-dir', path.join(PYTHON_DIRECTORY, 'mypy-cache')];
-  const { stdout } = await run(python, [...check, 'src', 'tests', EXAMPLES, PAYROLL, await writePage()]);
+  const { stdout } = await run(python, [...check, 'src', 'tests', EXAMPLES, PAYROLL, page]);
   expect(stdout).toContain('Success');
 });
 
-test("the client's code passes its linter and formatter", async ({ python }) => {
+test.concurrent("the client's code passes its linter and formatter", async ({ python }) => {
   const files = ['--no-cache', '.', EXAMPLES, PAYROLL];
   await run(python, ['-m', 'ruff', 'check', ...files]);
   const { stdout } = await run(python, ['-m', 'ruff', 'format', '--check', ...files]);
   expect(stdout).toContain('already formatted');
 });
 
-test("the client's own tests pass", async ({ python }) => {
+test.concurrent("the client's own tests pass", async ({ python }) => {
   const { stdout } = await run(python, ['-m', 'pytest']);
   expect(stdout).toMatch(/\d{3} passed/);
 });
 
-test("the client's package is complete and typed, and no index accepts it", async ({ python }) => {
+test.concurrent("the client's package is complete and typed, and no index accepts it", async ({ python }) => {
   const build =
     'import sys, zipfile; from flit_core import buildapi; ' +
     'wheel = zipfile.ZipFile(sys.argv[1] + "/" + buildapi.build_wheel(sys.argv[1])); ' +
@@ -107,7 +109,7 @@ test("the client's package is complete and typed, and no index accepts it", asyn
   expect(stdout).toContain('Classifier: Private :: Do Not Upload');
 });
 
-test('a receiver verifies every delivery while the secret is rotated', async ({ python, stack }) => {
+test.concurrent('a receiver verifies every delivery while the secret is rotated', async ({ python, stack }) => {
   const { apiKey } = await stack.api.createCaller('full');
   const { stdout } = await run(python, ['tests/scenarios/rotated_secret.py'], {
     API: stack.baseUrl,
@@ -118,8 +120,8 @@ test('a receiver verifies every delivery while the secret is rotated', async ({ 
   expect(Number(verified)).toBeGreaterThanOrEqual(2 * EVENTS);
 });
 
-test('every block of its page runs', async ({ python, stack, partner }) => {
-  const { stdout } = await run(python, [await writePage()], { API: stack.baseUrl, API_KEY: partner.apiKey });
+test.concurrent('every block of its page runs', async ({ python, page, stack, partner }) => {
+  const { stdout } = await run(python, [page], { API: stack.baseUrl, API_KEY: partner.apiKey });
   expect(stdout).toContain('settled 37829.63 JMD');
   expect(stdout).toContain('too late to cancel, it is settled');
   expect(stdout).toContain('37829.63 unanchored');
@@ -135,7 +137,7 @@ for program in sys.argv[1:]:
     runpy.run_path(program, run_name="__main__")
     print("${MARK}")`;
 
-test('the examples run, and print what the page of examples shows', async ({ python, stack, partner }) => {
+test.concurrent('the examples run, and print what the page of examples shows', async ({ python, stack, partner }) => {
   const programs = STORIES.map((story) => path.join(EXAMPLES, `${story.replaceAll('-', '_')}.py`));
   const env = { API: stack.baseUrl, API_KEY: partner.apiKey, PORT: '0' };
   const { stdout } = await run(python, ['-c', RUN_STORIES, ...programs], env);
@@ -144,13 +146,13 @@ test('the examples run, and print what the page of examples shows', async ({ pyt
   expect(printed.slice(0, -1).map((text) => text.trim())).toEqual(expected.map((text) => text.trim()));
 });
 
-test('an example says in one sentence that API_KEY is missing', async ({ python }) => {
+test.concurrent('an example says in one sentence that API_KEY is missing', async ({ python }) => {
   const program = path.join(EXAMPLES, 'settle_and_wait.py');
   const ran = await execa(python.command, [program], { env: { ...python.env, API_KEY: '' }, reject: false });
   expect([ran.exitCode, ran.stderr]).toEqual([1, "Set API_KEY to a key of yours, as in the README's five minutes."]);
 });
 
-test('the receiver of the examples verifies what the service sends, with one of its secrets', async ({
+test.concurrent('the receiver of the examples verifies what the service sends, with one of its secrets', async ({
   python,
   stack,
 }) => {
