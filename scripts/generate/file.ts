@@ -25,14 +25,15 @@ export type GeneratedFiles = Readonly<Record<string, string>>;
 
 /** So a property of the document is usually one line, with its description and its example. */
 const MAX_LINE_LENGTH = 400;
+const json = (value: unknown): string => `${stringify(value, { maxLength: MAX_LINE_LENGTH })}\n`;
 
 export async function generatedFiles(): Promise<GeneratedFiles> {
   const { document } = await describeApi();
   const written: OpenApi = JSON.parse(JSON.stringify(document));
   const read = (file: string) => readFile(path.join(repositoryRoot, file), 'utf8');
   return {
-    'docs/openapi.json': `${stringify(document, { maxLength: MAX_LINE_LENGTH })}\n`,
-    'biome.layers.json': biomeLayers(),
+    'docs/openapi.json': json(document),
+    'biome.layers.json': json(biomeLayers()),
     'docs/architecture.md': withSection(await read('docs/architecture.md'), 'layers', layerTable()),
     'docs/configuration.md': configurationPage(),
     'docs/errors.md': errorPage(),
