@@ -26,6 +26,12 @@ const REPEATED_PROPERTY = / & \{\n +\/\*\* @description discriminator enum prope
 /** A comment whose description and example fit one line each becomes one line. */
 const SHORT_COMMENT = /\/\*\*\n +\* @description ([^\n]+)\n(?: +\* @example ([^\n[{]+)\n)? +\*\//g;
 
+/** Any header of an answer may be any value: the document's headers are left out. */
+const ANY_HEADERS = /^ +headers: \{\n +\[name: string\]: unknown;\n +\};\n/gm;
+
+/** An object with one member without a comment becomes one line: `200: { content: { … } };`. */
+const ONE_MEMBER = /\{\n +((?!\/\*)[^\n]+;)\n +\}/g;
+
 /** Gives one import of openapi-typescript another file. */
 const hookFor = (compiler: string): string => `export const resolve = (name, context, next) =>
   name === 'typescript' && context.parentURL?.includes('/openapi-typescript/')
@@ -48,7 +54,11 @@ export async function clientTypes(document: OpenApi): Promise<string> {
     .replaceAll(SHORT_COMMENT, (_comment, description: string, example?: string) =>
       example === undefined ? `/** @description ${description} */` : `/** ${description} Example: \`${example}\`. */`,
     )
-    .replaceAll(REPEATED_PROPERTY, '');
+    .replaceAll(REPEATED_PROPERTY, '')
+    .replaceAll(ANY_HEADERS, '')
+    // The object around it, too.
+    .replaceAll(ONE_MEMBER, '{ $1 }')
+    .replaceAll(ONE_MEMBER, '{ $1 }');
   return HEADER + types + VALUES.map((one) => valuesOf(document, one)).join('');
 }
 

@@ -708,9 +708,7 @@ export interface components {
             id: string;
             /** @description What happened. Unknown types are stored and not applied. */
             event: string;
-        } & {
-            [key: string]: unknown;
-        };
+        } & { [key: string]: unknown; };
         CallerResponse: {
             /** @description The key's organization. */
             organization: components["schemas"]["OrganizationResponse"];
@@ -793,9 +791,7 @@ export interface components {
             id: string;
             /** @description What happened. Unknown types are stored and not applied. */
             type: string;
-        } & {
-            [key: string]: unknown;
-        };
+        } & { [key: string]: unknown; };
         /**
          * @example {
          *       "corridor": "US-JM",
@@ -1450,9 +1446,7 @@ export interface components {
             type: string;
             /** The id of the event. An event is applied once. Example: `evt_1`. */
             correlationId: string;
-        } & {
-            [key: string]: unknown;
-        };
+        } & { [key: string]: unknown; };
         /** @description How much of it is written. */
         ImplementationState: "implemented" | "partial" | "not_implemented";
         /** @description A public key (RFC 7517). */
@@ -1555,9 +1549,7 @@ export interface components {
          *       "invoice": "INV-1042"
          *     }
          */
-        Metadata: {
-            [key: string]: string;
-        };
+        Metadata: { [key: string]: string; };
         /** @description The migrations of the database. */
         MigrationCount: {
             /** How many the database has; null if it does not answer. Example: `60`. */
@@ -2138,9 +2130,7 @@ export interface components {
             type: "settlement.compliance_hold";
         };
         /** @description An event of a settlement. */
-        SettlementEvent: components["schemas"]["EventEnvelope"] & {
-            data: components["schemas"]["SettlementEventData"];
-        };
+        SettlementEvent: components["schemas"]["EventEnvelope"] & { data: components["schemas"]["SettlementEventData"]; };
         /** @description The settlement as a read would have answered at this change, without `timeline` and `payee`. */
         SettlementEventData: components["schemas"]["SettleResponseV2"] & {
             /** What came in, less what the payer's bank took back, in the source currency. Example: `250.00`. */
@@ -2317,9 +2307,7 @@ export interface components {
          *       "invoice": "INV-1042"
          *     }
          */
-        StoredMetadata: {
-            [key: string]: string;
-        };
+        StoredMetadata: { [key: string]: string; };
         /** @description What is wrong with Temporal. May grow. */
         TemporalCause: "not_answering" | "tls_failed" | "credentials_refused" | "right_missing" | "namespace_missing" | "search_attributes_missing" | "search_attributes_of_other_type";
         /** @description `degraded`: Temporal does not answer now. `down`: it refuses, and an operator must act. Commands are accepted either way, and their work starts later. */
@@ -2695,21 +2683,10 @@ export interface operations {
                 "Idempotency-Key": string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SettleRequestV2"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["SettleRequestV2"]; }; };
         responses: {
             /** @description Accepted. The work continues. */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SettleResponseV2"];
-                };
-            };
+            202: { content: { "application/json": components["schemas"]["SettleResponseV2"]; }; };
         };
     };
     getSettlement: {
@@ -2729,14 +2706,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SettlementResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["SettlementResponse"]; }; };
         };
     };
     cancelSettlement: {
@@ -2750,14 +2720,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SettlementResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["SettlementResponse"]; }; };
         };
     };
     listSettlements: {
@@ -2784,18 +2747,13 @@ export interface operations {
                 /** @description Only objects that were created before then (RFC 3339). */
                 created_to?: string;
                 /** @description Only settlements with exactly these entries: `metadata[invoice]=INV-1042`. */
-                metadata?: {
-                    [key: string]: string;
-                };
+                metadata?: { [key: string]: string; };
             };
         };
         requestBody?: never;
         responses: {
             /** @description One page of settlements. */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": components["schemas"]["SettlementResponse"][];
                     "text/csv": string;
@@ -2827,18 +2785,13 @@ export interface operations {
                 /** @description Only objects that were created before then (RFC 3339). */
                 created_to?: string;
                 /** @description Only settlements with exactly these entries: `metadata[invoice]=INV-1042`. */
-                metadata?: {
-                    [key: string]: string;
-                };
+                metadata?: { [key: string]: string; };
             };
         };
         requestBody?: never;
         responses: {
             /** @description One page of settlements. */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": components["schemas"]["SettlementResponse"][];
                     "text/csv": string;
@@ -2854,21 +2807,10 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CaribbeanOfframpRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["CaribbeanOfframpRequest"]; }; };
         responses: {
             /** @description Created. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CaribbeanOfframpResponse"];
-                };
-            };
+            201: { content: { "application/json": components["schemas"]["CaribbeanOfframpResponse"]; }; };
         };
     };
     getCaribbeanSettlement: {
@@ -2886,14 +2828,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SettlementResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["SettlementResponse"]; }; };
         };
     };
     receiveCardprocEvent: {
@@ -2904,21 +2839,10 @@ export interface operations {
                 "Cardproc-Signature": string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CardprocEvent"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["CardprocEvent"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ProviderEventReceipt"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["ProviderEventReceipt"]; }; };
         };
     };
     receiveBankledgerEvent: {
@@ -2929,21 +2853,10 @@ export interface operations {
                 "X-Signature": string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["BankledgerEvent"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["BankledgerEvent"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ProviderEventReceipt"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["ProviderEventReceipt"]; }; };
         };
     };
     receiveIdverifyEvent: {
@@ -2956,63 +2869,26 @@ export interface operations {
                 "X-Payload-Digest-Alg": string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["IdverifyEvent"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["IdverifyEvent"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ProviderEventReceipt"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["ProviderEventReceipt"]; }; };
         };
     };
     createLinkToken: {
-        parameters: {
-            query?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["LinkTokenRequest"];
-            };
-        };
+        parameters: { query?: never; };
+        requestBody?: { content: { "application/json": components["schemas"]["LinkTokenRequest"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LinkTokenResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["LinkTokenResponse"]; }; };
         };
     };
     exchangePublicToken: {
-        parameters: {
-            query?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ExchangeRequest"];
-            };
-        };
+        parameters: { query?: never; };
+        requestBody: { content: { "application/json": components["schemas"]["ExchangeRequest"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExchangeResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["ExchangeResponse"]; }; };
         };
     };
     createConsumerLinkToken: {
@@ -3023,21 +2899,10 @@ export interface operations {
                 authorization?: string | null;
             };
         };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["LinkTokenRequest"];
-            };
-        };
+        requestBody?: { content: { "application/json": components["schemas"]["LinkTokenRequest"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LinkTokenResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["LinkTokenResponse"]; }; };
         };
     };
     exchangeConsumerPublicToken: {
@@ -3048,21 +2913,10 @@ export interface operations {
                 authorization?: string | null;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ExchangeRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["ExchangeRequest"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExchangeResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["ExchangeResponse"]; }; };
         };
     };
     sendSandboxEvent: {
@@ -3073,21 +2927,10 @@ export interface operations {
                 settlement_id: string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SandboxEventRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["SandboxEventRequest"]; }; };
         responses: {
             /** @description Accepted. The work continues. */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SandboxEventResponse"];
-                };
-            };
+            202: { content: { "application/json": components["schemas"]["SandboxEventResponse"]; }; };
         };
     };
     advanceSettlement: {
@@ -3098,135 +2941,58 @@ export interface operations {
                 settlement_id: string;
             };
         };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["AdvanceRequest"];
-            };
-        };
+        requestBody?: { content: { "application/json": components["schemas"]["AdvanceRequest"]; }; };
         responses: {
             /** @description Accepted. The work continues. */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AdvanceResponse"];
-                };
-            };
+            202: { content: { "application/json": components["schemas"]["AdvanceResponse"]; }; };
         };
     };
     listScenarios: {
-        parameters: {
-            query?: never;
-        };
+        parameters: { query?: never; };
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Scenario"][];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["Scenario"][]; }; };
         };
     };
     estimateSettlement: {
-        parameters: {
-            query?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["EstimateRequestV2"];
-            };
-        };
+        parameters: { query?: never; };
+        requestBody: { content: { "application/json": components["schemas"]["EstimateRequestV2"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["EstimateResponseV2"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["EstimateResponseV2"]; }; };
         };
     };
     estimateOfframp: {
-        parameters: {
-            query?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["OfframpEstimateRequest"];
-            };
-        };
+        parameters: { query?: never; };
+        requestBody: { content: { "application/json": components["schemas"]["OfframpEstimateRequest"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OfframpEstimateResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["OfframpEstimateResponse"]; }; };
         };
     };
     listPaymentMethods: {
-        parameters: {
-            query?: never;
-        };
+        parameters: { query?: never; };
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PaymentMethodsResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["PaymentMethodsResponse"]; }; };
         };
     };
     estimateFees: {
-        parameters: {
-            query?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["FeeEstimateRequest"];
-            };
-        };
+        parameters: { query?: never; };
+        requestBody: { content: { "application/json": components["schemas"]["FeeEstimateRequest"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["FeeEstimateResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["FeeEstimateResponse"]; }; };
         };
     };
     listCorridors: {
-        parameters: {
-            query?: never;
-        };
+        parameters: { query?: never; };
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CorridorsResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["CorridorsResponse"]; }; };
         };
     };
     getCertificate: {
@@ -3245,9 +3011,6 @@ export interface operations {
         responses: {
             /** @description The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored. */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": components["schemas"]["EvidenceCertificate"];
                     "text/html": string;
@@ -3275,9 +3038,6 @@ export interface operations {
         responses: {
             /** @description The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored. */
             200: {
-                headers: {
-                    [name: string]: unknown;
-                };
                 content: {
                     "application/json": components["schemas"]["EvidenceCertificate"];
                     "text/html": string;
@@ -3301,52 +3061,23 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CertificateVerification"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["CertificateVerification"]; }; };
         };
     };
     getCertificateKeys: {
-        parameters: {
-            query?: never;
-        };
+        parameters: { query?: never; };
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JsonWebKeySet"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["JsonWebKeySet"]; }; };
         };
     };
     createOrganization: {
-        parameters: {
-            query?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CreateOrganizationRequest"];
-            };
-        };
+        parameters: { query?: never; };
+        requestBody: { content: { "application/json": components["schemas"]["CreateOrganizationRequest"]; }; };
         responses: {
             /** @description Created. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OrganizationCreatedResponse"];
-                };
-            };
+            201: { content: { "application/json": components["schemas"]["OrganizationCreatedResponse"]; }; };
         };
     };
     getOrganization: {
@@ -3360,14 +3091,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OrganizationResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["OrganizationResponse"]; }; };
         };
     };
     listApiKeys: {
@@ -3388,14 +3112,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description All keys of the organization, including invalid ones, newest first. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ApiKeyResponse"][];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["ApiKeyResponse"][]; }; };
         };
     };
     createApiKey: {
@@ -3410,21 +3127,10 @@ export interface operations {
                 org_id: string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CreateApiKeyRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["CreateApiKeyRequest"]; }; };
         responses: {
             /** @description Created. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ApiKeyCreatedResponse"];
-                };
-            };
+            201: { content: { "application/json": components["schemas"]["ApiKeyCreatedResponse"]; }; };
         };
     };
     rotateApiKey: {
@@ -3442,14 +3148,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ApiKeyRotatedResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["ApiKeyRotatedResponse"]; }; };
         };
     };
     revokeApiKey: {
@@ -3466,31 +3165,15 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ApiKeyRevokedResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["ApiKeyRevokedResponse"]; }; };
         };
     };
     getCaller: {
-        parameters: {
-            query?: never;
-        };
+        parameters: { query?: never; };
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CallerResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["CallerResponse"]; }; };
         };
     };
     listRecipients: {
@@ -3509,22 +3192,13 @@ export interface operations {
                 /** @description Only recipients who are paid in this country. */
                 country?: string;
                 /** @description Only recipients with exactly these entries: `metadata[contract]=C-7`. */
-                metadata?: {
-                    [key: string]: string;
-                };
+                metadata?: { [key: string]: string; };
             };
         };
         requestBody?: never;
         responses: {
             /** @description The organization's recipients, including inactive ones, newest first. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RecipientResponse"][];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["RecipientResponse"][]; }; };
         };
     };
     createRecipient: {
@@ -3535,21 +3209,10 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CreateRecipientRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["CreateRecipientRequest"]; }; };
         responses: {
             /** @description Created. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RecipientResponse"];
-                };
-            };
+            201: { content: { "application/json": components["schemas"]["RecipientResponse"]; }; };
         };
     };
     getRecipient: {
@@ -3563,14 +3226,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RecipientResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["RecipientResponse"]; }; };
         };
     };
     updateRecipient: {
@@ -3581,21 +3237,10 @@ export interface operations {
                 recipient_id: string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["UpdateRecipientRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["UpdateRecipientRequest"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RecipientResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["RecipientResponse"]; }; };
         };
     };
     deactivateRecipient: {
@@ -3609,14 +3254,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["RecipientResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["RecipientResponse"]; }; };
         };
     };
     startVerification: {
@@ -3627,21 +3265,10 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["StartVerificationRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["StartVerificationRequest"]; }; };
         responses: {
             /** @description Created. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["VerificationResponse"];
-                };
-            };
+            201: { content: { "application/json": components["schemas"]["VerificationResponse"]; }; };
         };
     };
     completeVerification: {
@@ -3652,21 +3279,10 @@ export interface operations {
                 verification_id: string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CompleteVerificationRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["CompleteVerificationRequest"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["VerificationResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["VerificationResponse"]; }; };
         };
     };
     getVerification: {
@@ -3680,14 +3296,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["VerificationResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["VerificationResponse"]; }; };
         };
     };
     getVerificationStatus: {
@@ -3701,14 +3310,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["VerificationStatusResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["VerificationStatusResponse"]; }; };
         };
     };
     createIdverifyApplicant: {
@@ -3719,21 +3321,10 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CreateIdverifyApplicantRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["CreateIdverifyApplicantRequest"]; }; };
         responses: {
             /** @description Created. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["IdverifyApplicantResponse"];
-                };
-            };
+            201: { content: { "application/json": components["schemas"]["IdverifyApplicantResponse"]; }; };
         };
     };
     listWallets: {
@@ -3750,14 +3341,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description One page of wallets, newest first. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WalletResponse"][];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["WalletResponse"][]; }; };
         };
     };
     createWallet: {
@@ -3768,21 +3352,10 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CreateWalletRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["CreateWalletRequest"]; }; };
         responses: {
             /** @description Created. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WalletResponse"];
-                };
-            };
+            201: { content: { "application/json": components["schemas"]["WalletResponse"]; }; };
         };
     };
     getWallet: {
@@ -3796,56 +3369,23 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WalletResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["WalletResponse"]; }; };
         };
     };
     requestOtp: {
-        parameters: {
-            query?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RequestOTPBody"];
-            };
-        };
+        parameters: { query?: never; };
+        requestBody: { content: { "application/json": components["schemas"]["RequestOTPBody"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OTPChallengeResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["OTPChallengeResponse"]; }; };
         };
     };
     verifyOtp: {
-        parameters: {
-            query?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["VerifyOTPBody"];
-            };
-        };
+        parameters: { query?: never; };
+        requestBody: { content: { "application/json": components["schemas"]["VerifyOTPBody"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SessionResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["SessionResponse"]; }; };
         };
     };
     logout: {
@@ -3859,12 +3399,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Done. */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-            };
-        };
+            204: { }; };
     };
     getConsumer: {
         parameters: {
@@ -3877,14 +3412,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["MeResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["MeResponse"]; }; };
         };
     };
     listConsumerRecipients: {
@@ -3898,14 +3426,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Newest first, at most 1000. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConsumerRecipientResponse"][];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["ConsumerRecipientResponse"][]; }; };
         };
     };
     createConsumerRecipient: {
@@ -3918,21 +3439,10 @@ export interface operations {
                 authorization?: string | null;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["RecipientBody"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["RecipientBody"]; }; };
         responses: {
             /** @description Created. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConsumerRecipientResponse"];
-                };
-            };
+            201: { content: { "application/json": components["schemas"]["ConsumerRecipientResponse"]; }; };
         };
     };
     verifyConsumerRecipient: {
@@ -3950,14 +3460,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Created. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ConsumerVerificationResponse"];
-                };
-            };
+            201: { content: { "application/json": components["schemas"]["ConsumerVerificationResponse"]; }; };
         };
     };
     createQuote: {
@@ -3968,21 +3471,10 @@ export interface operations {
                 authorization?: string | null;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["QuoteBody"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["QuoteBody"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["QuoteResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["QuoteResponse"]; }; };
         };
     };
     listTransfers: {
@@ -3996,14 +3488,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Newest first, at most 1000. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TransferResponse"][];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["TransferResponse"][]; }; };
         };
     };
     createTransfer: {
@@ -4016,21 +3501,10 @@ export interface operations {
                 authorization?: string | null;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["TransferBody"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["TransferBody"]; }; };
         responses: {
             /** @description Created. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TransferResponse"];
-                };
-            };
+            201: { content: { "application/json": components["schemas"]["TransferResponse"]; }; };
         };
     };
     getTransfer: {
@@ -4052,14 +3526,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TransferResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["TransferResponse"]; }; };
         };
     };
     cancelTransfer: {
@@ -4077,14 +3544,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TransferResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["TransferResponse"]; }; };
         };
     };
     getCapabilities: {
@@ -4098,31 +3558,15 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description The catalog. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["CapabilitiesResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["CapabilitiesResponse"]; }; };
         };
     };
     getLaunchGates: {
-        parameters: {
-            query?: never;
-        };
+        parameters: { query?: never; };
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["LaunchGatesResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["LaunchGatesResponse"]; }; };
         };
     };
     listWebhooks: {
@@ -4139,14 +3583,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description The organization's subscriptions, newest first. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookResponse"][];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["WebhookResponse"][]; }; };
         };
     };
     createWebhook: {
@@ -4157,21 +3594,10 @@ export interface operations {
                 "Idempotency-Key"?: string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CreateWebhookRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["CreateWebhookRequest"]; }; };
         responses: {
             /** @description Created. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookCreatedResponse"];
-                };
-            };
+            201: { content: { "application/json": components["schemas"]["WebhookCreatedResponse"]; }; };
         };
     };
     getWebhook: {
@@ -4185,14 +3611,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["WebhookResponse"]; }; };
         };
     };
     deleteWebhook: {
@@ -4206,12 +3625,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Done. */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-            };
-        };
+            204: { }; };
     };
     updateWebhook: {
         parameters: {
@@ -4221,21 +3635,10 @@ export interface operations {
                 webhook_id: string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["UpdateWebhookRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["UpdateWebhookRequest"]; }; };
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["WebhookResponse"]; }; };
         };
     };
     rotateWebhookSecret: {
@@ -4253,14 +3656,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookRotatedResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["WebhookRotatedResponse"]; }; };
         };
     };
     sendTestEvent: {
@@ -4271,21 +3667,10 @@ export interface operations {
                 webhook_id: string;
             };
         };
-        requestBody?: {
-            content: {
-                "application/json": components["schemas"]["TestWebhookRequest"];
-            };
-        };
+        requestBody?: { content: { "application/json": components["schemas"]["TestWebhookRequest"]; }; };
         responses: {
             /** @description Accepted. The work continues. */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookDeliveryResponse"];
-                };
-            };
+            202: { content: { "application/json": components["schemas"]["WebhookDeliveryResponse"]; }; };
         };
     };
     listWebhookDeliveries: {
@@ -4308,14 +3693,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Deliveries with their last attempts, newest first. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookDeliveryResponse"][];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["WebhookDeliveryResponse"][]; }; };
         };
     };
     redeliverWebhook: {
@@ -4335,14 +3713,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Accepted. The work continues. */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookDeliveryResponse"];
-                };
-            };
+            202: { content: { "application/json": components["schemas"]["WebhookDeliveryResponse"]; }; };
         };
     };
     replayWebhook: {
@@ -4357,21 +3728,10 @@ export interface operations {
                 webhook_id: string;
             };
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ReplayWebhookRequest"];
-            };
-        };
+        requestBody: { content: { "application/json": components["schemas"]["ReplayWebhookRequest"]; }; };
         responses: {
             /** @description Accepted. The work continues. */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["StartedReplayResponse"];
-                };
-            };
+            202: { content: { "application/json": components["schemas"]["StartedReplayResponse"]; }; };
         };
     };
     getWebhookReplay: {
@@ -4387,14 +3747,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookReplayResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["WebhookReplayResponse"]; }; };
         };
     };
     listEvents: {
@@ -4419,14 +3772,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Events, newest first. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookEvent"][];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["WebhookEvent"][]; }; };
         };
     };
     getEvent: {
@@ -4440,14 +3786,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WebhookEvent"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["WebhookEvent"]; }; };
         };
     };
     getUsage: {
@@ -4462,48 +3801,23 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["UsageResponse"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["UsageResponse"]; }; };
         };
     };
     getLiveness: {
-        parameters: {
-            query?: never;
-        };
+        parameters: { query?: never; };
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Liveness"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["Liveness"]; }; };
         };
     };
     getReadiness: {
-        parameters: {
-            query?: never;
-        };
+        parameters: { query?: never; };
         requestBody?: never;
         responses: {
             /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Readiness"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["Readiness"]; }; };
         };
     };
     getOpenApiDocument: {
@@ -4517,14 +3831,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description The document. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["OpenApiDocument"];
-                };
-            };
+            200: { content: { "application/json": components["schemas"]["OpenApiDocument"]; }; };
         };
     };
 }
