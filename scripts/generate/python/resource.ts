@@ -172,7 +172,7 @@ function callOf({ path, verb, ids, query, body, result, isKeyed, isRepeatable }:
     ...(body ? ['body=encoded(fields)'] : []),
     ...(isRepeatable ? ['repeatable=True'] : []),
   ];
-  return `Call(\n${parts.map((part) => `            ${part},\n`).join('')}        )`;
+  return calling('Call', parts, '        ', `call: Call[${result}] = `);
 }
 
 /** A call on one line where it fits behind `before`, with its comma. Otherwise each argument has a line. */
@@ -182,9 +182,12 @@ function calling(name: string, given: readonly string[], indent: string, before 
   return isShort ? line : `${name}(\n${given.map((one) => `${indent}    ${one},\n`).join('')}${indent})`;
 }
 
+/** On one line where it fits. */
 function queryMapping(query: readonly QueryParameter[]): string {
-  const pairs = query.map(({ name, sent }) => `                ${pythonString(sent)}: ${name},\n`);
-  return `query={\n${pairs.join('')}            }`;
+  const pairs = query.map(({ name, sent }) => `${pythonString(sent)}: ${name}`);
+  const line = `query={${pairs.join(', ')}}`;
+  if (`            ${line},`.length <= LINE_LENGTH_MAX) return line;
+  return `query={\n${pairs.map((pair) => `                ${pair},\n`).join('')}            }`;
 }
 
 const KEY = 'idempotency_key: str | None = None';

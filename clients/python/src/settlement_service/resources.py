@@ -305,11 +305,7 @@ class Caribbean(Resource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.CorridorsResponse] = Call(
-            "GET",
-            path_of("/v1/caribbean/corridors"),
-            repeatable=True,
-        )
+        call: Call[models.CorridorsResponse] = Call("GET", path_of("/v1/caribbean/corridors"), repeatable=True)
         return self._run(call)
 
 
@@ -417,11 +413,7 @@ class AsyncCaribbean(AsyncResource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.CorridorsResponse] = Call(
-            "GET",
-            path_of("/v1/caribbean/corridors"),
-            repeatable=True,
-        )
+        call: Call[models.CorridorsResponse] = Call("GET", path_of("/v1/caribbean/corridors"), repeatable=True)
         return await self._run(call)
 
 
@@ -432,11 +424,7 @@ class Banklink(Resource):
         Simulated. The answer also contains the public token that a linking widget would return. It can be
         exchanged once, within 30 minutes. Scope: `settle`.
         """
-        call: Call[models.LinkTokenResponse] = Call(
-            "POST",
-            path_of("/v2/banklink/link-token"),
-            body=encoded(fields),
-        )
+        call: Call[models.LinkTokenResponse] = Call("POST", path_of("/v2/banklink/link-token"), body=encoded(fields))
         return self._run(call)
 
     def exchange(self, **fields: Unpack[models.ExchangeRequest]) -> models.ExchangeResponse:
@@ -446,11 +434,7 @@ class Banklink(Resource):
         with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits,
         with every other one the account pays. Scope: `settle`.
         """
-        call: Call[models.ExchangeResponse] = Call(
-            "POST",
-            path_of("/v2/banklink/exchange"),
-            body=encoded(fields),
-        )
+        call: Call[models.ExchangeResponse] = Call("POST", path_of("/v2/banklink/exchange"), body=encoded(fields))
         return self._run(call)
 
 
@@ -461,11 +445,7 @@ class AsyncBanklink(AsyncResource):
         Simulated. The answer also contains the public token that a linking widget would return. It can be
         exchanged once, within 30 minutes. Scope: `settle`.
         """
-        call: Call[models.LinkTokenResponse] = Call(
-            "POST",
-            path_of("/v2/banklink/link-token"),
-            body=encoded(fields),
-        )
+        call: Call[models.LinkTokenResponse] = Call("POST", path_of("/v2/banklink/link-token"), body=encoded(fields))
         return await self._run(call)
 
     async def exchange(self, **fields: Unpack[models.ExchangeRequest]) -> models.ExchangeResponse:
@@ -475,11 +455,7 @@ class AsyncBanklink(AsyncResource):
         with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits,
         with every other one the account pays. Scope: `settle`.
         """
-        call: Call[models.ExchangeResponse] = Call(
-            "POST",
-            path_of("/v2/banklink/exchange"),
-            body=encoded(fields),
-        )
+        call: Call[models.ExchangeResponse] = Call("POST", path_of("/v2/banklink/exchange"), body=encoded(fields))
         return await self._run(call)
 
 
@@ -577,11 +553,7 @@ class Sandbox(Resource):
         The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run
         ops -- resolve`. Scope: `read`, which every key covers.
         """
-        call: Call[Sequence[models.Scenario]] = Call(
-            "GET",
-            path_of("/v2/test-helpers/scenarios"),
-            repeatable=True,
-        )
+        call: Call[Sequence[models.Scenario]] = Call("GET", path_of("/v2/test-helpers/scenarios"), repeatable=True)
         return self._run(call)
 
 
@@ -621,11 +593,7 @@ class AsyncSandbox(AsyncResource):
         The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run
         ops -- resolve`. Scope: `read`, which every key covers.
         """
-        call: Call[Sequence[models.Scenario]] = Call(
-            "GET",
-            path_of("/v2/test-helpers/scenarios"),
-            repeatable=True,
-        )
+        call: Call[Sequence[models.Scenario]] = Call("GET", path_of("/v2/test-helpers/scenarios"), repeatable=True)
         return await self._run(call)
 
 
@@ -691,11 +659,7 @@ class Service(Resource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.PaymentMethodsResponse] = Call(
-            "GET",
-            path_of("/v2/payment-methods"),
-            repeatable=True,
-        )
+        call: Call[models.PaymentMethodsResponse] = Call("GET", path_of("/v2/payment-methods"), repeatable=True)
         return self._run(call)
 
     def capabilities(self) -> models.CapabilitiesResponse:
@@ -703,11 +667,7 @@ class Service(Resource):
 
         The public entries without a key, all entries with one. No capability is live.
         """
-        call: Call[models.CapabilitiesResponse] = Call(
-            "GET",
-            path_of("/v2/capabilities"),
-            repeatable=True,
-        )
+        call: Call[models.CapabilitiesResponse] = Call("GET", path_of("/v2/capabilities"), repeatable=True)
         return self._run(call)
 
     def launch_gates(self) -> models.LaunchGatesResponse:
@@ -717,11 +677,7 @@ class Service(Resource):
         stop a simulation. Elsewhere one closed gate forbids every value operation. Scope: `read`, which every key
         covers.
         """
-        call: Call[models.LaunchGatesResponse] = Call(
-            "GET",
-            path_of("/v2/launch-gates"),
-            repeatable=True,
-        )
+        call: Call[models.LaunchGatesResponse] = Call("GET", path_of("/v2/launch-gates"), repeatable=True)
         return self._run(call)
 
 
@@ -731,11 +687,7 @@ class AsyncService(AsyncResource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.PaymentMethodsResponse] = Call(
-            "GET",
-            path_of("/v2/payment-methods"),
-            repeatable=True,
-        )
+        call: Call[models.PaymentMethodsResponse] = Call("GET", path_of("/v2/payment-methods"), repeatable=True)
         return await self._run(call)
 
     async def capabilities(self) -> models.CapabilitiesResponse:
@@ -743,11 +695,7 @@ class AsyncService(AsyncResource):
 
         The public entries without a key, all entries with one. No capability is live.
         """
-        call: Call[models.CapabilitiesResponse] = Call(
-            "GET",
-            path_of("/v2/capabilities"),
-            repeatable=True,
-        )
+        call: Call[models.CapabilitiesResponse] = Call("GET", path_of("/v2/capabilities"), repeatable=True)
         return await self._run(call)
 
     async def launch_gates(self) -> models.LaunchGatesResponse:
@@ -757,11 +705,7 @@ class AsyncService(AsyncResource):
         stop a simulation. Elsewhere one closed gate forbids every value operation. Scope: `read`, which every key
         covers.
         """
-        call: Call[models.LaunchGatesResponse] = Call(
-            "GET",
-            path_of("/v2/launch-gates"),
-            repeatable=True,
-        )
+        call: Call[models.LaunchGatesResponse] = Call("GET", path_of("/v2/launch-gates"), repeatable=True)
         return await self._run(call)
 
 
@@ -788,20 +732,14 @@ class Certificates(Resource):
         call: Call[models.CertificateVerification] = Call(
             "GET",
             path_of("/v1/caribbean/certificate/{cert_id}/verify", cert_id=cert_id),
-            query={
-                "settlement_id": settlement_id,
-            },
+            query={"settlement_id": settlement_id},
             repeatable=True,
         )
         return self._run(call)
 
     def keys(self) -> models.JsonWebKeySet:
         """The public keys that verify certificates."""
-        call: Call[models.JsonWebKeySet] = Call(
-            "GET",
-            path_of("/.well-known/jwks.json"),
-            repeatable=True,
-        )
+        call: Call[models.JsonWebKeySet] = Call("GET", path_of("/.well-known/jwks.json"), repeatable=True)
         return self._run(call)
 
 
@@ -828,31 +766,21 @@ class AsyncCertificates(AsyncResource):
         call: Call[models.CertificateVerification] = Call(
             "GET",
             path_of("/v1/caribbean/certificate/{cert_id}/verify", cert_id=cert_id),
-            query={
-                "settlement_id": settlement_id,
-            },
+            query={"settlement_id": settlement_id},
             repeatable=True,
         )
         return await self._run(call)
 
     async def keys(self) -> models.JsonWebKeySet:
         """The public keys that verify certificates."""
-        call: Call[models.JsonWebKeySet] = Call(
-            "GET",
-            path_of("/.well-known/jwks.json"),
-            repeatable=True,
-        )
+        call: Call[models.JsonWebKeySet] = Call("GET", path_of("/.well-known/jwks.json"), repeatable=True)
         return await self._run(call)
 
 
 class Organizations(Resource):
     def create(self, **fields: Unpack[models.CreateOrganizationRequest]) -> models.OrganizationCreatedResponse:
         """Create an organization and its first API key."""
-        call: Call[models.OrganizationCreatedResponse] = Call(
-            "POST",
-            path_of("/v1/orgs"),
-            body=encoded(fields),
-        )
+        call: Call[models.OrganizationCreatedResponse] = Call("POST", path_of("/v1/orgs"), body=encoded(fields))
         return self._run(call)
 
     def get(self, org_id: str) -> models.OrganizationResponse:
@@ -872,11 +800,7 @@ class Organizations(Resource):
 
         For a key of any scope. Scope: `read`, which every key covers.
         """
-        call: Call[models.CallerResponse] = Call(
-            "GET",
-            path_of("/v1/me"),
-            repeatable=True,
-        )
+        call: Call[models.CallerResponse] = Call("GET", path_of("/v1/me"), repeatable=True)
         return self._run(call)
 
     def usage(self, *, from_: str, to: str) -> models.UsageResponse:
@@ -889,10 +813,7 @@ class Organizations(Resource):
         call: Call[models.UsageResponse] = Call(
             "GET",
             path_of("/v1/usage"),
-            query={
-                "from": from_,
-                "to": to,
-            },
+            query={"from": from_, "to": to},
             repeatable=True,
         )
         return self._run(call)
@@ -901,11 +822,7 @@ class Organizations(Resource):
 class AsyncOrganizations(AsyncResource):
     async def create(self, **fields: Unpack[models.CreateOrganizationRequest]) -> models.OrganizationCreatedResponse:
         """Create an organization and its first API key."""
-        call: Call[models.OrganizationCreatedResponse] = Call(
-            "POST",
-            path_of("/v1/orgs"),
-            body=encoded(fields),
-        )
+        call: Call[models.OrganizationCreatedResponse] = Call("POST", path_of("/v1/orgs"), body=encoded(fields))
         return await self._run(call)
 
     async def get(self, org_id: str) -> models.OrganizationResponse:
@@ -925,11 +842,7 @@ class AsyncOrganizations(AsyncResource):
 
         For a key of any scope. Scope: `read`, which every key covers.
         """
-        call: Call[models.CallerResponse] = Call(
-            "GET",
-            path_of("/v1/me"),
-            repeatable=True,
-        )
+        call: Call[models.CallerResponse] = Call("GET", path_of("/v1/me"), repeatable=True)
         return await self._run(call)
 
     async def usage(self, *, from_: str, to: str) -> models.UsageResponse:
@@ -942,10 +855,7 @@ class AsyncOrganizations(AsyncResource):
         call: Call[models.UsageResponse] = Call(
             "GET",
             path_of("/v1/usage"),
-            query={
-                "from": from_,
-                "to": to,
-            },
+            query={"from": from_, "to": to},
             repeatable=True,
         )
         return await self._run(call)
@@ -984,10 +894,7 @@ class ApiKeys(Resource):
         call: Call[models.ApiKeyResponse] = Call(
             "GET",
             path_of("/v1/orgs/{org_id}/keys", org_id=org_id),
-            query={
-                "limit": page_size,
-                "after": after,
-            },
+            query={"limit": page_size, "after": after},
             repeatable=True,
         )
         return self._pages(call)
@@ -1016,9 +923,7 @@ class ApiKeys(Resource):
         call: Call[models.ApiKeyRevokedResponse] = Call(
             "DELETE",
             path_of("/v1/orgs/keys/{key_id}", key_id=key_id),
-            query={
-                "descendants": descendants,
-            },
+            query={"descendants": descendants},
         )
         return self._run(call)
 
@@ -1056,10 +961,7 @@ class AsyncApiKeys(AsyncResource):
         call: Call[models.ApiKeyResponse] = Call(
             "GET",
             path_of("/v1/orgs/{org_id}/keys", org_id=org_id),
-            query={
-                "limit": page_size,
-                "after": after,
-            },
+            query={"limit": page_size, "after": after},
             repeatable=True,
         )
         return self._pages(call)
@@ -1088,9 +990,7 @@ class AsyncApiKeys(AsyncResource):
         call: Call[models.ApiKeyRevokedResponse] = Call(
             "DELETE",
             path_of("/v1/orgs/keys/{key_id}", key_id=key_id),
-            query={
-                "descendants": descendants,
-            },
+            query={"descendants": descendants},
         )
         return await self._run(call)
 
@@ -1555,10 +1455,7 @@ class Wallets(Resource):
         call: Call[models.WalletResponse] = Call(
             "GET",
             path_of("/v1/wallets"),
-            query={
-                "limit": page_size,
-                "after": after,
-            },
+            query={"limit": page_size, "after": after},
             repeatable=True,
         )
         return self._pages(call)
@@ -1614,10 +1511,7 @@ class AsyncWallets(AsyncResource):
         call: Call[models.WalletResponse] = Call(
             "GET",
             path_of("/v1/wallets"),
-            query={
-                "limit": page_size,
-                "after": after,
-            },
+            query={"limit": page_size, "after": after},
             repeatable=True,
         )
         return self._pages(call)
@@ -1653,28 +1547,17 @@ class ConsumerAccount(Resource):
 
         A code is valid for 5 minutes, 5 tries and one use. Every invalid code gets the same answer.
         """
-        call: Call[models.SessionResponse] = Call(
-            "POST",
-            path_of("/consumer/auth/verify-otp"),
-            body=encoded(fields),
-        )
+        call: Call[models.SessionResponse] = Call("POST", path_of("/consumer/auth/verify-otp"), body=encoded(fields))
         return self._run(call)
 
     def logout(self) -> None:
         """End the session."""
-        call: Call[None] = Call(
-            "POST",
-            path_of("/consumer/auth/logout"),
-        )
+        call: Call[None] = Call("POST", path_of("/consumer/auth/logout"))
         return self._run(call)
 
     def me(self) -> models.MeResponse:
         """Read the signed-in consumer."""
-        call: Call[models.MeResponse] = Call(
-            "GET",
-            path_of("/consumer/me"),
-            repeatable=True,
-        )
+        call: Call[models.MeResponse] = Call("GET", path_of("/consumer/me"), repeatable=True)
         return self._run(call)
 
 
@@ -1696,39 +1579,24 @@ class AsyncConsumerAccount(AsyncResource):
 
         A code is valid for 5 minutes, 5 tries and one use. Every invalid code gets the same answer.
         """
-        call: Call[models.SessionResponse] = Call(
-            "POST",
-            path_of("/consumer/auth/verify-otp"),
-            body=encoded(fields),
-        )
+        call: Call[models.SessionResponse] = Call("POST", path_of("/consumer/auth/verify-otp"), body=encoded(fields))
         return await self._run(call)
 
     async def logout(self) -> None:
         """End the session."""
-        call: Call[None] = Call(
-            "POST",
-            path_of("/consumer/auth/logout"),
-        )
+        call: Call[None] = Call("POST", path_of("/consumer/auth/logout"))
         return await self._run(call)
 
     async def me(self) -> models.MeResponse:
         """Read the signed-in consumer."""
-        call: Call[models.MeResponse] = Call(
-            "GET",
-            path_of("/consumer/me"),
-            repeatable=True,
-        )
+        call: Call[models.MeResponse] = Call("GET", path_of("/consumer/me"), repeatable=True)
         return await self._run(call)
 
 
 class ConsumerRecipients(Resource):
     def list(self) -> Pages[models.ConsumerRecipientResponse]:
         """List the recipients."""
-        call: Call[models.ConsumerRecipientResponse] = Call(
-            "GET",
-            path_of("/consumer/recipients"),
-            repeatable=True,
-        )
+        call: Call[models.ConsumerRecipientResponse] = Call("GET", path_of("/consumer/recipients"), repeatable=True)
         return self._pages(call)
 
     @overload
@@ -1772,11 +1640,7 @@ class ConsumerRecipients(Resource):
 class AsyncConsumerRecipients(AsyncResource):
     def list(self) -> AsyncPages[models.ConsumerRecipientResponse]:
         """List the recipients."""
-        call: Call[models.ConsumerRecipientResponse] = Call(
-            "GET",
-            path_of("/consumer/recipients"),
-            repeatable=True,
-        )
+        call: Call[models.ConsumerRecipientResponse] = Call("GET", path_of("/consumer/recipients"), repeatable=True)
         return self._pages(call)
 
     @overload
@@ -1820,22 +1684,14 @@ class AsyncConsumerRecipients(AsyncResource):
 class Quotes(Resource):
     def create(self, **fields: Unpack[models.QuoteBody]) -> models.QuoteResponse:
         """Quote a transfer, for display only."""
-        call: Call[models.QuoteResponse] = Call(
-            "POST",
-            path_of("/consumer/quote"),
-            body=encoded(fields),
-        )
+        call: Call[models.QuoteResponse] = Call("POST", path_of("/consumer/quote"), body=encoded(fields))
         return self._run(call)
 
 
 class AsyncQuotes(AsyncResource):
     async def create(self, **fields: Unpack[models.QuoteBody]) -> models.QuoteResponse:
         """Quote a transfer, for display only."""
-        call: Call[models.QuoteResponse] = Call(
-            "POST",
-            path_of("/consumer/quote"),
-            body=encoded(fields),
-        )
+        call: Call[models.QuoteResponse] = Call("POST", path_of("/consumer/quote"), body=encoded(fields))
         return await self._run(call)
 
 
@@ -1870,11 +1726,7 @@ class Transfers(Resource):
 
     def list(self) -> Pages[models.TransferResponse]:
         """List the transfers."""
-        call: Call[models.TransferResponse] = Call(
-            "GET",
-            path_of("/consumer/transfers"),
-            repeatable=True,
-        )
+        call: Call[models.TransferResponse] = Call("GET", path_of("/consumer/transfers"), repeatable=True)
         return self._pages(call)
 
     def get(self, transfer_id: str) -> models.TransferResponse:
@@ -1927,11 +1779,7 @@ class AsyncTransfers(AsyncResource):
 
     def list(self) -> AsyncPages[models.TransferResponse]:
         """List the transfers."""
-        call: Call[models.TransferResponse] = Call(
-            "GET",
-            path_of("/consumer/transfers"),
-            repeatable=True,
-        )
+        call: Call[models.TransferResponse] = Call("GET", path_of("/consumer/transfers"), repeatable=True)
         return self._pages(call)
 
     async def get(self, transfer_id: str) -> models.TransferResponse:
@@ -1990,10 +1838,7 @@ class Webhooks(Resource):
         call: Call[models.WebhookResponse] = Call(
             "GET",
             path_of("/v1/webhooks"),
-            query={
-                "limit": page_size,
-                "after": after,
-            },
+            query={"limit": page_size, "after": after},
             repeatable=True,
         )
         return self._pages(call)
@@ -2028,10 +1873,7 @@ class Webhooks(Resource):
         Pending deliveries are canceled. The subscription, its deliveries and its secrets can no longer be read.
         Scope: `full`.
         """
-        call: Call[None] = Call(
-            "DELETE",
-            path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id),
-        )
+        call: Call[None] = Call("DELETE", path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id))
         return self._run(call)
 
     def rotate_secret(self, webhook_id: str, *, idempotency_key: str | None = None) -> models.WebhookRotatedResponse:
@@ -2077,11 +1919,7 @@ class Webhooks(Resource):
         call: Call[models.WebhookDeliveryResponse] = Call(
             "GET",
             path_of("/v1/webhooks/{webhook_id}/deliveries", webhook_id=webhook_id),
-            query={
-                "limit": page_size,
-                "after": after,
-                "status": status,
-            },
+            query={"limit": page_size, "after": after, "status": status},
             repeatable=True,
         )
         return self._pages(call)
@@ -2178,10 +2016,7 @@ class AsyncWebhooks(AsyncResource):
         call: Call[models.WebhookResponse] = Call(
             "GET",
             path_of("/v1/webhooks"),
-            query={
-                "limit": page_size,
-                "after": after,
-            },
+            query={"limit": page_size, "after": after},
             repeatable=True,
         )
         return self._pages(call)
@@ -2216,10 +2051,7 @@ class AsyncWebhooks(AsyncResource):
         Pending deliveries are canceled. The subscription, its deliveries and its secrets can no longer be read.
         Scope: `full`.
         """
-        call: Call[None] = Call(
-            "DELETE",
-            path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id),
-        )
+        call: Call[None] = Call("DELETE", path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id))
         return await self._run(call)
 
     async def rotate_secret(
@@ -2270,11 +2102,7 @@ class AsyncWebhooks(AsyncResource):
         call: Call[models.WebhookDeliveryResponse] = Call(
             "GET",
             path_of("/v1/webhooks/{webhook_id}/deliveries", webhook_id=webhook_id),
-            query={
-                "limit": page_size,
-                "after": after,
-                "status": status,
-            },
+            query={"limit": page_size, "after": after, "status": status},
             repeatable=True,
         )
         return self._pages(call)
