@@ -7,12 +7,14 @@ import { newId } from '../../db/id.ts';
 import { nameOf, OPERATIONS } from '../contract/operations.ts';
 import type { SeenAnswer } from '../support/conformance.ts';
 import { digestTables } from '../support/database.ts';
+import { FILE } from '../support/fixture.ts';
 import type { DescribedOperation } from './document.ts';
 import { withAttack } from './fixture.ts';
 import { bodyOf, headersOf, type Ids, urlOf } from './sample.ts';
 import { type Attack, idsOf, type Tenant } from './world.ts';
 
-const test = withAttack();
+/** `victim`: another tenant, whose objects no test changes. */
+const test = withAttack().extend('victim', FILE, ({ attack }) => attack.createTenant());
 
 const operationOf = (attack: Attack, name: string): DescribedOperation =>
   attack.operations.find((operation) => operation.name === name) ?? expect.fail(`${name} is not described`);
@@ -31,9 +33,11 @@ describe.each(withIdInPath)('%s', (name) => {
     api,
     attack,
     tenant,
+    victim: standing,
   }) => {
     const operation = operationOf(attack, name);
-    const victim = await attack.createTenant();
+    // At the end the owner calls it, which changes the object, unless it is a read.
+    const victim = operation.method === 'GET' ? standing : await attack.createTenant();
     const parameters = [...operation.path.matchAll(/\{([a-z_]+)\}/g)].map(([, parameter = '']) => parameter);
     const [own, foreign] = [idsOf(tenant, operation), idsOf(victim, operation)];
     const before = await digestTables(api.connection.pool);
@@ -77,8 +81,8 @@ test("another tenant's id in a body is refused as an unknown id, and nothing is 
   api,
   attack,
   tenant,
+  victim,
 }) => {
-  const victim = await attack.createTenant();
   const partners: Ids = victim.partnerIds;
   const seen: string[] = [];
   for (const operation of attack.operations.filter(({ body, access }) => body && access.auth !== 'signature')) {
@@ -120,8 +124,7 @@ test("another tenant's id in a body is refused as an unknown id, and nothing is 
   );
 });
 
-test("404 for a consumer's object as a partner, and for a partner's as a consumer", async ({ attack }) => {
-  const victim = await attack.createTenant();
+test("404 for a consumer's object as a partner, and for a partner's as a consumer", async ({ attack, victim }) => {
   const settlements = [
     operationOf(attack, 'GET /v2/settle/{settlement_id}'),
     operationOf(attack, 'GET /v1/caribbean/settlements/{settlement_id}'),
@@ -143,8 +146,11 @@ test("404 for a consumer's object as a partner, and for a partner's as a consume
   ).toBe(404);
 });
 
-test("a certificate answers for another tenant's settlement as for an unknown one", async ({ attack, tenant }) => {
-  const victim = await attack.createTenant();
+test("a certificate answers for another tenant's settlement as for an unknown one", async ({
+  attack,
+  tenant,
+  victim,
+}) => {
   const operation = operationOf(attack, 'GET /v1/caribbean/certificate/{cert_id}/verify');
   const ask = async (settlementId: string) => {
     const answer = await attack.send(operation, tenant, {
@@ -159,8 +165,7 @@ test("a certificate answers for another tenant's settlement as for an unknown on
   expect(verdict).toEqual(await ask(sameLength(victim.partnerIds.settlement_id)));
 });
 
-test("every list shows the tenant's own objects and no other's", async ({ attack, tenant }) => {
-  const victim = await attack.createTenant();
+test("every list shows the tenant's own objects and no other's", async ({ attack, tenant, victim }) => {
   const everyId = [victim.partnerIds, victim.consumerIds].flatMap((ids) => Object.values(ids));
   for (const operation of attack.operations.filter(({ method, path }) => method === 'GET' && !path.includes('{'))) {
     const read = async (by: Tenant) => (await attack.send(operation, by, { url: operation.path })).body;
