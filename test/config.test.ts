@@ -99,6 +99,11 @@ const REFUSED: readonly Refused[] = [
     'WORKER_DEPLOYMENT_NAME must be a name of letters, digits, dashes and underscores',
   ],
   [
+    'an unknown queue',
+    { WORKER_QUEUES: 'settlement,payouts' },
+    'WORKER_QUEUES must be a list of settlement and webhook-delivery',
+  ],
+  [
     'a colon in a build',
     { ...DEPLOYMENT, WORKER_BUILD_ID: '1:2' },
     'WORKER_BUILD_ID must be an id of letters, digits, dots, dashes and underscores',
@@ -416,6 +421,12 @@ describe('a remote runtime', () => {
     const { payloadKeys, workerDeployment } = load(remoteEnvironment('production', given));
     expect(payloadKeys?.map(({ id }) => id)).toEqual(['p2', 'p1']);
     expect(workerDeployment).toEqual({ deploymentName: 'settlement', buildId: '2026.11.21' });
+  });
+
+  test('has a worker serve both queues, or those that are named', ({ load }) => {
+    const queuesOf = (given: Record<string, string>) => load(remoteEnvironment('production', given)).workerQueues;
+    expect(queuesOf({})).toEqual(['settlement', 'webhook-delivery']);
+    expect(queuesOf({ WORKER_QUEUES: ' webhook-delivery' })).toEqual(['webhook-delivery']);
   });
 
   test('has an identity provider with all three settings, and does not start with fewer', ({ load, faultsOf }) => {
