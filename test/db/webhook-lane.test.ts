@@ -13,6 +13,7 @@ import {
 } from '../../db/queries/webhook-attempt.ts';
 import { exchangeDeliveries, type LaneClaim, releaseUnknown } from '../../db/queries/webhook-lane.ts';
 import { claimRetry, lookForRetries } from '../../db/queries/webhook-retry.ts';
+import { statementTexts } from '../../db/statement.ts';
 import { LANE_KEYS } from '../../domain/webhook.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
@@ -266,6 +267,15 @@ describe('a claim', () => {
     expect(statements()).toHaveLength(1);
     const left = await world.rowsOf('SELECT 1 FROM webhook_deliveries WHERE lane_key IS NOT NULL');
     expect(left).toEqual([]);
+  });
+});
+
+describe('the notification of the lanes', () => {
+  test('looks for a delivery by index, also by a plan that is made while there are none', async ({ world }) => {
+    const plan = await world.rowsOf(`EXPLAIN ${statementTexts.get('notify_lanes')}`);
+    const text = plan.map((row) => row['QUERY PLAN']).join('\n');
+    expect(text).toContain('using webhook_deliveries_lane');
+    expect(text).not.toMatch(/Seq Scan|Sort/);
   });
 });
 
