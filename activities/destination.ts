@@ -6,9 +6,12 @@
  * those that hang would take all of it.
  */
 import { isLoopbackHost } from '../domain/webhook-target.ts';
+import { remembered } from './remembered.ts';
 
 /** Four times what one subscription may have. */
 export const HOST_IN_FLIGHT_MAX = 128;
+/** Of so many URLs the host is remembered: parsing one takes as long as signing a small body. */
+const URLS_MAX = 4_096;
 
 /** Where a request goes, and whether its subscription has failed. */
 export type Destination = { readonly url: string; readonly isFailing: boolean };
@@ -27,6 +30,7 @@ export type Destinations = {
 type Host = { inFlight: number; failing: number; readonly waiting: Set<() => void> };
 
 export function createDestinations(inFlightMax = HOST_IN_FLIGHT_MAX): Destinations {
+  const hostOf = remembered(URLS_MAX, hostOfUrl);
   const hosts = new Map<string, Host>();
   return {
     take: ({ url, isFailing }, whenFree) => {
@@ -58,7 +62,7 @@ export function createDestinations(inFlightMax = HOST_IN_FLIGHT_MAX): Destinatio
 }
 
 /** All ports of a host count together. On this machine, where only the local sandbox sends, each is a receiver. */
-function hostOf(url: string): string {
+function hostOfUrl(url: string): string {
   const { hostname, host } = new URL(url);
   return isLoopbackHost(hostname.replace(/^\[(.*)\]$/, '$1')) ? host : hostname;
 }

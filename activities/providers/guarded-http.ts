@@ -8,6 +8,7 @@ import type net from 'node:net';
 import { Client, errors } from 'undici';
 import type { AttemptError } from '../../domain/webhook.ts';
 import { targetFault } from '../../domain/webhook-target.ts';
+import { remembered } from '../remembered.ts';
 import { AttemptFailure, type DialOptions, dial, rejection } from './guarded-dial.ts';
 
 /** The answer. Of its body, only the size and the digest of the bytes that were read are kept. */
@@ -97,9 +98,12 @@ export type GuardOptions = DialOptions & { readonly timeoutMs?: number };
 
 const TOTAL_TIMEOUT_MS = 15_000;
 const RESPONSE_BYTES_MAX = 16 * 1024;
+/** So many URLs are parsed and judged by their text once. Their addresses are judged at each connection. */
+const TARGETS_MAX = 4_096;
 const REDIRECTS = { min: 300, max: 399 } as const;
 
 export function createGuardedHttp(options: GuardOptions): GuardedHttp {
+  const targetOf = remembered(TARGETS_MAX, (url) => (targetFault(url, options.rules) ? undefined : new URL(url)));
   return {
     async post(url, body, headers, kept) {
       let startedAt = performance.now();
@@ -113,7 +117,10 @@ export function createGuardedHttp(options: GuardOptions): GuardedHttp {
       const done = (answer: Answer): GuardedAnswer => ({ ...answer, durationMs: elapsedMs(), lostMs });
       try {
         return done(
-          await Promise.race([exchange(options, { url, body, headers, signal, kept, onLost }), rejection(signal)]),
+          await Promise.race([
+            exchange(options, { url: targetOf(url), body, headers, signal, kept, onLost }),
+            rejection(signal),
+          ]),
         );
       } catch (error) {
         return done({
@@ -129,7 +136,8 @@ export function createGuardedHttp(options: GuardOptions): GuardedHttp {
 }
 
 type Exchange = {
-  readonly url: string;
+  /** Undefined where no request may go. */
+  readonly url: URL | undefined;
   readonly body: Buffer;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -141,9 +149,8 @@ type Exchange = {
 type Answer = Omit<GuardedAnswer, 'durationMs' | 'lostMs'>;
 
 async function exchange(options: GuardOptions, request: Exchange): Promise<Answer> {
-  const { url: text, signal, kept, onLost } = request;
-  if (targetFault(text, options.rules) !== undefined) throw new AttemptFailure('blocked_target');
-  const url = new URL(text);
+  const { url, signal, kept, onLost } = request;
+  if (!url) throw new AttemptFailure('blocked_target');
   const idle = kept?.take(url.origin);
   if (idle) {
     // The subscriber may have closed an idle connection at this moment. Then the request goes out on a new one.
