@@ -15,15 +15,30 @@ const USER_AGENT = 'settlement-service-webhooks/2.0';
 const TOO_MANY_REQUESTS = 429;
 const UNAVAILABLE = 503;
 
+/** The secrets that sign a delivery. @throws SealError when no key of this process opens one of them */
+export type SecretsOf = (delivery: Pick<ClaimedDelivery, 'webhookId' | 'secretsSealed'>) => readonly Buffer[];
+
+/** For the deliveries of one subscription: its secrets are opened again only when they have changed. */
+export function openSecrets({ sealer }: Pick<ActivityDeps, 'sealer'>): SecretsOf {
+  let opened: { readonly from: string; readonly secrets: readonly Buffer[] } = { from: '', secrets: [] };
+  return ({ webhookId, secretsSealed }) => {
+    const from = secretsSealed.join();
+    if (from !== opened.from)
+      opened = { from, secrets: secretsSealed.map((text) => sealer.open(text, webhookSecretBinding(webhookId))) };
+    return opened.secrets;
+  };
+}
+
 /** @param at the time of the attempt on its sender's clock: its retry follows from it */
 export async function sendDelivery(
-  deps: Pick<ActivityDeps, 'sealer' | 'guardedHttp' | 'now' | 'crash'>,
+  deps: Pick<ActivityDeps, 'guardedHttp' | 'now' | 'crash'>,
   delivery: ClaimedDelivery,
+  secretsOf: SecretsOf,
   connections: KeptConnections,
   at: Date,
 ): Promise<AttemptResult> {
-  const { eventId: id, body, url, traceparent, webhookId, secretsSealed } = delivery;
-  const secrets = secretsSealed.map((sealed) => deps.sealer.open(sealed, webhookSecretBinding(webhookId)));
+  const { eventId: id, body, url, traceparent } = delivery;
+  const secrets = secretsOf(delivery);
   // Subscribers compare the timestamp with their own clock, so it is the real time of sending.
   const timestamp = Math.floor(deps.now().getTime() / 1_000);
   const headers = {

@@ -26,7 +26,7 @@ import type { ActivityDeps } from './deps.ts';
 import { createDestinations, type Destinations } from './destination.ts';
 import { whileHeartbeating } from './long-activity.ts';
 import { type KeptConnections, keepConnections } from './providers/guarded-http.ts';
-import { sendDelivery } from './webhook-attempt.ts';
+import { openSecrets, type SecretsOf, sendDelivery } from './webhook-attempt.ts';
 
 /**
  * After this time the activity ends once nothing is in flight, and after twice the time it claims no more: so its
@@ -61,6 +61,7 @@ const SLOWEST_MAX = 5;
 type Subscriber = {
   readonly webhookId: string;
   readonly orgId: string;
+  readonly secretsOf: SecretsOf;
   inFlight: number;
   inFlightMax: number;
   isFailing: boolean;
@@ -243,7 +244,9 @@ async function send(lane: Lane, subscriber: Subscriber, delivery: ClaimedDeliver
   if (delivery.attempt === 1 && !subscriber.isFailing) deps.observer?.deliveryTaken(delivery.lateSeconds);
   lane.inFlight += 1;
   subscriber.inFlight += 1;
-  const result = await sendDelivery(deps, delivery, connections, deps.now()).catch((error: unknown) => ({ error }));
+  const result = await sendDelivery(deps, delivery, subscriber.secretsOf, connections, deps.now()).catch(
+    (error: unknown) => ({ error }),
+  );
   lane.inFlight -= 1;
   subscriber.inFlight -= 1;
   if ('outcome' in result) settle(lane, subscriber, delivery, result);
@@ -335,6 +338,7 @@ function subscriberOf(lane: Lane, { webhookId, orgId }: ClaimedDelivery): Subscr
   const added: Subscriber = {
     webhookId,
     orgId,
+    secretsOf: openSecrets(lane.deps),
     inFlight: 0,
     inFlightMax: IN_FLIGHT.first,
     isFailing: false,

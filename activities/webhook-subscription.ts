@@ -14,7 +14,7 @@ import { claimRetry, lookForRetries, type RetryLook, releaseRetries } from '../d
 import type { ActivityDeps } from './deps.ts';
 import { whileHeartbeating } from './long-activity.ts';
 import { keepConnections } from './providers/guarded-http.ts';
-import { sendDelivery } from './webhook-attempt.ts';
+import { openSecrets, sendDelivery } from './webhook-attempt.ts';
 
 /** After this time no attempt begins. An endpoint that hangs has few rounds, which cost more than its attempts. */
 const ROUND_MAX_MS = 5 * 60_000;
@@ -51,6 +51,7 @@ async function playRound(
   stop: AbortSignal,
 ): Promise<RetryResult> {
   const connections = keepConnections();
+  const secretsOf = openSecrets(deps);
   // A retry of the activity has the input of the first try.
   const startMs = Math.max(nowMs, asyncLocalStorage.getStore()?.info.currentAttemptScheduledTimestampMs ?? nowMs);
   const startedMs = performance.now();
@@ -71,7 +72,7 @@ async function playRound(
       if (!delivery && !mayEndMore && replay === 'none') break;
       if (!delivery && replay === 'held') await delay(HELD_MS);
       if (!delivery) continue;
-      const result = await sendDelivery(deps, delivery, connections, now());
+      const result = await sendDelivery(deps, delivery, secretsOf, connections, now());
       lastOutcome = result.error === null ? `succeeded with ${result.response_status}` : `failed: ${result.error}`;
       await recordFailures(deps, { webhookId, claimant, requestId: delivery.requestId }, [result]);
       if (result.error === null)

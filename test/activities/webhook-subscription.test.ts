@@ -552,6 +552,27 @@ describe('the signatures of a delivery', () => {
     expect(isSignedBy(Buffer.alloc(24), signature, content)).toBe(false);
   });
 
+  test('are those of the moment, while the same lane sends before and after a rotation', async ({ world }) => {
+    const stop = world.startLanes();
+    const send = async (count: number): Promise<Sent | undefined> => {
+      await world.ping();
+      await vi.waitUntil(() => world.sent.length === count, WAIT);
+      return world.sent.at(-1);
+    };
+    await send(1);
+    const { secret } = await jsonOf(await world.call('POST', `/v1/webhooks/${world.webhook.webhook_id}/rotate-secret`));
+    const request = await send(2);
+    await stop();
+    const signatures = request?.headers['webhook-signature']?.split(' ') ?? [];
+    const verified = [secret, world.webhook.secret].map((own, nth) =>
+      new StandardWebhook(own).verify(request?.body.toString() ?? '', {
+        ...request?.headers,
+        'webhook-signature': signatures[nth] ?? '',
+      }),
+    );
+    expect([verified.length, signatures.length]).toEqual([2, 2]);
+  });
+
   test('use each earlier secret for 24 hours after its own rotation, the newest secret first', async ({
     api,
     world,
