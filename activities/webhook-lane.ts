@@ -37,7 +37,7 @@ const SERVED_MS = 60 * 60_000;
 const CLAIMED_AT_ONCE = 128;
 /** A subscription with none in flight gets as many as a new one, until it has proved to take more than this. */
 const LEARNED = 2 * IN_FLIGHT.first;
-/** The least time between two statements, unless there is more to claim: so each serves many deliveries. */
+/** The least time between two statements, unless there may be something to claim: so each records many results. */
 const EXCHANGE_MS = 20;
 /** So many deliveries to a subscription that answers well are claimed before they can be sent. */
 const QUEUED_MAX = 96;
@@ -86,6 +86,8 @@ type Lane = {
   readonly keys: LaneKeys;
   readonly connections: KeptConnections;
   readonly wakeUp: WakeUp;
+  /** Woken only by new deliveries: they are claimed at once. */
+  readonly dueNotice: WakeUp;
   readonly subscribers: Map<string, Subscriber>;
   /** By delivery: its request is under way, or its result is not recorded. */
   readonly known: Set<string>;
@@ -126,6 +128,7 @@ async function serve(shared: Pick<Lane, 'deps' | 'destinations'>, number: number
     keys: laneKeysOf(number),
     connections: keepConnections(),
     wakeUp: createWakeUp(),
+    dueNotice: createWakeUp(),
     subscribers: new Map(),
     known: new Set(),
     toJudge: new Set(),
@@ -138,7 +141,10 @@ async function serve(shared: Pick<Lane, 'deps' | 'destinations'>, number: number
     wasQuiet: true,
     failure: undefined,
   };
-  const unsubscribe = deps.deliveriesDue.subscribe('', lane.wakeUp.wake);
+  const unsubscribe = deps.deliveriesDue.subscribe('', () => {
+    lane.dueNotice.wake();
+    lane.wakeUp.wake();
+  });
   const report = setInterval(() => void publishReport(lane, number), REPORT_MS);
   stop.addEventListener('abort', lane.wakeUp.wake);
   try {
@@ -173,7 +179,7 @@ async function work(lane: Lane, stop: AbortSignal): Promise<void> {
     }
     await lane.wakeUp.wait(lookMs);
     const earlyMs = exchangedMs + EXCHANGE_MS - performance.now();
-    if (earlyMs > 0) await delay(earlyMs);
+    if (earlyMs > 0) await lane.dueNotice.wait(earlyMs);
   }
 }
 
