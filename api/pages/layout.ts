@@ -21,10 +21,11 @@ export type Page = {
   readonly side?: string;
 };
 
+/** `pages`: the addresses that belong to the place. */
 const LINKS = [
-  { path: '/docs/quickstart', text: 'Guides' },
-  { path: '/docs', text: 'Reference' },
-  { path: '/status', text: 'Status' },
+  { path: '/docs/quickstart', text: 'Guides', pages: /^\/docs\/(?!reference\/|search)/ },
+  { path: '/docs', text: 'Reference', pages: /^\/docs\/reference\// },
+  { path: '/status', text: 'Status', pages: /^$/ },
 ] as const;
 
 export const SERVICE_NAME = 'Settlement service';
@@ -41,7 +42,7 @@ export const document = (frame: Frame, page: Page): string =>
 <header>
 <p class="name"><a href="/"!${current(page.path === '/')}>${SERVICE_NAME}</a></p>
 <nav aria-label="Pages">
-<ul>!${LINKS.map(({ path, text }) => html`<li><a href="${path}"!${current(path === page.path)}>${text}</a></li>`)}</ul>
+<ul>!${LINKS.map((link) => html`<li><a href="${link.path}"!${markOf(link, page)}>${link.text}</a></li>`)}</ul>
 </nav>
 </header>
 <p class="posture" role="note">${POSTURE[frame.runtime]}</p>
@@ -56,6 +57,10 @@ export const document = (frame: Frame, page: Page): string =>
 const mainOf = (page: Page): string => html`<main id="main">
 !${page.main}
 </main>`;
+
+/** Marks the link to the page itself, and that to the part of the site that it belongs to. */
+const markOf = ({ path, pages }: (typeof LINKS)[number], page: Page): string =>
+  path !== page.path && pages.test(page.path) ? ' aria-current="true"' : current(path === page.path);
 
 /** The attribute that marks a link to the page itself. */
 export const current = (isCurrent: boolean): string => (isCurrent ? ' aria-current="page"' : '');

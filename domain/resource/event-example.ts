@@ -21,7 +21,7 @@ import {
 import type { EvidenceKind } from '../settlement/evidence.ts';
 import { FAILURES } from '../settlement/failure.ts';
 import { acceptedSettlement, type Settlement } from '../settlement/state.ts';
-import { openedVerification, type Verification } from '../verification.ts';
+import { openedVerification, VERIFICATION_WINDOW_MS, type Verification } from '../verification.ts';
 import { apiKeyResource } from './api-key.ts';
 import { certificateEventData } from './certificate.ts';
 import { recipientEventData } from './recipient.ts';
@@ -58,7 +58,10 @@ export function eventExample(type: ExampleType, owner: Owner): Data {
         rejectionReason: 'The document has expired.',
       });
     case 'verification.expired':
-      return verification(owner, { status: 'expired' });
+      return verification(
+        { ...owner, now: new Date(owner.now.getTime() - VERIFICATION_WINDOW_MS) },
+        { status: 'expired' },
+      );
     case 'recipient.deactivated':
       return recipientEventData({ ...recipientOf(owner), isActive: false });
     case 'api_key.created':
@@ -123,7 +126,7 @@ const tell = (settlement: Settlement, steps: readonly Step[]): SettlementChange 
 const settledChange = (owner: Owner): SettlementChange => tell(acceptedOf(owner), SETTLED);
 
 function acceptedOf({ orgId, environment, now }: Owner): Settlement {
-  const priced = price({ corridor: 'US-JM', amount: '250.00', paymentMethod: 'card' });
+  const priced = price({ corridor: 'US-JM', amount: '1250.00', paymentMethod: 'card' });
   if ('faults' in priced) throw new Error('the example has no price');
   return acceptedSettlement({
     ...priced.pricing,
