@@ -52,8 +52,18 @@ export const codeBlock = ({ text, label, isOutput = false }: Code): string =>
 <pre tabindex="0" role="region" aria-label="${label}"><code>!${text
     .replace(/\n$/, '')
     .split('\n')
-    .map((line) => `<span class="line${leadOf(line)}">${breakable(line)}\n</span>`)}</code></pre></figure>
+    .map((line) => `<span class="line${leadOf(line)}">${breakableLine(line)}\n</span>`)}</code></pre></figure>
 `;
+
+/** The mark at the end of a command's line stays beside the word before it. */
+const CONTINUED = /^(.*\s)(\S{1,28} [\\|])$/;
+
+function breakableLine(line: string): string {
+  const [, before, last] = CONTINUED.exec(line) ?? [];
+  return before === undefined || last === undefined
+    ? breakable(line)
+    : html`!${breakable(before)}<span class="whole">${last}</span>`;
+}
 
 /** A line continues below its own beginning. */
 function leadOf(line: string): string {
