@@ -68,7 +68,14 @@ export const HEADER_VALUES: readonly string[] = [
 
 /** Media types that no operation accepts. */
 export const MEDIA_TYPES: readonly string[] = [
-  ...['text/plain', 'text/json', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', '*/*'],
+  ...[
+    `text/${MARK}`,
+    'text/plain',
+    'text/json',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    '*/*',
+  ],
   ...['application', 'application/xml', 'application/jsonp', 'application/json5', 'application/vnd.settlement+json'],
   ...['application/json;', 'application/json; profile=x', 'application/json, application/json'],
   ...['application/json; charset=utf-16', 'application/json; charset=iso-8859-1'],

@@ -47,28 +47,7 @@ const test = withStack({ activities: { idverify } }).extend('world', FILE, ({ ap
     expect.poll(async () => (await statusOf(api, partner, recipientId)).verification_status, WAIT).toBe(status),
 }));
 
-const statusesOf = ({ timeline }: { timeline: { status: string }[] }) => timeline.map(({ status }) => status);
-
 describe('a settlement that is held for verification', () => {
-  test('settles when its recipient is verified manually', async ({ world }) => {
-    const recipientId = await world.createRecipient();
-    const { verification_id: verificationId } = await world.openVerification(recipientId);
-    const id = await world.settle(recipientId);
-    await world.untilStatus(id, 'compliance_hold');
-    expect(
-      (await world.complete(verificationId, { status: 'verified', verified_name: 'Marcia Brown' })).statusCode,
-    ).toBe(200);
-    const settled = await world.untilStatus(id, 'settled');
-    expect(statusesOf(settled)).toEqual([
-      'accepted',
-      'compliance_hold',
-      'awaiting_funds',
-      'funded',
-      'paying_out',
-      'settled',
-    ]);
-  });
-
   test('settles when the simulated provider answers GREEN, and is rejected on RED', async ({ world }) => {
     const [green, red] = [
       await world.createRecipient({ name: 'KYC APPROVE Brown' }),
