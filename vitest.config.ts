@@ -10,6 +10,9 @@ const LONGEST = [
   '/test/attack/slow-client.test.ts',
   '/test/attack/schemathesis.test.ts',
   '/test/e2e/settlement.test.ts',
+  '/test/clients/example.test.ts',
+  '/test/clients/python.test.ts',
+  '/test/scripts/lifetime.test.ts',
 ];
 
 /** Vitest accepts a sequencer only as a class. */
