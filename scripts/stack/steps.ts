@@ -1,7 +1,7 @@
-/** The steps of `npm start`, in the order of their dependencies. Prints the time of each step. */
+/** The steps of `npm start`, in the order of their dependencies. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { Listr, ListrLogger, ListrLogLevels, type ListrTask, PRESET_TIMER } from 'listr2';
+import type { ListrTask } from 'listr2';
 import type { Config } from '../../config/load.ts';
 import { migrate } from '../../db/migrate.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
@@ -11,6 +11,7 @@ import { freePort } from './port.ts';
 import type { Cluster } from './postgres.ts';
 import { apiService, workerService } from './product.ts';
 import { type ServiceOptions, startService } from './service.ts';
+import { runSteps } from './step-list.ts';
 import type { Supervisor } from './supervisor.ts';
 
 /** What the steps find out for later steps. */
@@ -38,7 +39,6 @@ export type Start = {
 const SERVICE_ATTEMPTS = 3;
 const API_LOG = path.join(logDirectory, 'api.log');
 const WORKER_LOG = path.join(logDirectory, 'worker.log');
-const TIMED = { timer: PRESET_TIMER };
 const SIDE_BY_SIDE = { concurrent: true } as const;
 
 /** Starts what does not run yet. The supervisor knows each process, so it can stop them all when a step fails. */
@@ -62,25 +62,6 @@ export async function startAll(start: Start): Promise<Findings> {
     serviceStep(start),
   ];
   return await runSteps(steps, findings);
-}
-
-/** Runs the steps one after the other, and prints each with its time. */
-export async function runSteps<Found>(steps: ListrTask<Found>[], findings: Found): Promise<Found> {
-  const rendererOptions = { ...TIMED, collapseSubtasks: false, showErrorMessage: false };
-  return await new Listr(steps, {
-    ctx: findings,
-    registerSignalListeners: false,
-    rendererOptions,
-    fallbackRendererOptions: { ...TIMED, logger: plainLogger() },
-  }).run();
-}
-
-/** What prints the steps where there is no terminal. The caller prints the error, so a failed step is only named. */
-function plainLogger(): ListrLogger {
-  const logger = new ListrLogger({ useIcons: true });
-  const log = logger.log.bind(logger);
-  logger.log = (level, message, options) => log(level, message, level === ListrLogLevels.FAILED ? undefined : options);
-  return logger;
 }
 
 function postgresStep({ env, config, supervisor }: Start): ListrTask<Findings> {
