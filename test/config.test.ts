@@ -203,7 +203,7 @@ describe('the configuration is refused', () => {
     expect(faultsOf(remoteEnvironment('production', { [name]: value }))).toHaveLength(1);
   });
 
-  test.for(REFUSED)('in both remote runtimes: %s', ([, given, fault], { faultsOf }) => {
+  test.for(REFUSED)('a remote runtime does not start with %s', ([, given, fault], { faultsOf }) => {
     for (const runtime of ['remote-sandbox', 'production'])
       expect(faultsOf(remoteEnvironment(runtime, given))).toEqual([fault]);
   });
