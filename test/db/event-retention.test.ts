@@ -122,6 +122,23 @@ describe('an event of 90 days ago', () => {
     expect(await world.deliveries()).toEqual([]);
   });
 
+  test('goes with one sweep, however many it takes: the sweep begins again while it finds the most that it may delete', async ({
+    api,
+    world,
+  }) => {
+    await world.add(DAYS + 1);
+    const { rows } = await api.owner.pool.query(
+      `INSERT INTO events (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
+       SELECT gen_random_uuid(), org_id, type, object_type, gen_random_uuid(), 1, body, created_at
+       FROM events CROSS JOIN generate_series(1, $1) WHERE created_at < now() - interval '90 days' RETURNING 1`,
+      [2 * EVENT_RETENTION.deletedMax],
+    );
+    expect(rows).toHaveLength(2 * EVENT_RETENTION.deletedMax);
+    const deps = activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined });
+    await sweepActivities(deps).restartLostRuns({ nowMs: Date.now() });
+    expect(await world.expire()).toBe(0);
+  });
+
   test('goes once when two sweeps run at once', async ({ world }) => {
     for (let count = 0; count < 20; count += 1) await world.add(DAYS + 1);
     const deleted = await Promise.all([world.expire(), world.expire(), world.expire()]);
