@@ -15,6 +15,7 @@ import { failurePage } from './failure.ts';
 import { biomeLayers, layerTable } from './layer.ts';
 import { methodTables } from './method-table.ts';
 import { describeApi } from './openapi.ts';
+import { planTable } from './plan.ts';
 import { pythonClient } from './python/client.ts';
 import type { OpenApi } from './python/document.ts';
 import { stateMachinePage } from './state-machine.ts';
@@ -42,7 +43,11 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
     ...charts(await read('docs/performance.md')),
     'docs/images/settlement-way.svg': settlementPicture({ label: SETTLEMENT_WAY, isFile: true }),
     'docs/observability/dashboard.json': dashboard(),
-    'docs/scaling.md': withSection(await read('docs/scaling.md'), 'temporal-cost', await temporalCostTable()),
+    'docs/scaling.md': withSection(
+      withSection(await read('docs/scaling.md'), 'temporal-cost', await temporalCostTable()),
+      'plan',
+      planTable(),
+    ),
     'docs/state-machines.md': stateMachinePage(),
     'clients/typescript/generated/openapi.ts': await clientTypes(written),
     ...pythonClient(written),

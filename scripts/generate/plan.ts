@@ -1,0 +1,51 @@
+/** What a rate of settlements needs, computed from what one costs: the table of docs/scaling.md. */
+import { table } from './document.ts';
+
+/**
+ * Of a card settlement with one subscriber to all of its events, on a cluster: processor time in ms (docs/performance.md),
+ * and what the other tables of docs/scaling.md say.
+ */
+const COST = {
+  cpuMs: { api: 12.3, worker: 37, temporal: 25.2, postgres: 37.5 },
+  /** Of the service's PostgreSQL; `kept`: when its events have ended. */
+  bytes: { written: 36_714, kept: 14_000 },
+  temporal: { actions: 7, bytes: 3_700 },
+} as const;
+
+const RATES = [1, 10, 100, 1_000, 10_000];
+/** Of a core's time. Above, what waits for it grows quickly. */
+const BUSY = 0.7;
+/** A worker and an API use a little more than one core: JavaScript runs on one thread. */
+const CORES_OF_PROCESS = 1;
+const TWO = 2;
+const DAY_S = 86_400;
+const GB = 1e9;
+const TB = 1e12;
+
+const cores = (rate: number, cpuMs: number): number => (rate * cpuMs) / 1_000 / BUSY;
+
+/** Two significant digits: more would promise what nobody has measured. */
+function shown(value: number): string {
+  const rounded = Number(value.toPrecision(2));
+  return rounded >= 1_000 ? rounded.toLocaleString('en').replaceAll(',', ' ') : String(rounded);
+}
+
+export function planTable(): string {
+  const { cpuMs, bytes, temporal } = COST;
+  const processes = (rate: number, ms: number) => Math.max(TWO, Math.ceil(cores(rate, ms) / CORES_OF_PROCESS));
+  const rows: readonly (readonly [string, (rate: number) => string])[] = [
+    ['API processes, of one core each', (rate) => shown(processes(rate, cpuMs.api))],
+    ['worker processes, of one core each', (rate) => shown(processes(rate, cpuMs.worker))],
+    ['cores of Temporal', (rate) => shown(cores(rate, cpuMs.temporal))],
+    ['cores of PostgreSQL, for the service and for Temporal', (rate) => shown(cores(rate, cpuMs.postgres))],
+    ['GB a day that the service writes', (rate) => shown((rate * DAY_S * bytes.written) / GB)],
+    ['TB a year that stay', (rate) => shown((rate * DAY_S * 365 * bytes.kept) / TB)],
+    ['million actions a day', (rate) => shown((rate * DAY_S * temporal.actions) / 1e6)],
+    ['GB of histories in 30 days', (rate) => shown((rate * DAY_S * 30 * temporal.bytes) / GB)],
+  ];
+  const head = ['settlements a second', ...RATES.map(shown)];
+  return table(
+    head,
+    rows.map(([name, of]) => [name, ...RATES.map(of)]),
+  );
+}
