@@ -41,6 +41,8 @@ const LEARNED = 2 * IN_FLIGHT.first;
 const EXCHANGE_MS = 20;
 /** So many deliveries to a subscription that answers well are claimed before they can be sent. */
 const QUEUED_MAX = 96;
+/** How often a lane takes what an earlier activity has left. */
+const TAKE_OVER_MS = 5_000;
 /** While nothing is due, the lane looks less and less often. */
 const LOOK_MS = { first: 50, most: 500 } as const;
 /**
@@ -98,6 +100,8 @@ type Lane = {
   finished: AttemptResult[];
   inFlight: number;
   after: Turn | undefined;
+  /** When it takes over again. */
+  takesOverMs: number;
   sent: number;
   failed: number;
   wasQuiet: boolean;
@@ -136,6 +140,7 @@ async function serve(shared: Pick<Lane, 'deps' | 'destinations'>, number: number
     finished: [],
     inFlight: 0,
     after: undefined,
+    takesOverMs: 0,
     sent: 0,
     failed: 0,
     wasQuiet: true,
@@ -189,8 +194,10 @@ async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: b
   if (failure) throw failure.error;
   const results = [...lane.finished];
   const free = freePlaces(lane);
+  const takesOver = performance.now() >= lane.takesOverMs;
   const claim = {
     claimant,
+    takesOver,
     keys,
     after,
     limit: Math.min(limit, LANE_IN_FLIGHT_MAX - lane.inFlight),
@@ -200,6 +207,8 @@ async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: b
   const found = await commitStatement({ ...deps, dispatcher: NO_DISPATCHER }, 'lane.exchange', (db) =>
     exchangeDeliveries(db, results, claim),
   );
+  const hasTakenAll = takesOver && !found.tookOver && found.after === undefined;
+  if (hasTakenAll) lane.takesOverMs = performance.now() + TAKE_OVER_MS;
   lane.finished.splice(0, results.length);
   for (const { delivery_id } of results) lane.known.delete(delivery_id);
   lane.after = found.after;

@@ -7,7 +7,7 @@
  */
 import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
-import { statement } from '../statement.ts';
+import { type Statement, statement } from '../statement.ts';
 import { type AttemptResult, CLAIMED_COLUMNS, type ClaimedDelivery, claimedText, RECORDED } from './webhook-attempt.ts';
 
 /** The keys of a lane: `from` is among them, `to` is not. */
@@ -28,6 +28,8 @@ const firstTurn = ({ from }: LaneKeys): Turn => ({ laneKey: from, orgId: '', web
 
 export type LaneClaim = {
   readonly claimant: number;
+  /** Also what an earlier claimant has left: this passes all that is under way. */
+  readonly takesOver: boolean;
   readonly keys: LaneKeys;
   /** Begin after this one; undefined at the first claim. */
   readonly after: Turn | undefined;
@@ -45,9 +47,10 @@ type ExchangeRow = (ClaimedDelivery | { readonly deliveryId: null }) & {
   readonly turnWebhookId: string;
   readonly turns: number;
   readonly ended: number;
+  readonly left: number;
 };
 
-const exchangeStatement = statement<
+type Exchange = Statement<
   [
     results: string,
     claimant: number,
@@ -63,16 +66,20 @@ const exchangeStatement = statement<
     firstMax: number,
   ],
   ExchangeRow
->(
-  'exchange_deliveries',
+>;
+
+/** @param takeable which deliveries `d` may be claimed */
+const exchangeText = (takeable: string): string =>
   `WITH RECURSIVE ${RECORDED}, listed AS (
-    (SELECT lane_key, org_id, webhook_id, 1 AS turn FROM webhook_deliveries
+    (SELECT lane_key, org_id, webhook_id, 1 AS turn FROM webhook_deliveries d
       WHERE lane_key >= $3 AND lane_key < $4 AND (lane_key, org_id, webhook_id) > ($5::smallint, $6, $7) AND $11 > 0
+        AND ${takeable}
       ORDER BY lane_key, org_id, webhook_id LIMIT 1)
     UNION ALL
     SELECT next.lane_key, next.org_id, next.webhook_id, l.turn + 1 FROM listed l, LATERAL (
       SELECT lane_key, org_id, webhook_id FROM webhook_deliveries d
       WHERE d.lane_key < $4 AND (d.lane_key, d.org_id, d.webhook_id) > (l.lane_key, l.org_id, l.webhook_id)
+        AND ${takeable}
       ORDER BY lane_key, org_id, webhook_id LIMIT 1
     ) next
     WHERE l.turn < $8
@@ -88,12 +95,12 @@ const exchangeStatement = statement<
     ) w
       LEFT JOIN unnest($9::text[], $10::integer[]) AS known (webhook_id, free) ON known.webhook_id = w.webhook_id
   ), candidate AS MATERIALIZED (
-    SELECT waiting.delivery_id, waiting.endings < s.endings AS has_ended,
+    SELECT waiting.delivery_id, waiting.endings < s.endings AS has_ended, waiting.claimed_by > 0 AS is_left,
       row_number() OVER (PARTITION BY s.org_id ORDER BY waiting.place, s.webhook_id) AS place
     FROM share s, LATERAL (
       SELECT found.*, row_number() OVER (ORDER BY found.next_attempt_at, found.delivery_id) AS place FROM (
-        SELECT delivery_id, endings, next_attempt_at FROM webhook_deliveries d
-        WHERE d.lane_key = s.lane_key AND d.org_id = s.org_id AND d.webhook_id = s.webhook_id AND d.claimed_by < $2
+        SELECT delivery_id, endings, next_attempt_at, claimed_by FROM webhook_deliveries d
+        WHERE d.lane_key = s.lane_key AND d.org_id = s.org_id AND d.webhook_id = s.webhook_id AND ${takeable}
         ORDER BY next_attempt_at, delivery_id LIMIT s.free FOR NO KEY UPDATE SKIP LOCKED
       ) found
     ) waiting
@@ -106,34 +113,40 @@ const exchangeStatement = statement<
       claimed_by = CASE WHEN c.has_ended THEN 0 ELSE $2 END,
       claimed_at = CASE WHEN NOT c.has_ended THEN now() END,
       redelivery_requested = false
-    FROM (SELECT delivery_id, has_ended, place FROM candidate ORDER BY place LIMIT $11) c, webhooks w
+    FROM (SELECT delivery_id, has_ended, is_left, place FROM candidate ORDER BY place LIMIT $11) c, webhooks w
     WHERE d.delivery_id = c.delivery_id AND w.webhook_id = d.webhook_id
-    RETURNING ${CLAIMED_COLUMNS}, c.has_ended, c.place
+    RETURNING ${CLAIMED_COLUMNS}, c.has_ended, c.is_left, c.place
   )
   SELECT last.lane_key AS "laneKey", last.org_id AS "turnOrgId", last.webhook_id AS "turnWebhookId", last.turn AS turns,
-    (SELECT count(*)::integer FROM claimed WHERE has_ended) AS ended, sent.*
+    (SELECT count(*)::integer FROM claimed WHERE has_ended) AS ended,
+    (SELECT count(*)::integer FROM claimed WHERE is_left) AS "left", sent.*
   FROM (SELECT lane_key, org_id, webhook_id, turn FROM listed ORDER BY turn DESC LIMIT 1) last LEFT JOIN (
     SELECT ${claimedText('now()')}, c.place FROM claimed c JOIN share w ON w.webhook_id = c.webhook_id
     WHERE NOT c.has_ended
   ) sent ON true
-  ORDER BY sent.place`,
-);
+  ORDER BY sent.place`;
+
+/** Reads the index of what nobody has claimed, so that what is under way, however much it is, makes no claim longer. */
+const exchangeStatement: Exchange = statement('exchange_deliveries', exchangeText('d.claimed_by = 0'));
+const takeOverStatement: Exchange = statement('take_over_deliveries', exchangeText('d.claimed_by < $2'));
 
 /**
  * Records results of subscriptions that do not fail, and claims deliveries.
  *
- * @returns `after`: where the next claim begins. `isMore`: there may be more to claim at once
+ * @returns `after`: where the next claim begins. `isMore`: there may be more to claim at once. `tookOver`: an earlier
+ * claimant had left some of it
  */
 export async function exchangeDeliveries(
   db: Queryable,
   results: readonly AttemptResult[],
-  { claimant, keys, after = firstTurn(keys), limit, firstMax, free }: LaneClaim,
+  { claimant, takesOver, keys, after = firstTurn(keys), limit, firstMax, free }: LaneClaim,
 ): Promise<{
   readonly claimed: readonly ClaimedDelivery[];
   readonly after: Turn | undefined;
   readonly isMore: boolean;
+  readonly tookOver: boolean;
 }> {
-  const rows = await exchangeStatement(
+  const rows = await (takesOver ? takeOverStatement : exchangeStatement)(
     db,
     JSON.stringify(results),
     claimant,
@@ -151,12 +164,13 @@ export async function exchangeDeliveries(
   const [last] = rows;
   const claimed = rows.filter((row) => row.deliveryId !== null);
   const isRest = after.webhookId !== '';
-  if (!last) return { claimed, after: undefined, isMore: isRest && limit > 0 };
+  if (!last) return { claimed, after: undefined, isMore: isRest && limit > 0, tookOver: false };
   const isEnd = last.turns < TURNS_MAX;
   return {
     claimed,
     after: isEnd ? undefined : { laneKey: last.laneKey, orgId: last.turnOrgId, webhookId: last.turnWebhookId },
     isMore: !isEnd || isRest || last.ended > 0 || (limit > 0 && claimed.length === limit),
+    tookOver: last.left > 0,
   };
 }
 

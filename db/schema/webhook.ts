@@ -125,6 +125,9 @@ export const webhookDeliveries = pgTable(
     index('webhook_deliveries_lane')
       .on(table.laneKey, table.orgId, table.webhookId, table.nextAttemptAt, table.deliveryId)
       .where(sql`${table.laneKey} IS NOT NULL`),
+    index('webhook_deliveries_unclaimed')
+      .on(table.laneKey, table.orgId, table.webhookId, table.nextAttemptAt, table.deliveryId)
+      .where(sql`${table.laneKey} IS NOT NULL AND ${table.claimedBy} = 0`),
     index('webhook_deliveries_retries')
       .on(table.webhookId, table.nextAttemptAt, table.deliveryId)
       .where(sql`${table.status} = 'pending' AND ${table.laneKey} IS NULL`),

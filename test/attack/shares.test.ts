@@ -137,6 +137,7 @@ describe('many subscriptions of many organizations', () => {
     await ping(api, modest, (await subscribe(api, modest, URL)).webhook_id);
     const { claimed } = await exchangeDeliveries(api.connection.db, [], {
       claimant: await openClaimant(api.connection.db),
+      takesOver: false,
       keys: { from: 0, to: LANE_KEYS },
       after: undefined,
       limit: 2 * (ORGANIZATIONS + 3),
