@@ -13,20 +13,20 @@ import { type AttemptResult, type ClaimedDelivery, openClaimant } from '../db/qu
 import {
   exchangeDeliveries,
   findOldestUnclaimed,
-  type LaneKeys,
   laneKeysOf,
   releaseDeliveries,
   releaseUnknown,
   type Turn,
 } from '../db/queries/webhook-lane.ts';
-import { createWakeUp, type WakeUp } from '../db/wake-up.ts';
+import { createWakeUp } from '../db/wake-up.ts';
 import { IN_FLIGHT, LANE_IN_FLIGHT_MAX, LANES, type LaneReport, nextInFlight } from '../domain/webhook.ts';
 import { laneWorkflowId } from '../domain/workflow-id.ts';
 import type { ActivityDeps } from './deps.ts';
 import { createDestinations, type Destinations } from './destination.ts';
 import { whileHeartbeating } from './long-activity.ts';
-import { type KeptConnections, keepConnections } from './providers/guarded-http.ts';
-import { openSecrets, type SecretsOf, sendDelivery } from './webhook-attempt.ts';
+import { keepConnections } from './providers/guarded-http.ts';
+import { openSecrets, sendDelivery } from './webhook-attempt.ts';
+import { createSubscriber, endMinute, freePlaces, type Subscriber } from './webhook-subscriber.ts';
 
 /**
  * After this time the activity ends once nothing is in flight, and after twice the time it claims no more: so its
@@ -35,12 +35,8 @@ import { openSecrets, type SecretsOf, sendDelivery } from './webhook-attempt.ts'
 const SERVED_MS = 60 * 60_000;
 /** How many deliveries one statement claims at most. */
 const CLAIMED_AT_ONCE = 128;
-/** A subscription with none in flight gets as many as a new one, until it has proved to take more than this. */
-const LEARNED = 2 * IN_FLIGHT.first;
 /** The least time between two statements, unless there may be something to claim: so each records many results. */
 const EXCHANGE_MS = 20;
-/** So many deliveries to a subscription that answers well are claimed before they can be sent. */
-const QUEUED_MAX = 96;
 /** How often a lane takes what an earlier activity has left. */
 const TAKE_OVER_MS = 5_000;
 /** While nothing is due, the lane looks less and less often. */
@@ -56,57 +52,8 @@ export const LANE_CONNECTIONS = LANES * (1 + JUDGED_AT_ONCE);
 const RECOVER_MS = 1_000;
 const FAILURES_MAX = 5;
 const REPORT_MS = 60_000;
-/** How many subscriptions a report names. */
-const SLOWEST_MAX = 5;
 
-/** What the lane knows of a subscription; forgotten after a minute without a request. */
-type Subscriber = {
-  readonly webhookId: string;
-  readonly orgId: string;
-  readonly secretsOf: SecretsOf;
-  inFlight: number;
-  inFlightMax: number;
-  isFailing: boolean;
-  /** Claimed, and sent as soon as fewer are in flight. */
-  readonly queue: ClaimedDelivery[];
-  /** Results that may change the subscription; they are recorded one group after the other. */
-  readonly judged: AttemptResult[];
-  /** Sends what is queued, once its host has a place. */
-  readonly whenFree: () => void;
-  isRecording: boolean;
-  /** Of the last of these results. */
-  requestId: string;
-  /** In this minute. */
-  requests: number;
-  totalMs: number;
-};
-
-type Lane = {
-  readonly deps: ActivityDeps;
-  readonly destinations: Destinations;
-  readonly claimant: number;
-  readonly keys: LaneKeys;
-  readonly connections: KeptConnections;
-  readonly wakeUp: WakeUp;
-  /** Woken only by new deliveries: they are claimed at once. */
-  readonly dueNotice: WakeUp;
-  readonly subscribers: Map<string, Subscriber>;
-  /** By delivery: its request is under way, or its result is not recorded. */
-  readonly known: Set<string>;
-  /** Subscribers with results that are to be judged, the first one first. */
-  readonly toJudge: Set<Subscriber>;
-  judging: number;
-  /** Results that only have to be recorded. */
-  finished: AttemptResult[];
-  inFlight: number;
-  after: Turn | undefined;
-  /** When it takes over again. */
-  takesOverMs: number;
-  sent: number;
-  failed: number;
-  wasQuiet: boolean;
-  failure: { readonly error: unknown } | undefined;
-};
+type Lane = ReturnType<typeof createLane>;
 
 /** @param destinations shared by the lanes of the process */
 export function webhookLaneActivities(deps: ActivityDeps, destinations: Destinations = createDestinations()) {
@@ -118,34 +65,41 @@ export function webhookLaneActivities(deps: ActivityDeps, destinations: Destinat
      */
     serveLane: async ({ lane }: { readonly lane: number }): Promise<{ readonly isServed: boolean }> => {
       if (lane >= LANES) return { isServed: false };
-      await whileHeartbeating(deps, (stop) => serve({ deps, destinations }, lane, stop));
+      await whileHeartbeating(deps, (stop) => serve(deps, destinations, lane, stop));
       return { isServed: true };
     },
   };
 }
 
-async function serve(shared: Pick<Lane, 'deps' | 'destinations'>, number: number, stop: AbortSignal): Promise<void> {
-  const { deps } = shared;
-  const lane: Lane = {
-    ...shared,
-    claimant: await openClaimant(deps.db),
-    keys: laneKeysOf(number),
-    connections: keepConnections(),
-    wakeUp: createWakeUp(),
-    dueNotice: createWakeUp(),
-    subscribers: new Map(),
-    known: new Set(),
-    toJudge: new Set(),
-    judging: 0,
-    finished: [],
-    inFlight: 0,
-    after: undefined,
-    takesOverMs: 0,
-    sent: 0,
-    failed: 0,
-    wasQuiet: true,
-    failure: undefined,
-  };
+const createLane = (deps: ActivityDeps, destinations: Destinations, number: number, claimant: number) => ({
+  deps,
+  destinations,
+  claimant,
+  keys: laneKeysOf(number),
+  connections: keepConnections(),
+  wakeUp: createWakeUp(),
+  /** Woken only by new deliveries: they are claimed at once. */
+  dueNotice: createWakeUp(),
+  subscribers: new Map<string, Subscriber>(),
+  /** By delivery: its request is under way, or its result is not recorded. */
+  known: new Set<string>(),
+  /** Subscribers with results that are to be judged, the first one first. */
+  toJudge: new Set<Subscriber>(),
+  judging: 0,
+  /** Results that only have to be recorded. */
+  finished: [] as AttemptResult[],
+  inFlight: 0,
+  after: undefined as Turn | undefined,
+  /** When it takes over again. */
+  takesOverMs: 0,
+  sent: 0,
+  failed: 0,
+  wasQuiet: true,
+  failure: undefined as { readonly error: unknown } | undefined,
+});
+
+async function serve(deps: ActivityDeps, destinations: Destinations, number: number, stop: AbortSignal): Promise<void> {
+  const lane = createLane(deps, destinations, number, await openClaimant(deps.db));
   const unsubscribe = deps.deliveriesDue.subscribe('', () => {
     lane.dueNotice.wake();
     lane.wakeUp.wake();
@@ -193,7 +147,7 @@ async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: b
   const { deps, claimant, keys, after, failure } = lane;
   if (failure) throw failure.error;
   const results = [...lane.finished];
-  const free = freePlaces(lane);
+  const free = freePlaces(lane.subscribers.values(), lane.inFlight);
   const takesOver = performance.now() >= lane.takesOverMs;
   const claim = {
     claimant,
@@ -214,24 +168,6 @@ async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: b
   lane.after = found.after;
   for (const delivery of found.claimed) take(lane, delivery);
   return { isMore: found.isMore, count: found.claimed.length };
-}
-
-/** How many more requests may be under way to each subscription that has some, or that has proved fast. */
-function freePlaces({ subscribers, inFlight }: Lane): Map<string, number> {
-  const ofOrganizations = new Map<string, number>();
-  for (const { orgId, inFlight: own } of subscribers.values())
-    if (own > 0) ofOrganizations.set(orgId, (ofOrganizations.get(orgId) ?? 0) + own);
-  const free = new Map<string, number>();
-  for (const { webhookId, orgId, inFlight: own, inFlightMax, queue, judged } of subscribers.values()) {
-    // A failure is recorded first: it may disable the subscription.
-    if (judged.length > 0) free.set(webhookId, 0);
-    else if (own > 0 || queue.length > 0 || inFlightMax > LEARNED) {
-      const ofOrganization = LANE_IN_FLIGHT_MAX - inFlight - (ofOrganizations.get(orgId) ?? 0);
-      const queueMax = inFlightMax < IN_FLIGHT.most ? 0 : QUEUED_MAX;
-      free.set(webhookId, Math.max(0, Math.min(inFlightMax + queueMax - own - queue.length, ofOrganization)));
-    }
-  }
-  return free;
 }
 
 function take(lane: Lane, delivery: ClaimedDelivery): void {
@@ -346,26 +282,12 @@ async function giveUp(lane: Lane, delivery: ClaimedDelivery, error: unknown): Pr
   }
 }
 
-function subscriberOf(lane: Lane, { webhookId, orgId }: ClaimedDelivery): Subscriber {
-  const { subscribers } = lane;
-  const known = subscribers.get(webhookId);
+function subscriberOf(lane: Lane, delivery: ClaimedDelivery): Subscriber {
+  const known = lane.subscribers.get(delivery.webhookId);
   if (known) return known;
-  const added: Subscriber = {
-    webhookId,
-    orgId,
-    secretsOf: openSecrets(lane.deps),
-    inFlight: 0,
-    inFlightMax: IN_FLIGHT.first,
-    isFailing: false,
-    queue: [],
-    judged: [],
-    whenFree: () => sendQueued(lane, added),
-    isRecording: false,
-    requestId: '',
-    requests: 0,
-    totalMs: 0,
-  };
-  subscribers.set(webhookId, added);
+  const added = createSubscriber(delivery, openSecrets(lane.deps));
+  added.whenFree = () => sendQueued(lane, added);
+  lane.subscribers.set(delivery.webhookId, added);
   return added;
 }
 
@@ -391,20 +313,10 @@ async function recover(lane: Lane, error: unknown): Promise<void> {
 /** Reports the last minute to the lane's workflow, unless nothing happened in this one and in the one before. */
 async function publishReport(lane: Lane, number: number): Promise<void> {
   const { deps, subscribers, inFlight, sent, failed, wasQuiet } = lane;
-  const active = [...subscribers.values()].filter(({ requests }) => requests > 0);
-  const slowest = active
-    .sort((a, b) => b.totalMs - a.totalMs)
-    .slice(0, SLOWEST_MAX)
-    .map(({ webhookId, requests, totalMs }) => ({ webhookId, requests, meanMs: Math.round(totalMs / requests) }));
+  const slowest = endMinute(subscribers);
   lane.sent = 0;
   lane.failed = 0;
   lane.wasQuiet = sent === 0 && inFlight === 0;
-  for (const [webhookId, subscriber] of subscribers) {
-    subscriber.requests = 0;
-    subscriber.totalMs = 0;
-    if (subscriber.inFlight === 0 && subscriber.queue.length === 0 && subscriber.judged.length === 0)
-      subscribers.delete(webhookId);
-  }
   if (lane.wasQuiet && wasQuiet) return;
   const oldestDueAt = (await findOldestUnclaimed(deps.db, lane.keys).catch(() => null))?.toISOString() ?? null;
   const report: LaneReport = { at: deps.now().toISOString(), inFlight, sent, failed, oldestDueAt, slowest };

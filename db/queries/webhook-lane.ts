@@ -146,21 +146,10 @@ export async function exchangeDeliveries(
   readonly isMore: boolean;
   readonly tookOver: boolean;
 }> {
-  const rows = await (takesOver ? takeOverStatement : exchangeStatement)(
-    db,
-    JSON.stringify(results),
-    claimant,
-    keys.from,
-    keys.to,
-    after.laneKey,
-    after.orgId,
-    after.webhookId,
-    TURNS_MAX,
-    [...free.keys()],
-    [...free.values()],
-    limit,
-    firstMax,
-  );
+  const run = takesOver ? takeOverStatement : exchangeStatement;
+  const place = [claimant, keys.from, keys.to, after.laneKey, after.orgId, after.webhookId, TURNS_MAX] as const;
+  const known = [[...free.keys()], [...free.values()]] as const;
+  const rows = await run(db, JSON.stringify(results), ...place, ...known, limit, firstMax);
   const [last] = rows;
   const claimed = rows.filter((row) => row.deliveryId !== null);
   const isRest = after.webhookId !== '';

@@ -1,0 +1,73 @@
+/** What a lane knows of a subscription, and how many of its requests may be in flight. */
+import type { AttemptResult, ClaimedDelivery } from '../db/queries/webhook-attempt.ts';
+import { IN_FLIGHT, LANE_IN_FLIGHT_MAX, type LaneReport } from '../domain/webhook.ts';
+import type { SecretsOf } from './webhook-attempt.ts';
+
+/** A subscription with none in flight gets as many as a new one, until it has proved to take more than this. */
+const LEARNED = 2 * IN_FLIGHT.first;
+/** So many deliveries to a subscription that answers well are claimed before they can be sent. */
+const QUEUED_MAX = 96;
+/** How many subscriptions a report names. */
+const SLOWEST_MAX = 5;
+
+export type Subscriber = ReturnType<typeof createSubscriber>;
+
+export const createSubscriber = ({ webhookId, orgId }: ClaimedDelivery, secretsOf: SecretsOf) => ({
+  webhookId,
+  orgId,
+  secretsOf,
+  inFlight: 0,
+  inFlightMax: IN_FLIGHT.first as number,
+  isFailing: false,
+  /** Claimed, and sent as soon as fewer are in flight. */
+  queue: [] as ClaimedDelivery[],
+  /** Sends what is queued, once its host has a place. */
+  whenFree: (): void => undefined,
+  /** Results that may change the subscription; they are recorded one group after the other. */
+  judged: [] as AttemptResult[],
+  isRecording: false,
+  /** Of the last of these results. */
+  requestId: '',
+  /** In this minute. */
+  requests: 0,
+  totalMs: 0,
+});
+
+/**
+ * How many more requests may be under way to each subscription that has some, or that has proved fast.
+ *
+ * @param inFlight of the lane
+ */
+export function freePlaces(subscribers: Iterable<Subscriber>, inFlight: number): Map<string, number> {
+  const all = [...subscribers];
+  const ofOrganizations = new Map<string, number>();
+  for (const { orgId, inFlight: own } of all)
+    if (own > 0) ofOrganizations.set(orgId, (ofOrganizations.get(orgId) ?? 0) + own);
+  const free = new Map<string, number>();
+  for (const { webhookId, orgId, inFlight: own, inFlightMax, queue, judged } of all) {
+    // A failure is recorded first: it may disable the subscription.
+    if (judged.length > 0) free.set(webhookId, 0);
+    else if (own > 0 || queue.length > 0 || inFlightMax > LEARNED) {
+      const ofOrganization = LANE_IN_FLIGHT_MAX - inFlight - (ofOrganizations.get(orgId) ?? 0);
+      const queueMax = inFlightMax < IN_FLIGHT.most ? 0 : QUEUED_MAX;
+      free.set(webhookId, Math.max(0, Math.min(inFlightMax + queueMax - own - queue.length, ofOrganization)));
+    }
+  }
+  return free;
+}
+
+/** Begins another minute, and forgets those with nothing to do. @returns those whose requests took longest in total */
+export function endMinute(subscribers: Map<string, Subscriber>): LaneReport['slowest'] {
+  const slowest = [...subscribers.values()]
+    .filter(({ requests }) => requests > 0)
+    .sort((a, b) => b.totalMs - a.totalMs)
+    .slice(0, SLOWEST_MAX)
+    .map(({ webhookId, requests, totalMs }) => ({ webhookId, requests, meanMs: Math.round(totalMs / requests) }));
+  for (const [webhookId, subscriber] of subscribers) {
+    subscriber.requests = 0;
+    subscriber.totalMs = 0;
+    if (subscriber.inFlight === 0 && subscriber.queue.length === 0 && subscriber.judged.length === 0)
+      subscribers.delete(webhookId);
+  }
+  return slowest;
+}
