@@ -8,7 +8,6 @@ import { loadConfig } from '../config/load.ts';
 import { SCENARIOS, type Scenario } from '../domain/sandbox/scenario.ts';
 import { oneOf, optional, type ValuesOf } from '../ops/command-line/parameter.ts';
 import { CommandError, command, EXIT, type Printer, runProgram, standardOutput } from '../ops/command-line/program.ts';
-import { runConfigured } from '../ops/main.ts';
 import { findRunningStack } from '../process/local/running-stack.ts';
 import { introduce, playFirstSettlement } from './demo/first-settlement.ts';
 import { createNarrator, type Narrator } from './demo/narrator.ts';
@@ -61,6 +60,8 @@ function bankledgerSecret(): string {
 
 const resolveReview: ScenarioDeps['resolveReview'] = async (settlementId, outcome) => {
   const act = ['--operator', 'demo', '--note', 'The rail confirmed it by phone.', '--yes'];
+  // Imported only here: all commands of operators take a second to load.
+  const { runConfigured } = await import('../ops/main.ts');
   const code = await runConfigured(['resolve', settlementId, outcome, ...act], {
     print: console.log,
     warn: console.error,
