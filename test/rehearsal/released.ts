@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
+import { z } from 'zod';
 import { localDirectory, repositoryRoot } from '../../process/local/place.ts';
 import type { OtherVersion } from '../support/process-stack.ts';
 
@@ -51,9 +52,8 @@ export async function releasedSources(): Promise<string> {
   await execa('git', ['archive', '--format=tar', `--output=${archive}`, commit], { cwd: repositoryRoot });
   await execa('tar', ['-xf', archive, '-C', temporary]);
   await rm(archive);
-  const lockOf = (root: string) => readFile(path.join(root, 'package-lock.json'), 'utf8');
   // What builds and runs the sources is found in this clone, which is around them.
-  if ((await lockOf(temporary)) !== (await lockOf(repositoryRoot)))
+  if ((await packagesOf(temporary)) !== (await packagesOf(repositoryRoot)))
     await execa('npm', ['ci', '--omit=dev'], { cwd: temporary });
   await rename(temporary, directory).catch(async (error: unknown) => {
     await rm(temporary, { recursive: true, force: true });
@@ -61,6 +61,14 @@ export async function releasedSources(): Promise<string> {
     if (!existsSync(directory)) throw error;
   });
   return directory;
+}
+
+const Lock = z.object({ packages: z.record(z.string(), z.looseObject({ dev: z.boolean().optional() })) });
+
+/** The packages of the product, as they are locked. */
+async function packagesOf(root: string): Promise<string> {
+  const { packages } = Lock.parse(JSON.parse(await readFile(path.join(root, 'package-lock.json'), 'utf8')));
+  return JSON.stringify(Object.entries(packages).filter(([name, { dev }]) => name !== '' && dev !== true));
 }
 
 /** Builds the released programs, if they are not built. */
