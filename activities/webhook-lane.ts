@@ -37,7 +37,10 @@ const SERVED_MS = 60 * 60_000;
 const CLAIMED_AT_ONCE = 128;
 /** The least time between two statements, unless there may be something to claim: so each records many results. */
 const EXCHANGE_MS = 20;
-/** How often a lane takes what an earlier activity has left. */
+/**
+ * So often a lane looks for what an earlier activity has left. At its beginning, and after it has found some, each of its
+ * statements takes over for as long: a subscription's part may be larger than the places it has.
+ */
 const TAKE_OVER_MS = 5_000;
 /** While nothing is due, the lane looks less and less often. */
 const LOOK_MS = { first: 50, most: 500 } as const;
@@ -90,8 +93,9 @@ const createLane = (deps: ActivityDeps, destinations: Destinations, number: numb
   finished: [] as AttemptResult[],
   inFlight: 0,
   after: undefined as Turn | undefined,
-  /** When it takes over again. */
-  takesOverMs: 0,
+  /** When it last looked for what others have left, and when it found some or began. */
+  lookedMs: performance.now(),
+  tookOverMs: performance.now(),
   sent: 0,
   failed: 0,
   wasQuiet: true,
@@ -148,7 +152,8 @@ async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: b
   if (failure) throw failure.error;
   const results = [...lane.finished];
   const free = freePlaces(lane.subscribers.values(), lane.inFlight);
-  const takesOver = performance.now() >= lane.takesOverMs;
+  const nowMs = performance.now();
+  const takesOver = nowMs - lane.tookOverMs < TAKE_OVER_MS || nowMs - lane.lookedMs >= TAKE_OVER_MS;
   const claim = {
     claimant,
     takesOver,
@@ -161,8 +166,8 @@ async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: b
   const found = await commitStatement({ ...deps, dispatcher: NO_DISPATCHER }, 'lane.exchange', (db) =>
     exchangeDeliveries(db, results, claim),
   );
-  const hasTakenAll = takesOver && !found.tookOver && found.after === undefined;
-  if (hasTakenAll) lane.takesOverMs = performance.now() + TAKE_OVER_MS;
+  if (takesOver) lane.lookedMs = nowMs;
+  if (found.tookOver) lane.tookOverMs = nowMs;
   lane.finished.splice(0, results.length);
   for (const { delivery_id } of results) lane.known.delete(delivery_id);
   lane.after = found.after;

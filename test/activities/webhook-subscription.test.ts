@@ -12,7 +12,9 @@ import { isSignedBy, signWebhook } from '../../activities/webhook-signature.ts';
 import { type RetryResult, webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
 import { recordEvent } from '../../db/queries/event.ts';
 import { deleteExpiredSecrets } from '../../db/queries/webhook.ts';
-import { LANES, type LaneReport, RETRY_JITTER } from '../../domain/webhook.ts';
+import { openClaimant } from '../../db/queries/webhook-attempt.ts';
+import { exchangeDeliveries } from '../../db/queries/webhook-lane.ts';
+import { LANE_KEYS, LANES, type LaneReport, RETRY_JITTER } from '../../domain/webhook.ts';
 import { activityDeps } from '../support/activity.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
@@ -258,6 +260,24 @@ describe('a lane', () => {
     await stopDead();
   });
 
+  test('takes all that another has left without a pause, also if its places are taken meanwhile', async ({
+    world,
+    api,
+  }) => {
+    await world.burst(40);
+    const [keys, free] = [{ from: 0, to: LANE_KEYS }, new Map<string, number>()];
+    const claimant = await openClaimant(api.connection.db);
+    const claim = { claimant, takesOver: false, keys, after: undefined, limit: 40, firstMax: 40, free };
+    expect((await exchangeDeliveries(api.connection.db, [], claim)).claimed).toHaveLength(40);
+    world.answer = async () => {
+      await delay(100);
+      return {};
+    };
+    const startedMs = performance.now();
+    await world.deliver();
+    expect([world.sent.length, performance.now() - startedMs < 4_500]).toEqual([40, true]);
+  });
+
   test('that comes back after another took over changes nothing that the other has recorded', async ({ world }) => {
     const delivery = await world.ping();
     let answerLate = (): void => undefined;
@@ -303,7 +323,8 @@ describe('a lane', () => {
     const broken = vi.spyOn(pool, 'query').mockImplementation(async (...given: unknown[]) => {
       const result = await query(...given);
       const [statement] = given as [{ readonly name?: string }];
-      if (statement.name !== 'exchange_deliveries' || world.sent.length === 0 || failures > 1) return result;
+      const isClaim = /^(exchange|take_over)_deliveries$/.test(statement.name ?? '');
+      if (!isClaim || world.sent.length === 0 || failures > 1) return result;
       failures += 1;
       // The statement was carried out, and its answer is lost.
       throw Object.assign(new Error('lost'), { code: '08006' });

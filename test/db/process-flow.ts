@@ -15,6 +15,7 @@ import { deleteRateLimits } from '../../db/queries/rate-limit.ts';
 import { checkServiceKeys } from '../../db/queries/service-key.ts';
 import { openClaimant } from '../../db/queries/webhook-attempt.ts';
 import {
+  exchangeDeliveries,
   findOldestUnclaimed,
   laneKeysOf,
   notifyLanes,
@@ -124,7 +125,10 @@ export async function playRare(api: TestApi): Promise<void> {
   const keys = laneKeysOf(0);
   await findOldestUnclaimed(db, keys);
   await releaseDeliveries(db, claimant, ['none']);
-  await releaseUnknown(db, { claimant, keys }, ['none']);
+  const own = { claimant, keys, after: undefined, limit: 32, firstMax: 4, free: new Map<string, number>() };
+  // In its first seconds a lane only takes over.
+  await exchangeDeliveries(db, [], { ...own, takesOver: false });
+  await releaseUnknown(db, own, ['none']);
   const delivery = { deliveryId: 'none', webhookId: 'webhook-1', orgId: 'org-1', requestId: 'test' };
   await handOverDelivery(deps, delivery, claimant);
   await releaseRetries(db, 'webhook-1', deps.now());
