@@ -96,6 +96,7 @@ const SERVICES: readonly Capability[] = [
     state: 'gated',
     surface: 'POST /v1/kyc/verify, POST /v1/kyc/idverify/applicant, POST /v2/webhooks/idverify',
     evidence: [
+      'test/activities/event-data.test.ts › rejected by the screening',
       'test/e2e/verification.test.ts › settles when the simulated provider answers GREEN, and is rejected on RED',
       'test/api/idverify-event.test.ts › 401 for every invalid one, before anything is parsed or written',
     ],
@@ -108,8 +109,7 @@ const SERVICES: readonly Capability[] = [
     state: 'local sandbox',
     surface: 'GET /v2/settle/{settlement_id}, GET /v1/kyc/status/{recipient_id}',
     evidence: [
-      'test/e2e/settlement.test.ts › a sanctioned name is rejected, and nothing is collected',
-      'test/e2e/verification.test.ts › settles when its recipient is verified manually',
+      'test/e2e/verification.test.ts › settles when the simulated provider answers GREEN, and is rejected on RED',
     ],
     nextGate: 'compliance_program',
   }),
@@ -163,7 +163,9 @@ const SERVICES: readonly Capability[] = [
     description: "The organization's own settlements with their timeline, evidence and exceptions.",
     state: 'local sandbox',
     surface: 'GET /v2/settle/{settlement_id}, GET /v1/caribbean/settlements',
-    evidence: ['test/e2e/settlement.test.ts › Prefer: wait answers when the status changes, with Preference-Applied'],
+    evidence: [
+      'test/api/prefer-wait.test.ts › a waiting read is answered by the change, and does not ask the database meanwhile',
+    ],
     nextGate: 'ledger_reconciliation',
   }),
   entry('caribbean-corridor-metadata', 'Caribbean corridor metadata', {
