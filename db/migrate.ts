@@ -88,7 +88,7 @@ async function lockMigrations(client: pg.Client): Promise<void> {
 
 type Migration = ReturnType<typeof ownMigrations>[number];
 
-const CREATE_INDEX = /CREATE INDEX (IF NOT EXISTS (\w+) [^;]+);/g;
+const CREATE_INDEX = /CREATE INDEX (IF NOT EXISTS (\w+)\s[^;]+);/g;
 const DROP_INDEX = /DROP INDEX IF EXISTS ([\w, ]+);/g;
 /** SQLSTATE: a table or a column that another missing migration creates. */
 const NOT_YET_THERE = ['42P01', '42703'];

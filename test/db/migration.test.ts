@@ -73,12 +73,19 @@ test('an index of a missing migration is built while others write, and while ano
   owner,
 }) => {
   await migrate(database);
+  await owner.pool.query(
+    `CREATE TABLE commands (text text);
+     CREATE FUNCTION note_command() RETURNS event_trigger LANGUAGE plpgsql
+       AS $$ BEGIN INSERT INTO commands VALUES (current_query()); END $$;
+     CREATE EVENT TRIGGER note_command ON ddl_command_end WHEN TAG IN ('CREATE INDEX')
+       EXECUTE FUNCTION note_command()`,
+  );
   const { rows: last } = await owner.pool.query(
     `DELETE FROM drizzle.__drizzle_migrations WHERE id > ${BEFORE_ACCESS} RETURNING id`,
   );
   expect(last).toHaveLength(migrationCount() - BEFORE_ACCESS);
   await owner.pool.query(
-    `DROP INDEX outbox_first_due, settlements_open;
+    `DROP INDEX outbox_first_due, settlements_open, webhook_deliveries_unclaimed; TRUNCATE commands;
      CREATE INDEX settlements_recipient_status ON settlements (recipient_id, status);
      CREATE INDEX outbox_first ON outbox (outbox_id); CREATE INDEX outbox_deliveries ON outbox (outbox_id)`,
   );
@@ -93,8 +100,12 @@ test('an index of a missing migration is built while others write, and while ano
   await writing.query('COMMIT');
   writing.release();
   await migrated;
-  const { rows } = await owner.pool.query(`SELECT to_regclass('outbox_first_due') IS NOT NULL AS built`);
-  expect(rows).toEqual([{ built: true }]);
+  const built = `SELECT to_regclass(name) IS NOT NULL AS built
+    FROM unnest(ARRAY['outbox_first_due', 'webhook_deliveries_unclaimed']) AS name`;
+  expect((await owner.pool.query(built)).rows).toEqual([{ built: true }, { built: true }]);
+  const blocking = `SELECT text FROM commands WHERE text NOT LIKE 'CREATE INDEX CONCURRENTLY%' AND text LIKE '%IF NOT EXISTS%'`;
+  expect((await owner.pool.query(blocking)).rows).toEqual([]);
+  await owner.pool.query('DROP EVENT TRIGGER note_command');
 });
 
 test('a migration that waits for a table locks none of the tables whose indexes it changed', async ({
