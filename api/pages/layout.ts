@@ -21,11 +21,11 @@ export type Page = {
   readonly side?: string;
 };
 
-/** `pages`: the addresses that belong to the place. */
+/** `pages`: the addresses of the pages that belong to this part of the site. */
 const LINKS = [
   { path: '/docs/quickstart', text: 'Guides', pages: /^\/docs\/(?!reference\/|search)/ },
   { path: '/docs', text: 'Reference', pages: /^\/docs\/reference\// },
-  { path: '/status', text: 'Status', pages: /^$/ },
+  { path: '/status', text: 'Status', pages: /^\/status$/ },
 ] as const;
 
 export const SERVICE_NAME = 'Settlement service';

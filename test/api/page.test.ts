@@ -98,6 +98,7 @@ describe('an address that is not a page', () => {
       expect(page.statusCode).toBe(404);
       expect(page.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', vary: 'Accept' });
       expect(textOf(page.body)).toContain('There is no page at this address.');
+      expect(page.body).not.toContain('aria-current');
     },
   );
 
