@@ -6,11 +6,11 @@
  * those that hang would take all of it.
  */
 import { isLoopbackHost } from '../domain/webhook-target.ts';
-import { remembered } from './remembered.ts';
+import { memoize } from './memo.ts';
 
 /** Four times what one subscription may have. */
 export const HOST_IN_FLIGHT_MAX = 128;
-/** Of so many URLs the host is remembered: parsing one takes as long as signing a small body. */
+/** For how many URLs the host is remembered: parsing one takes as long as signing a small body. */
 const URLS_MAX = 4_096;
 
 /** Where a request goes, and whether its subscription has failed. */
@@ -30,7 +30,7 @@ export type Destinations = {
 type Host = { inFlight: number; failing: number; readonly waiting: Set<() => void> };
 
 export function createDestinations(inFlightMax = HOST_IN_FLIGHT_MAX): Destinations {
-  const hostOf = remembered(URLS_MAX, hostOfUrl);
+  const hostOf = memoize(URLS_MAX, hostOfUrl);
   const hosts = new Map<string, Host>();
   return {
     take: ({ url, isFailing }, whenFree) => {

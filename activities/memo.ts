@@ -1,5 +1,9 @@
-/** @returns as `compute`, whose result for a text never changes: it runs once for each of the last so many texts */
-export function remembered<Result>(textsMax: number, compute: (text: string) => Result): (text: string) => Result {
+/**
+ * Remembers what `compute` returns for a text. The result for a text must never change.
+ *
+ * @param textsMax how many texts are remembered; the next new one makes it forget all of them
+ */
+export function memoize<Result>(textsMax: number, compute: (text: string) => Result): (text: string) => Result {
   const results = new Map<string, { readonly result: Result }>();
   return (text) => {
     const known = results.get(text);

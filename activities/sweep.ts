@@ -6,7 +6,7 @@ import { EVENT_RETENTION } from '../domain/event.ts';
 import type { SweptKind } from '../domain/outbox.ts';
 import type { ActivityDeps } from './deps.ts';
 
-/** For so long a sweep begins to delete: a second deletes the events of hundreds of settlements. */
+/** A sweep begins no further step after this time. A second is enough for the events of hundreds of settlements. */
 const DELETING_MS = 5_000;
 
 /** How many workflows of each kind were restarted. */

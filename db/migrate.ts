@@ -94,9 +94,8 @@ const DROP_INDEX = /DROP INDEX IF EXISTS ([\w, ]+);/g;
 const NOT_YET_THERE = ['42P01', '42703'];
 
 /**
- * Builds and drops the indexes of missing migrations: in a migration that would hold writers up for as long as it takes,
- * and an index that is there already would still lock its table. Waits for the transactions that are open, and nobody
- * waits for it.
+ * Builds and drops the indexes of missing migrations without holding anybody up. Inside of a migration, a build would lock
+ * its table against writers, and so would a statement that finds its index already there. Waits for open transactions.
  *
  * @returns the statements that need not run any more
  */
@@ -204,7 +203,8 @@ async function refuseOtherMigrations(client: pg.Client): Promise<number> {
 function explainRefusal(migrationUrl: string, error: unknown): never {
   if (!(error instanceof pg.DatabaseError) || error.code !== INSUFFICIENT_PRIVILEGE) throw error;
   throw new Error(
-    `The role "${roleOf(migrationUrl)}" does not own the tables: set MIGRATION_DATABASE_URL to the address of their owner (docs/operations.md, "Database roles").`,
+    `The role "${roleOf(migrationUrl)}" does not own the tables: set MIGRATION_DATABASE_URL to the address of their ` +
+      'owner (docs/operations.md, "Database roles").',
     { cause: error },
   );
 }

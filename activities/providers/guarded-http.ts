@@ -8,7 +8,7 @@ import type net from 'node:net';
 import { Client, errors } from 'undici';
 import type { AttemptError } from '../../domain/webhook.ts';
 import { targetFault } from '../../domain/webhook-target.ts';
-import { remembered } from '../remembered.ts';
+import { memoize } from '../memo.ts';
 import { AttemptFailure, type DialOptions, dial, rejection } from './guarded-dial.ts';
 
 /** The answer. Of its body, only the size and the digest of the bytes that were read are kept. */
@@ -98,12 +98,12 @@ export type GuardOptions = DialOptions & { readonly timeoutMs?: number };
 
 const TOTAL_TIMEOUT_MS = 15_000;
 const RESPONSE_BYTES_MAX = 16 * 1024;
-/** So many URLs are parsed and judged by their text once. Their addresses are judged at each connection. */
+/** For how many URLs the check of their text is remembered. Their addresses are checked at each connection. */
 const TARGETS_MAX = 4_096;
 const REDIRECTS = { min: 300, max: 399 } as const;
 
 export function createGuardedHttp(options: GuardOptions): GuardedHttp {
-  const targetOf = remembered(TARGETS_MAX, (url) => (targetFault(url, options.rules) ? undefined : new URL(url)));
+  const targetOf = memoize(TARGETS_MAX, (url) => (targetFault(url, options.rules) ? undefined : new URL(url)));
   return {
     async post(url, body, headers, kept) {
       let startedAt = performance.now();

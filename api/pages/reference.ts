@@ -167,7 +167,7 @@ function operationSection(document: OpenAPIV3_1.Document, operation: Described, 
 !${heading({ id: operation.operationId, depth: 2 }, html`${summary}`)}
 <p><code>!${breakable(`${operation.method} ${operation.path}`)}</code>!${deprecated ? DEPRECATED : ''}</p>
 <p>!${prose(description)}</p>
-!${codeBlock({ text: curl(operation, { body: schemaExample(document, body), ...example }), label: 'Shell' })}
+!${codeBlock({ text: curl(operation, example ?? { body: schemaExample(document, body) }), label: 'Shell' })}
 !${exampleBlock(`Answer ${example?.status ?? ''}`.trim(), example?.answer)}
 !${parameters(document, operation)}
 !${body === undefined ? '' : html`<h3>Body</h3>!${bodyFields(document, body, 0, true)}`}
@@ -210,7 +210,7 @@ function answers(document: OpenAPIV3_1.Document, { responses = {} }: Described):
   });
   const successes = all.filter(({ status }) => /^[23]/.test(status));
   const refusals = all.filter(({ status }) => !/^[23]/.test(status));
-  // What may come at any time is not repeated there.
+  // A code that has its own status is not repeated under "At any time".
   const named = refusals.filter(({ status }) => status !== 'default').flatMap(({ response }) => codesOf(response));
   return html`<h3>Answers</h3>
 !${successes.map(({ status, response }) => {
@@ -238,7 +238,7 @@ function refusal(status: string, codes: readonly string[], { description }: Open
   )}</li>`;
 }
 
-/** Of a body that no run recorded, because a provider sends it. */
+/** For an operation that no run recorded, because a provider calls it. */
 const schemaExample = (document: OpenAPIV3_1.Document, body: Schema | undefined): unknown =>
   body && wholeOf(document, body).example;
 

@@ -97,7 +97,7 @@ operation. Even with all gates open there is no live adapter.</p>
 </ul>
 </section>`;
 
-/** A closed gate is not to be read as an open one beside others. */
+/** In words, so that nobody reads "not all open" where none is. */
 function countOpen(gates: Gates['gates']): string {
   const open = gates.filter((gate) => gate.open).length;
   if (open === 0) return 'all closed';

@@ -13,11 +13,10 @@ const COST = {
 } as const;
 
 const RATES = [1, 10, 100, 1_000, 10_000];
-/** Of a core's time. Above, what waits for it grows quickly. */
+/** How much of its time a core may be busy. Above this, requests wait for it. */
 const BUSY = 0.7;
-/** A worker and an API use a little more than one core: JavaScript runs on one thread. */
-const CORES_OF_PROCESS = 1;
-const TWO = 2;
+/** So that one may fail. */
+const PROCESSES_MIN = 2;
 const DAY_S = 86_400;
 const GB = 1e9;
 const TB = 1e12;
@@ -32,7 +31,7 @@ function shown(value: number): string {
 
 export function planTable(): string {
   const { cpuMs, bytes, temporal } = COST;
-  const processes = (rate: number, ms: number) => Math.max(TWO, Math.ceil(cores(rate, ms) / CORES_OF_PROCESS));
+  const processes = (rate: number, ms: number) => Math.max(PROCESSES_MIN, Math.ceil(cores(rate, ms)));
   const rows: readonly (readonly [string, (rate: number) => string])[] = [
     ['API processes, of one core each', (rate) => shown(processes(rate, cpuMs.api))],
     ['worker processes, of one core each', (rate) => shown(processes(rate, cpuMs.worker))],

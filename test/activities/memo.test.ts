@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { remembered } from '../../activities/remembered.ts';
+import { memoize } from '../../activities/memo.ts';
 
 test('a result is computed once for each text, and never more texts are kept than the limit', () => {
   const computed: string[] = [];
-  const upper = remembered(2, (text) => {
+  const upper = memoize(2, (text) => {
     computed.push(text);
     return text.toUpperCase();
   });
@@ -15,7 +15,7 @@ test('a result is computed once for each text, and never more texts are kept tha
 
 test('a failure is not remembered', () => {
   let calls = 0;
-  const fails = remembered(2, () => {
+  const fails = memoize(2, () => {
     calls += 1;
     throw new Error('no');
   });

@@ -47,7 +47,7 @@ describe('a recipient', () => {
     expect(order).toEqual(['decided', 'deactivated']);
   });
 
-  test('that changes before each write is not deactivated after ten tries, and nothing is written', async ({
+  test('that changes before each write stays active: the tenth try is refused, and nothing is written', async ({
     api,
     recipient,
   }) => {

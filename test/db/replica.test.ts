@@ -102,7 +102,7 @@ describe('a list', () => {
     await vi.waitUntil(async () => (await read()) === id && sources.at(-1) === 'replica', WAIT);
   });
 
-  test('that the replica ends, because it must replay a change, is answered by the primary', async ({ api }) => {
+  test('whose read the replica cancels is answered by the primary', async ({ api }) => {
     let calls = 0;
     const conflict = Object.assign(new pg.DatabaseError('canceling statement', 0, 'error'), { code: '40001' });
     const run = async () => {
@@ -113,7 +113,7 @@ describe('a list', () => {
     expect(await api.deps.readList(run)).toBe('read');
   });
 
-  test('that fails for a reason of its own fails once', async ({ api }) => {
+  test('whose read fails for another reason is not read again', async ({ api }) => {
     const run = vi.fn().mockRejectedValue(new Error('its own'));
     await expect(api.deps.readList(run)).rejects.toThrow('its own');
     expect(run).toHaveBeenCalledOnce();
