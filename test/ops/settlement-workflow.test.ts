@@ -1,12 +1,24 @@
 /** `resolve` and `redispatch` of settlements that have, or had, a workflow. */
+import type pg from 'pg';
 import { expect } from 'vitest';
+import { outbox } from '../../db/schema/index.ts';
+import { settlementMessage } from '../../domain/outbox.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { createRuns, describeRun } from '../../process/runs.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
-import { losingOutboxRows } from '../support/database.ts';
+import { digestTables, losingOutboxRows } from '../support/database.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import { createOps, createRemoteOps, listAudit } from '../support/ops.ts';
 import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
+
+/** Whatever a settlement's steps write. */
+async function recordOf(pool: pg.Pool): Promise<object> {
+  const { settlements, postings, settlement_transitions, events, certificates, ...others } = await digestTables(pool);
+  const record = { settlements, postings, settlement_transitions, events, certificates };
+  expect(Object.values(record), Object.keys(others).join()).not.toContain(undefined);
+  return record;
+}
 
 const AUDIT_ARGS = ['--operator', 'Ana', '--note', 'the partner asked by phone', '--yes'];
 
@@ -119,6 +131,27 @@ test('redispatch starts a terminated workflow again, which reads the evidence th
   await untilStatus(stack.api, partner, settlementId, 'settled');
   expect(await handle.result()).toEqual({ status: 'settled', failure: null });
   expect(await stuck()).toEqual([]);
+});
+
+test('a row that is dispatched a second time after its settlement has settled starts a run that changes nothing', async ({
+  stack,
+  partner,
+  accept,
+}) => {
+  const { db } = stack.api.connection;
+  const settlementId = await accept({});
+  const before = await untilStatus(stack.api, partner, settlementId, 'settled');
+  const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
+  await handle.result();
+  const first = await handle.describe();
+  const writtenBefore = await recordOf(stack.api.owner.pool);
+  // As after a dispatcher that died between its call and its delete.
+  const context = { orgId: partner.orgId, corridor: 'US-JM', paymentMethod: 'card' } as const;
+  await db.insert(outbox).values(settlementMessage({ settlementId, ...context }, null, 'repeated'));
+  await expect.poll(async () => (await handle.describe()).runId, WAIT).not.toBe(first.runId);
+  expect(await handle.result()).toEqual({ status: 'settled', failure: null });
+  expect(await readSettlement(stack.api, partner, settlementId)).toEqual(before);
+  expect(await recordOf(stack.api.owner.pool)).toEqual(writtenBefore);
 });
 
 test('show distinguishes a running from a completed run', async ({ stack, partner, ops, accept }) => {

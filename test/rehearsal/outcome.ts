@@ -13,6 +13,11 @@ export type Evidence = {
    * @returns one line for each difference
    */
   differences(orgId: string, accepted: readonly string[]): Promise<string[]>;
+  /**
+   * Counts the workflows that were started again after they had completed. A dispatcher that dies between its call and
+   * its delete leaves its row to the next one, and such a run changes nothing (`test/ops/settlement-workflow.test.ts`).
+   */
+  startedAgain(orgId: string): Promise<number>;
   close(): Promise<void>;
 };
 
@@ -39,6 +44,8 @@ export async function openEvidence({
         ({ length }) => length === 0,
         { timeoutMs: SETTLE_TIMEOUT_MS, everyMs: POLL_MS },
       ),
+    startedAgain: async (orgId) =>
+      [...(await listRuns(client, orgId)).values()].filter((statuses) => statuses.length > 1).length,
     close: () => connection.close(),
   };
 }
@@ -82,17 +89,23 @@ async function settlementDifferences(
 }
 
 async function workflowDifferences(client: Client, orgId: string, accepted: readonly string[]): Promise<string[]> {
+  const runs = await listRuns(client, orgId);
+  const wrong = [...runs].filter(([, statuses]) => statuses.some((status) => status !== 'COMPLETED'));
+  return [
+    ...comparison('workflows', accepted.map(settlementWorkflowId), new Set(runs.keys())),
+    ...wrong.map(([workflowId, statuses]) => `${workflowId} has the runs ${statuses.join(', ')}`),
+  ];
+}
+
+/** @returns the status of each run, by the workflow's id */
+async function listRuns(client: Client, orgId: string): Promise<Map<string, string[]>> {
   const runs = new Map<string, string[]>();
   for await (const { workflowId, status } of client.workflow.list({
     query: `WorkflowType = "settlement" AND OrgId = "${orgId}"`,
   })) {
     runs.set(workflowId, [...(runs.get(workflowId) ?? []), status.name]);
   }
-  const wrong = [...runs].filter(([, statuses]) => statuses.join() !== 'COMPLETED');
-  return [
-    ...comparison('workflows', accepted.map(settlementWorkflowId), new Set(runs.keys())),
-    ...wrong.map(([workflowId, statuses]) => `${workflowId} has the runs ${statuses.join(', ')}`),
-  ];
+  return runs;
 }
 
 function comparison(what: string, expected: readonly string[], found: ReadonlySet<string>): string[] {

@@ -74,11 +74,12 @@ async function runPhase(context: Context, title: string, run: (phase: Phase) => 
     await run({ ...context, partner, accepted });
     const seconds = (performance.now() - startedAt) / 1_000;
     const differences = await evidence.differences(partner.orgId, accepted);
+    const startedAgain = await evidence.startedAgain(partner.orgId);
     print(`  ${accepted.length} settlements in ${seconds.toFixed(1)} s: ${(accepted.length / seconds).toFixed(1)}/s`);
     printReport(partner.report, print);
     print(
       differences.length === 0
-        ? '  each settled once: postings, certificate, workflow'
+        ? `  each settled once: postings, certificate, workflow (${startedAgain} started again after its end, without effect)`
         : `  differences:\n    ${differences.slice(0, DIFFERENCES_SHOWN_MAX).join('\n    ')}`,
     );
     return differences.length === 0 && partner.report.outcomes.fault === 0;
