@@ -5,7 +5,7 @@ import { table } from './document.ts';
  * Of a card settlement with one subscriber to all of its events, on a cluster: processor time in ms (docs/performance.md),
  * and what the other tables of docs/scaling.md say.
  */
-const COST = {
+export const COST = {
   cpuMs: { api: 12.3, worker: 37, temporal: 25.2, postgres: 37.5 },
   /** Of the service's PostgreSQL; `kept`: when its events have ended. */
   bytes: { written: 36_714, kept: 14_000 },

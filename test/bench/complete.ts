@@ -7,20 +7,13 @@
  * signal). Then all of them are paid (or signalled), until the last one is done.
  */
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
-import { loadConfig } from '../../config/load.ts';
-import { flag } from '../../ops/command-line/parameter.ts';
-import { command, EXIT, type ExitCode, type Printer } from '../../ops/command-line/program.ts';
-import { localDirectory } from '../../process/local/place.ts';
-import { readStack } from '../../process/local/running-stack.ts';
-import { clusterDirectory } from '../rehearsal/steps.ts';
+import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { startHttpServer } from '../support/http-server.ts';
 import { inParallel } from '../support/parallel.ts';
 import { until } from '../support/wait.ts';
 import { type Bench, count, ROUNDS, report } from './bench.ts';
 import { type Contender, compare, type Turn } from './contender.ts';
-import type { Processes } from './cpu.ts';
-import { createPayer, type PayerStack } from './payer.ts';
+import { createPayer } from './payer.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
 
 const AT_ONCE = 16;
@@ -41,45 +34,37 @@ type Subject = {
   readonly left?: string;
 };
 
-type Stack = PayerStack & Pick<BenchStack, 'database'>;
-
 export const complete: Bench = command({
   name: 'complete',
   description: 'Settlements per second from acceptance to settled, without and with a subscriber.',
   takes: {
     rounds: ROUNDS,
     settlements: count('--settlements <count>', 'how many settlements a turn has', 100),
-    cluster: flag('--cluster', 'on the cluster that `npm run cluster` runs in this clone, with a raised rate limit'),
   },
-  run: (printer: Printer, { rounds, settlements, cluster }) => {
-    const measure = async (stack: Stack, processes: Processes, bare?: Subject): Promise<ExitCode> => {
+  run: (printer: Printer, { rounds, settlements }) =>
+    withBenchStack(async (stack) => {
+      const { processes: product, worker } = await stack.startProduct();
+      const bareWorker = await stack.start('test/bench/bare-worker.ts');
+      const processes = { ...product, worker: [worker.pid, bareWorker.pid] };
       const receiver = await startHttpServer((response) => response.writeHead(NO_CONTENT).end());
       try {
         const contender = (subject: Subject, ...against: readonly Contender[]): Contender => ({
           ...{ labels: [subject.name], processes, against },
           take: () => takeTurn(stack, subject, settlements),
         });
-        const bares = bare ? [contender(bare)] : [];
-        const alone = contender(await settlement(stack), ...bares);
+        const bare = contender(bareWorkflow(stack));
+        const alone = contender(await settlement(stack), bare);
         const subscribed = contender(await settlement(stack, receiver.url), alone);
-        const { table } = await compare(printer, { rounds, labels: ['what'] }, [alone, subscribed, ...bares]);
+        const { table } = await compare(printer, { rounds, labels: ['what'] }, [alone, subscribed, bare]);
         report(printer, 'complete', [table]);
         return EXIT.done;
       } finally {
         await receiver.close();
       }
-    };
-    if (cluster) return onCluster(measure);
-    return withBenchStack(async (stack) => {
-      const { processes, worker } = await stack.startProduct();
-      const bareWorker = await stack.start('test/bench/bare-worker.ts');
-      const all = { ...processes, worker: [worker.pid, bareWorker.pid] };
-      return await measure(stack, all, bareWorkflow(stack));
-    });
-  },
+    }),
 });
 
-async function takeTurn({ database }: Stack, subject: Subject, size: number): Promise<Turn> {
+async function takeTurn({ database }: BenchStack, subject: Subject, size: number): Promise<Turn> {
   const { name, begin, resume, waiting, ended, left } = subject;
   const counted = async (statement: string) => Number((await database.query(statement)).rows[0].count);
   const wanted = { waiting: size + (await counted(waiting)), ended: size + (await counted(ended)) };
@@ -97,26 +82,8 @@ async function takeTurn({ database }: Stack, subject: Subject, size: number): Pr
   };
 }
 
-async function onCluster(measure: (stack: Stack, processes: Processes) => Promise<ExitCode>): Promise<ExitCode> {
-  const running = readStack(clusterDirectory);
-  const { addresses } = running ?? {};
-  const env = { ...process.env, DATABASE_URL: addresses?.databaseUrl };
-  const [cardprocSecret] = loadConfig(env, localDirectory).cardprocWebhookSecrets;
-  if (!addresses || cardprocSecret === undefined) throw new Error('No cluster runs here. Start it: npm run cluster');
-  const database = new pg.Pool({ connectionString: addresses.migrationUrl, max: 2 });
-  const pidsOf = (...names: string[]) => names.flatMap((name) => running?.processes[name]?.pid ?? []);
-  const processes = {
-    API: pidsOf('API 1', 'API 2', 'API 3'),
-    worker: pidsOf('worker 1', 'worker 2', 'worker 3'),
-    Temporal: pidsOf('Temporal'),
-    PostgreSQL: pidsOf('PostgreSQL'),
-  };
-  const stack = { apiUrl: addresses.apiUrl, database, cardprocSecret };
-  return await measure(stack, processes).finally(() => database.end());
-}
-
 /** @param subscriber the address of one to all events */
-async function settlement(stack: Stack, subscriber?: string): Promise<Subject> {
+async function settlement(stack: BenchStack, subscriber?: string): Promise<Subject> {
   const { orgId, settle, pay, subscribe } = await createPayer(stack);
   if (subscriber !== undefined) await subscribe(subscriber);
   const reached = (status: string): string =>

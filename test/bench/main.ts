@@ -4,6 +4,7 @@
  */
 import { group, type Printer, runProgram, standardOutput } from '../../ops/command-line/program.ts';
 import { accept } from './accept.ts';
+import { cluster } from './cluster.ts';
 import { complete } from './complete.ts';
 import { list } from './list.ts';
 import { read } from './read.ts';
@@ -16,7 +17,9 @@ import { upgrade } from './upgrade.ts';
 import { webhooks } from './webhooks.ts';
 import { worker } from './worker.ts';
 
-const benches = [accept, read, list, complete, worker, webhooks, soak, shares, slowClients, storage, scale, upgrade];
+const benches = [
+  ...[accept, read, list, complete, worker, webhooks, soak, shares, slowClients, storage, scale, upgrade, cluster],
+];
 const program = group<Printer>('bench', 'Compares the service with the least that it could cost.', benches);
 
 process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));

@@ -9,15 +9,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { startHttpServer } from '../support/http-server.ts';
 import { inParallel } from '../support/parallel.ts';
-import { until } from '../support/wait.ts';
 import { type Bench, count, percentile, report, spreadOf } from './bench.ts';
 import { usageOf } from './cpu.ts';
+import { type Driven, startDrive, untilSettled } from './drive.ts';
 import { createPayer, type Payer } from './payer.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
 
 const AT_ONCE = 16;
-/** More requests that wait for an answer mean that half of the capacity is too much at the moment. */
-const IN_FLIGHT_MAX = 64;
 const CAPACITY_SETTLEMENTS = 200;
 const ENDPOINTS = 10;
 /** An endpoint fails for so long, then the next one. */
@@ -55,10 +53,10 @@ export const soak: Bench = command({
         printer.warn(`${perSecond.toFixed(1)} settlements/s for ${minutes} min`);
         startedMs = performance.now();
         const endMs = startedMs + minutes * 60_000;
-        const drive = startDrive(payer, perSecond, endMs);
+        const drive = startDrive([payer], perSecond, endMs);
         const takingSamples = takeSamples(stack, { api: api.pid, worker: worker.pid }, drive.takeTimes, endMs);
-        const [samples, missed] = await Promise.all([takingSamples, drive.done]);
-        return judge(printer, samples, missed) ? EXIT.done : EXIT.refused;
+        const [samples, driven] = await Promise.all([takingSamples, drive.done]);
+        return judge(printer, samples, driven) ? EXIT.done : EXIT.refused;
       } finally {
         await receiver.close();
       }
@@ -71,52 +69,8 @@ async function measureCapacity({ database }: BenchStack, payer: Payer): Promise<
   await inParallel(Array(CAPACITY_SETTLEMENTS).keys(), AT_ONCE, async () => {
     await payer.pay(await payer.settle());
   });
-  const open = `SELECT EXISTS (SELECT FROM settlements WHERE status <> 'settled')
-    OR EXISTS (SELECT FROM webhook_deliveries WHERE status = 'pending') OR EXISTS (SELECT FROM outbox) AS any`;
-  await until('last delivery', async () => !(await database.query(open)).rows[0].any, { timeoutMs: 180_000 });
+  await untilSettled(database);
   return CAPACITY_SETTLEMENTS / ((performance.now() - startedMs) / 1_000);
-}
-
-/** Requests that were left out, because too many waited, and requests that failed. */
-type Missed = { readonly skipped: number; readonly failed: number };
-
-/** Settles at this rate, whatever the answers take. */
-function startDrive(payer: Payer, perSecond: number, endMs: number) {
-  let times: number[] = [];
-  const drive = async (): Promise<Missed> => {
-    const startedMs = performance.now();
-    const underWay = new Set<Promise<void>>();
-    let skipped = 0;
-    let failed = 0;
-    const settle = async (): Promise<void> => {
-      const askedMs = performance.now();
-      const settlementId = await payer.settle();
-      times.push(performance.now() - askedMs);
-      await payer.pay(settlementId);
-    };
-    for (let index = 0; performance.now() < endMs; index += 1) {
-      const dueMs = startedMs + (index * 1_000) / perSecond;
-      await delay(Math.max(0, dueMs - performance.now()));
-      if (underWay.size >= IN_FLIGHT_MAX) {
-        skipped += 1;
-        continue;
-      }
-      const settling = settle()
-        .catch(() => {
-          failed += 1;
-        })
-        .finally(() => underWay.delete(settling));
-      underWay.add(settling);
-    }
-    await Promise.all(underWay);
-    return { skipped, failed };
-  };
-  const takeTimes = (): number[] => {
-    const taken = times;
-    times = [];
-    return taken;
-  };
-  return { done: drive(), takeTimes };
 }
 
 async function takeSamples(
@@ -155,7 +109,7 @@ async function takeSamples(
 }
 
 /** Prints the parts of the time. @returns whether memory stayed flat and the outbox young, and no request failed */
-function judge(printer: Printer, samples: readonly Sample[], { skipped, failed }: Missed): boolean {
+function judge(printer: Printer, samples: readonly Sample[], { skipped, failed }: Driven): boolean {
   const size = Math.ceil(samples.length / PARTS);
   const parts = Array.from({ length: PARTS }, (_part, index) => samples.slice(index * size, (index + 1) * size));
   const filled = parts.filter((part) => part.length > 0);
