@@ -2,11 +2,11 @@
 import { table } from './document.ts';
 
 /**
- * Of a card settlement with one subscriber to all of its events, on a cluster: processor time in ms (docs/performance.md),
- * and what the other tables of docs/scaling.md say.
+ * Of a card settlement with one subscriber to all of its events: processor time in ms on a cluster with two of each
+ * process at ten settlements a second (`npm run bench -- cluster`), and what the other tables of docs/scaling.md say.
  */
 export const COST = {
-  cpuMs: { api: 12.3, worker: 37, temporal: 25.2, postgres: 37.5 },
+  cpuMs: { api: 15.2, worker: 40.4, temporal: 37.5, postgres: 46.7 },
   /** Of the service's PostgreSQL; `kept`: when its events have ended. */
   bytes: { written: 36_714, kept: 14_000 },
   temporal: { actions: 7, bytes: 3_700 },
