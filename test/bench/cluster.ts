@@ -59,7 +59,7 @@ export const cluster: Bench = command({
           await drive(size, Math.max(...RATES), WARM_UP_S);
           const idle = startCpu(processes);
           await delay(seconds * 1_000);
-          rows.push(rowOf(size, 'none; CPU ms a second', idle(seconds)));
+          rows.push([...rowOf(size, 'none: ms a second', idle(seconds)), '', '']);
           for (const rate of RATES) {
             const cpu = startCpu(processes);
             const { paid, skipped, failed } = await drive(size, rate, seconds);
