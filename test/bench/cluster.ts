@@ -4,28 +4,23 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { loadConfig } from '../../config/load.ts';
-import { command, EXIT, type ExitCode, type Printer } from '../../ops/command-line/program.ts';
-import { localDirectory } from '../../process/local/place.ts';
+import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { readStack } from '../../process/local/running-stack.ts';
 import { COST } from '../../scripts/generate/plan.ts';
-import { stopInOrder, withDefaults } from '../../scripts/stack/lifetime.ts';
-import { createSupervisor } from '../../scripts/stack/supervisor.ts';
 import { APIS, WORKERS } from '../rehearsal/member.ts';
-import { type Cluster, clusterDirectory, startCluster } from '../rehearsal/steps.ts';
+import { type Cluster, clusterDirectory, type Opened, withCluster } from '../rehearsal/steps.ts';
 import { startHttpServer } from '../support/http-server.ts';
 import { type Bench, type Cell, count, report } from './bench.ts';
 import { type CpuMsEach, type Processes, startCpu } from './cpu.ts';
 import { startDrive, untilSettled } from './drive.ts';
 import { createPayer } from './payer.ts';
 
-/** So many APIs and workers, each with settlements a second. */
+/** How many APIs and workers, and how many settlements a second. */
 const SIZES = [3, 2, 1] as const;
 const RATES = [2, 5, 10] as const;
-/** Before each size: until V8 has compiled what runs often. */
+/** Before the measurements of each size, so that V8 has compiled what runs often. */
 const WARM_UP_S = 15;
 const NO_CONTENT = 204;
-const UNLIMITED_PER_MINUTE = '1000000';
 const NAMES = ['API', 'worker', 'Temporal', 'PostgreSQL'] as const;
 const { api, worker, temporal, postgres } = COST.cpuMs;
 const PLANNED_MS = api + worker + temporal + postgres;
@@ -35,45 +30,54 @@ export const cluster: Bench = command({
   name: 'cluster',
   description: 'CPU of a settlement on a Temporal cluster, with 1 to 3 APIs and workers at three rates, and the plan.',
   takes: { seconds: count('--seconds <count>', 'how long each measurement takes', 30) },
-  run: (printer: Printer, { seconds }) =>
-    withCluster(async (started, cardprocSecret) => {
-      const database = new pg.Pool({ connectionString: started.migrationUrl, max: 2 });
-      const receiver = await startHttpServer((response) => response.writeHead(NO_CONTENT).end());
-      try {
-        const payers = await Promise.all(
-          started.apiUrls.map(async (apiUrl) => {
-            const payer = await createPayer({ apiUrl, cardprocSecret });
-            await payer.subscribe(`${receiver.url}/`);
-            return payer;
-          }),
-        );
-        const drive = async (size: number, rate: number, forSeconds: number) => {
-          const driven = await startDrive(payers.slice(0, size), rate, performance.now() + forSeconds * 1_000).done;
-          await untilSettled(database);
-          return driven;
-        };
-        const rows: Cell[][] = [];
-        for (const size of SIZES) {
-          await shrinkTo(size, started);
-          const processes = processesOf(size);
-          await drive(size, Math.max(...RATES), WARM_UP_S);
-          const idle = startCpu(processes);
-          await delay(seconds * 1_000);
-          rows.push([...rowOf(size, 'none: ms a second', idle(seconds)), '', '']);
-          for (const rate of RATES) {
-            const cpu = startCpu(processes);
-            const { paid, skipped, failed } = await drive(size, rate, seconds);
-            rows.push([...rowOf(size, String(rate), cpu(paid), PLANNED_MS), String(skipped), String(failed)]);
-          }
-          printer.warn(`${size} of each`);
-        }
-        report(printer, 'cluster', [{ head: HEAD, rows }]);
-      } finally {
-        await receiver.close();
-        await database.end();
-      }
-    }),
+  run: async (printer: Printer, { seconds }) => {
+    const interrupted = new Error('the benchmark was interrupted.');
+    await withCluster(process.env, { isRehearsal: false, isUnlimited: true, interrupted }, async (opened) => {
+      report(printer, 'cluster', [{ head: HEAD, rows: await measure(printer, opened, seconds) }]);
+      opened.stop();
+    });
+    return EXIT.done;
+  },
 });
+
+async function measure({ warn }: Printer, { cluster: started, config }: Opened, seconds: number): Promise<Cell[][]> {
+  const [cardprocSecret = ''] = config.cardprocWebhookSecrets;
+  const database = new pg.Pool({ connectionString: started.migrationUrl, max: 2 });
+  const receiver = await startHttpServer((response) => response.writeHead(NO_CONTENT).end());
+  try {
+    const payers = await Promise.all(
+      started.apiUrls.map(async (apiUrl) => {
+        const payer = await createPayer({ apiUrl, cardprocSecret });
+        await payer.subscribe(`${receiver.url}/`);
+        return payer;
+      }),
+    );
+    const drive = async (size: number, rate: number, forSeconds: number) => {
+      const driven = await startDrive(payers.slice(0, size), rate, performance.now() + forSeconds * 1_000).done;
+      await untilSettled(database);
+      return driven;
+    };
+    const rows: Cell[][] = [];
+    for (const size of SIZES) {
+      await shrinkTo(size, started);
+      const processes = processesOf(size);
+      await drive(size, Math.max(...RATES), WARM_UP_S);
+      const idle = startCpu(processes);
+      await delay(seconds * 1_000);
+      rows.push([...rowOf(size, 'none: ms a second', idle(seconds)), '', '']);
+      for (const rate of RATES) {
+        const cpu = startCpu(processes);
+        const { paid, skipped, failed } = await drive(size, rate, seconds);
+        rows.push([...rowOf(size, String(rate), cpu(paid), PLANNED_MS), String(skipped), String(failed)]);
+      }
+      warn(`${size} of each`);
+    }
+    return rows;
+  } finally {
+    await receiver.close();
+    await database.end();
+  }
+}
 
 function rowOf(size: number, rate: string, each: CpuMsEach, plannedMs?: number): Cell[] {
   const total = NAMES.reduce((sum, name) => sum + (each[name] ?? Number.NaN), 0);
@@ -81,7 +85,7 @@ function rowOf(size: number, rate: string, each: CpuMsEach, plannedMs?: number):
   return [String(size), rate, [total], ratio, ...NAMES.map((name) => [each[name] ?? Number.NaN])];
 }
 
-/** Stops the last API and the last worker of a larger size. */
+/** Stops the API and the worker that only the larger size has. */
 async function shrinkTo(size: number, { members }: Cluster): Promise<void> {
   for (const name of [APIS[size], WORKERS[size]]) if (name) await members.stop(name);
 }
@@ -104,20 +108,3 @@ const processesOf = (size: number): Processes => ({
   Temporal: pidsOf('Temporal'),
   PostgreSQL: pidsOf('PostgreSQL'),
 });
-
-/** Starts a cluster, and stops it afterwards. @param run is given the secret of the card processor too */
-async function withCluster(run: (cluster: Cluster, cardprocSecret: string) => Promise<void>): Promise<ExitCode> {
-  const env = withDefaults({ ...process.env, RATE_LIMIT_PER_MINUTE: UNLIMITED_PER_MINUTE });
-  const config = loadConfig({ ...env, DATABASE_URL: 'postgresql://127.0.0.1' }, localDirectory);
-  const [cardprocSecret = ''] = config.cardprocWebhookSecrets;
-  const supervisor = await createSupervisor({ embedsDatabase: true, directory: clusterDirectory });
-  const { signal, stop } = stopInOrder(supervisor, new Error('the benchmark was interrupted.'));
-  try {
-    await run(await startCluster({ env, config, supervisor, signal, isRehearsal: false }), cardprocSecret);
-    stop();
-    return EXIT.done;
-  } catch (error) {
-    stop(error);
-    return EXIT.refused;
-  }
-}

@@ -79,7 +79,7 @@ async function runPhase(context: Context, title: string, run: (phase: Phase) => 
     printReport(partner.report, print);
     print(
       differences.length === 0
-        ? `  each settled once: postings, certificate, workflow (${startedAgain} started again after its end, without effect)`
+        ? `  each settled once: postings, certificate, workflow (${startedAgain} ran again, without effect)`
         : `  differences:\n    ${differences.slice(0, DIFFERENCES_SHOWN_MAX).join('\n    ')}`,
     );
     return differences.length === 0 && partner.report.outcomes.fault === 0;

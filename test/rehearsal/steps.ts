@@ -2,15 +2,19 @@
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { ListrTask } from 'listr2';
+import { loadConfig } from '../../config/load.ts';
 import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { localDirectory } from '../../process/local/place.ts';
 import { connectTemporal } from '../../process/temporal.ts';
 import { compiledPrograms } from '../../scripts/stack/compiled.ts';
 import { startEmbeddedPostgres } from '../../scripts/stack/embedded.ts';
+import { stopInOrder, withDefaults } from '../../scripts/stack/lifetime.ts';
 import { reachableDirectory } from '../../scripts/stack/outside.ts';
 import { freePorts } from '../../scripts/stack/port.ts';
+import { checkMachine } from '../../scripts/stack/preflight.ts';
 import { runSteps } from '../../scripts/stack/step-list.ts';
 import { bundleStep, describePostgres, type Start } from '../../scripts/stack/steps.ts';
+import { createSupervisor } from '../../scripts/stack/supervisor.ts';
 import { prepareTemporal } from '../../worker/temporal-watch.ts';
 import { buildWithGo } from '../support/go-program.ts';
 import { createFailover, type Failover, startPool } from './database.ts';
@@ -51,6 +55,41 @@ type Findings = {
 
 export type ClusterStart = Start & { readonly isRehearsal: boolean };
 
+/** Far above what two processes can serve: one partner sends more than the usual limit allows. */
+const UNLIMITED_PER_MINUTE = '1000000';
+
+type Options = Pick<ClusterStart, 'isRehearsal'> & {
+  /** Whether partners have no rate limit. */
+  readonly isUnlimited: boolean;
+  /** What a signal is reported as; undefined when it is the usual end. */
+  readonly interrupted: Error | undefined;
+};
+
+export type Opened = ClusterStart & {
+  readonly cluster: Cluster;
+  /** Stops all processes in order, and ends this one: with 1 if there is an error. */
+  stop(error?: unknown): void;
+};
+
+/** Starts a cluster for `run`. If that fails, or a signal comes, everything is stopped in order and this process ends. */
+export async function withCluster(
+  given: NodeJS.ProcessEnv,
+  { isRehearsal, isUnlimited, interrupted }: Options,
+  run: (opened: Opened) => Promise<void>,
+): Promise<void> {
+  await checkMachine(console.log);
+  const env = withDefaults({ ...given, ...(isUnlimited && { RATE_LIMIT_PER_MINUTE: UNLIMITED_PER_MINUTE }) });
+  const config = loadConfig({ ...env, DATABASE_URL: 'postgresql://127.0.0.1' }, localDirectory);
+  const supervisor = await createSupervisor({ embedsDatabase: !isRehearsal, directory: clusterDirectory });
+  const { signal, stop } = stopInOrder(supervisor, interrupted);
+  const start = { env, config, supervisor, signal, isRehearsal };
+  try {
+    await run({ ...start, cluster: await startCluster(start), stop });
+  } catch (error) {
+    stop(error);
+  }
+}
+
 const VERSION = 'v1.32.0';
 const SERVER = { source: 'go.temporal.io/server/cmd/server', version: VERSION, name: 'temporal-server' };
 const SQL_TOOL = { source: 'go.temporal.io/server/cmd/tools/sql', version: VERSION, name: 'temporal-sql-tool' };
@@ -59,7 +98,7 @@ const TEMPORAL_PORTS = 8;
 const TEMPORAL_PORT = 17_233;
 
 /** Starts everything. The supervisor knows each process, so it can stop them all when a step fails. */
-export async function startCluster(start: ClusterStart): Promise<Cluster> {
+async function startCluster(start: ClusterStart): Promise<Cluster> {
   const steps: ListrTask<Findings>[] = [
     {
       title: 'Programs',
