@@ -4,6 +4,7 @@ import type { Database } from '../db/client.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Runs } from '../db/commands/lost-run.ts';
 import type { IdentityProvider } from '../domain/idverify.ts';
+import type { RetentionDays } from '../domain/retention.ts';
 import type { LaneReport } from '../domain/webhook.ts';
 import type { Certifier } from './certificate.ts';
 import type { GuardedHttp } from './providers/guarded-http.ts';
@@ -44,7 +45,7 @@ export type ActivityDeps = CommandDeps & {
   readonly deliveriesDue: Pick<ChangeListener, 'subscribe'>;
   /** Aborted when the process begins to stop: long activities end then. */
   readonly stopping: AbortSignal;
-  readonly eventRetentionDays: number;
+  readonly retentionDays: RetentionDays;
   /** Counts what activities do; undefined in tests. */
   readonly observer?: ActivityObserver | undefined;
   readonly log: Record<'info' | 'warn', (fields: Record<string, unknown>, message: string) => void>;

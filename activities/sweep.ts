@@ -1,12 +1,12 @@
 /** The activity of a sweep for lost runs. */
 import { restartLostRuns } from '../db/commands/lost-run.ts';
-import { deleteExpiredEvents } from '../db/queries/event-retention.ts';
+import { addPartitions, deleteExpiredDeliveries, dropExpiredPartition } from '../db/queries/retention.ts';
 import { deleteExpiredSecrets } from '../db/queries/webhook.ts';
-import { EVENT_RETENTION } from '../domain/event.ts';
 import type { SweptKind } from '../domain/outbox.ts';
+import { DELIVERIES_DELETED_MAX } from '../domain/retention.ts';
 import type { ActivityDeps } from './deps.ts';
 
-/** A sweep begins no further step after this time. A second is enough for the events of hundreds of settlements. */
+/** A sweep begins no further step after this time. A second is enough for the deliveries of hundreds of settlements. */
 const DELETING_MS = 5_000;
 
 /** How many workflows of each kind were restarted. */
@@ -16,15 +16,17 @@ export function sweepActivities(deps: ActivityDeps) {
   return {
     /**
      * Restarts the workflow of each open settlement, of each open verification and of each subscription with a due
-     * delivery, if it has none. Then deletes events that were kept for long enough, and secrets of subscriptions that
-     * no longer sign, a bounded number of each. May be repeated.
+     * delivery, if it has none. Then deletes deliveries that were kept for long enough, drops months that are past
+     * their time, makes those to come, and deletes secrets of subscriptions that no longer sign, a bounded number of
+     * each. May be repeated.
      */
     restartLostRuns: async ({ nowMs }: { readonly nowMs: number }): Promise<SweepResult> => {
       const restarted = await restartLostRuns(deps, new Date(nowMs));
       if (Object.values(restarted).some((count) => count > 0))
         deps.log.warn(restarted, 'open objects had no workflow; it was restarted');
       const deleted = await deleteExpired(deps);
-      if (deleted > 0) deps.log.info({ deleted }, 'events were kept for long enough; they are deleted');
+      if (deleted > 0) deps.log.info({ deleted }, 'deliveries were kept for long enough; they are deleted');
+      await keepPartitions(deps);
       await deleteExpiredSecrets(deps.db, new Date(nowMs));
       return restarted;
     },
@@ -32,12 +34,20 @@ export function sweepActivities(deps: ActivityDeps) {
 }
 
 /** In steps, so that no transaction is long. What is left after the time goes with the next sweep. */
-async function deleteExpired({ db, eventRetentionDays }: ActivityDeps): Promise<number> {
+async function deleteExpired({ db, retentionDays }: ActivityDeps): Promise<number> {
   const endsAtMs = performance.now() + DELETING_MS;
   let deleted = 0;
   for (;;) {
-    const step = await deleteExpiredEvents(db, eventRetentionDays);
+    const step = await deleteExpiredDeliveries(db, retentionDays.events);
     deleted += step;
-    if (step < EVENT_RETENTION.deletedMax || performance.now() >= endsAtMs) return deleted;
+    if (step < DELIVERIES_DELETED_MAX || performance.now() >= endsAtMs) return deleted;
   }
+}
+
+/** Makes the months that are missing, and drops one that is past its time: each sweep holds one lock for a moment. */
+async function keepPartitions({ db, retentionDays, log }: ActivityDeps): Promise<void> {
+  const added = await addPartitions(db);
+  if (added > 0) log.info({ added }, 'partitions for coming months are made');
+  const dropped = await dropExpiredPartition(db, retentionDays);
+  if (dropped !== null) log.info({ partition: dropped }, 'a month was kept for long enough; it is dropped');
 }

@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { CRASH_POINTS } from '../domain/crash-point.ts';
-import { EVENT_RETENTION } from '../domain/event.ts';
 import { blockOf, parseBlock, parseHop } from '../domain/network-address.ts';
+import { RETENTION } from '../domain/retention.ts';
 import { RUNTIME_ENVIRONMENTS } from '../domain/runtime.ts';
 import { TASK_QUEUES } from '../domain/task-queue.ts';
 
@@ -212,9 +212,12 @@ export const Environment = z.object({
   OUTBOX_MAX_ROWS: wholeNumber(1, 10_000_000)
     .default(200_000)
     .describe('Beyond this many undispatched rows, new commands are refused.'),
-  EVENT_RETENTION_DAYS: wholeNumber(EVENT_RETENTION.daysMin, EVENT_RETENTION.daysMax)
-    .default(EVENT_RETENTION.daysMin)
-    .describe('For how many days events are kept, with their deliveries.'),
+  EVENT_RETENTION_DAYS: wholeNumber(RETENTION.events.daysMin, RETENTION.events.daysMax)
+    .default(RETENTION.events.daysDefault)
+    .describe('For how many days deliveries are kept, and at least so long events and attempts.'),
+  QUOTE_RETENTION_DAYS: wholeNumber(RETENTION.quotes.daysMin, RETENTION.quotes.daysMax)
+    .default(RETENTION.quotes.daysDefault)
+    .describe("For how many days at least consumers' quotes are kept. A quote is for 30 seconds."),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/)
     .optional()
     .describe('The collector of traces, by OTLP over HTTP. Without it there are none.'),

@@ -5,6 +5,7 @@
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import type { CrashPoint } from '../domain/crash-point.ts';
 import type { AddressBlock } from '../domain/network-address.ts';
+import type { RetentionDays } from '../domain/retention.ts';
 import type { RuntimeEnvironment } from '../domain/runtime.ts';
 import type { TaskQueue } from '../domain/task-queue.ts';
 import { Environment, type NamedKey, type Pepper } from './environment.ts';
@@ -64,8 +65,7 @@ export type Config = Readonly<{
   rateLimitPerMinute: number;
   /** Beyond this many undispatched rows, new commands are refused. */
   outboxMaxRows: number;
-  /** For how many days events are kept, with their deliveries. */
-  eventRetentionDays: number;
+  retentionDays: RetentionDays;
   logLevel: string;
   /** The collector to which traces are sent, by OTLP over HTTP; undefined: no traces. */
   otlpEndpoint: string | undefined;
@@ -136,7 +136,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     consumerAllowedOrigins: value.CONSUMER_ALLOWED_ORIGINS ?? [],
     rateLimitPerMinute: value.RATE_LIMIT_PER_MINUTE,
     outboxMaxRows: value.OUTBOX_MAX_ROWS,
-    eventRetentionDays: value.EVENT_RETENTION_DAYS,
+    retentionDays: { events: value.EVENT_RETENTION_DAYS, quotes: value.QUOTE_RETENTION_DAYS },
     logLevel: value.LOG_LEVEL,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, ''),
     operatorToken: value.OPERATOR_TOKEN,

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import pg from 'pg';
+import { PARTITIONS_AHEAD } from '../domain/retention.ts';
 import { grantServicePrivileges } from './privilege.ts';
 import { isDirect } from './session.ts';
 
@@ -62,7 +63,11 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onL
     try {
       const missing = ownMigrations().slice(await refuseOtherMigrations(client));
       const changed = missing.length < migrationCount() ? await changeIndexes(client, missing) : [];
-      await applyUnlocked(client, withoutStatements(missing, changed), onLocked);
+      await client.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
+      await whenUnlocked(client, onLocked, () => client.query(RECORDS));
+      for (const migration of withoutStatements(missing, changed))
+        await whenUnlocked(client, onLocked, () => applyMigration(client, migration));
+      await client.query('SELECT add_partitions($1)', [PARTITIONS_AHEAD]);
     } catch (error) {
       explainRefusal(migrationUrl, error);
     }
@@ -134,17 +139,14 @@ const RECORDS = `
   CREATE SCHEMA IF NOT EXISTS drizzle;
   CREATE TABLE IF NOT EXISTS drizzle.__drizzle_migrations (id serial PRIMARY KEY, hash text NOT NULL, created_at bigint)`;
 
-async function applyMigrations(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
+async function applyMigration(client: pg.Client, { sql, hash, folderMillis }: Migration): Promise<void> {
   await client.query('BEGIN');
   try {
-    await client.query(RECORDS);
-    for (const { sql, hash, folderMillis } of migrations) {
-      for (const text of sql) await client.query(text);
-      await client.query('INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ($1, $2)', [
-        hash,
-        folderMillis,
-      ]);
-    }
+    for (const text of sql) await client.query(text);
+    await client.query('INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ($1, $2)', [
+      hash,
+      folderMillis,
+    ]);
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK');
@@ -152,21 +154,25 @@ async function applyMigrations(client: pg.Client, migrations: readonly Migration
   }
 }
 
-/** Applies all missing migrations in one transaction, or none; again while a table is locked. */
-async function applyUnlocked(
+/**
+ * Runs what needs a lock for a moment; again while it is held. Each migration is a transaction of its own, so that one may
+ * read a whole table, and the next one locks it for a moment only.
+ */
+async function whenUnlocked(
   client: pg.Client,
-  migrations: readonly Migration[],
   onLocked: (sentence: string) => void,
+  run: () => Promise<unknown>,
 ): Promise<void> {
-  await client.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
   for (let tries = 1; ; tries += 1)
     try {
-      return await applyMigrations(client, migrations);
+      await run();
+      return;
     } catch (error) {
       const isLocked = error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE;
       if (!isLocked) throw error;
       const sentence = `a table is locked${await describeHolder(client)}`;
-      if (tries === LOCK_TRIES_MAX) throw new Error(`Nothing was migrated: ${sentence}`, { cause: error });
+      if (tries === LOCK_TRIES_MAX)
+        throw new Error(`A migration could not begin, and those after it are missing: ${sentence}`, { cause: error });
       onLocked(`try ${tries} of ${LOCK_TRIES_MAX}: ${sentence}`);
       await delay(LOCK_PAUSE_MS);
     }

@@ -111,7 +111,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   webhooks: { ...PERMANENT, update: { allBut: ['webhookId', 'orgId', 'createdAt'] } },
 };
 
-/** Tables that only migrations write. The second is drizzle's own, which readiness reads. */
+/** Tables that only migrations write. The last is drizzle's own, which readiness reads. */
 const READ_ONLY = [
   'public.settlement_transition_rules',
   'public.verification_transition_rules',
@@ -122,7 +122,13 @@ const READ_ONLY = [
  * What the role may do by functions of the owner. Each holds its own bounds, because the role gives the arguments. No
  * other role may call them.
  */
-const OWNER_FUNCTIONS = ['public.delete_expired_events(integer, integer)'];
+const OWNER_FUNCTIONS = [
+  'public.add_partitions(integer)',
+  'public.drop_expired_partition(integer, integer)',
+  'public.delete_expired_deliveries(integer, integer)',
+  // Of the released version.
+  'public.delete_expired_events(integer, integer)',
+];
 
 type TablePrivileges = {
   /** With its schema. */

@@ -31,12 +31,6 @@ export type EventType = (typeof EVENT_TYPES)[number];
 
 export const EVENT_SCHEMA_VERSION = '1';
 
-/**
- * Events are kept for at least `daysMin` days (contract §11); the database refuses to delete younger ones. One
- * transaction deletes at most `deletedMax`.
- */
-export const EVENT_RETENTION = { daysMin: 90, daysMax: 36_500, deletedMax: 2_000 } as const;
-
 /** The event of each state. */
 export const EVENT_OF_STATUS: Record<SettlementStatus, EventType> = {
   accepted: 'settlement.accepted',

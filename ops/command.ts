@@ -5,6 +5,7 @@ import { rehearse } from '../db/client.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Runs } from '../db/commands/lost-run.ts';
 import { operatorName } from '../domain/gate.ts';
+import type { RetentionDays } from '../domain/retention.ts';
 import type { TemporalHealth } from '../domain/temporal-health.ts';
 import type { UnservedQueue } from '../domain/worker-version.ts';
 import type { ListedRun, RunDescription } from '../process/runs.ts';
@@ -25,6 +26,7 @@ export type OpsDeps = Printer &
     readonly keys: KeyRing;
     /** What the limits of tiers are shares of. */
     readonly rateLimitPerMinute: number;
+    readonly retentionDays: RetentionDays;
     /** The token of the operator who runs the command; undefined when none is set. */
     readonly operatorToken?: string | undefined;
     /** The command only shows what it would do: what it writes to the database is rolled back. */

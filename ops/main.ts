@@ -27,6 +27,7 @@ import { limitCommands } from './limit.ts';
 import { listCommands } from './list.ts';
 import { operatorCommands } from './operator.ts';
 import { organizationCommands } from './organization.ts';
+import { partitionsCommand } from './partition.ts';
 import { eraseCommand, exportCommand } from './recipient.ts';
 import { reconcileCommand } from './reconcile.ts';
 import { settlementCommands } from './settlement.ts';
@@ -52,6 +53,7 @@ const program = (now: () => Date) =>
     auditCommands,
     keysCommands,
     configCommands,
+    partitionsCommand,
     gateCommands(now),
   ]);
 
@@ -102,6 +104,7 @@ const provideConfigured: Provide<OpsDeps> = (act, printer) =>
         crash: createCrash(config.crashAt),
         keys: config,
         rateLimitPerMinute: config.rateLimitPerMinute,
+        retentionDays: config.retentionDays,
         operatorToken: config.operatorToken,
         client,
         ...runReadsOf(client),

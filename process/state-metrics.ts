@@ -93,6 +93,7 @@ function stateGauges(registry: Registry) {
     'settlement_deliveries_overdue',
     'Pending deliveries whose next attempt is more than five minutes late',
   );
+  const ahead = gauge('settlement_partition_days_ahead', 'For how many days there are partitions for new rows');
   return {
     set: (counts: StateCounts): void => {
       for (const state of OPEN_STATUSES) {
@@ -115,10 +116,11 @@ function stateGauges(registry: Registry) {
       oldestRefund.set(counts.refundOldestSeconds);
       evidence.set(counts.evidenceExpiring);
       keys.set(counts.keysExpiring);
+      ahead.set(counts.partitionDaysAhead);
     },
     clear: (): void => {
       for (const each of [open, oldest, overdue, finished, rows, age, deliveries]) each.reset();
-      for (const each of [late, refunds, oldestRefund, evidence, keys]) each.remove();
+      for (const each of [late, refunds, oldestRefund, evidence, keys, ahead]) each.remove();
     },
   };
 }

@@ -223,9 +223,12 @@ describe('the configuration is refused', () => {
     },
   );
 
-  test.for(['89', '0', '-1', '90.5', '36501', 'ever'])('EVENT_RETENTION_DAYS=%s', (given, { faultsOf }) => {
-    expect(faultsOf(remoteEnvironment('production', { EVENT_RETENTION_DAYS: given }))).toEqual([
-      expect.stringMatching(/^EVENT_RETENTION_DAYS /),
+  test.for([
+    ...['89', '0', '-1', '90.5', '36501', 'ever'].map((given) => ['EVENT_RETENTION_DAYS', given] as const),
+    ...['0', '-1', '36501'].map((given) => ['QUOTE_RETENTION_DAYS', given] as const),
+  ])('%s=%s', ([name, given], { faultsOf }) => {
+    expect(faultsOf(remoteEnvironment('production', { [name]: given }))).toEqual([
+      expect.stringMatching(new RegExp(`^${name} `)),
     ]);
   });
 
@@ -293,6 +296,7 @@ describe('the configuration is refused', () => {
         'RATE_LIMIT_PER_MINUTE',
         'OUTBOX_MAX_ROWS',
         'EVENT_RETENTION_DAYS',
+        'QUOTE_RETENTION_DAYS',
         'LOG_LEVEL',
         'TEMPORAL_TLS',
         'TEMPORAL_PAYLOAD_KEYS',

@@ -82,7 +82,7 @@ const activities = createActivities({
   reportLane: createLaneReports(temporal.client),
   deliveriesDue,
   stopping: stopping.signal,
-  eventRetentionDays: config.eventRetentionDays,
+  retentionDays: config.retentionDays,
   observer,
   log,
 });

@@ -115,7 +115,7 @@ export const fanOutText = (source: string): string => `
   ), delivery AS (
     INSERT INTO webhook_deliveries (delivery_id, org_id, webhook_id, event_id, event_type, status, generation,
       prior_attempts, next_attempt_at, lane_key, endings, request_id, traceparent, created_at)
-    SELECT new_id(), org_id, webhook_id, event_id, type, CASE WHEN pending THEN 'pending' ELSE 'skipped' END, 1,
+    SELECT new_id_with(event_id), org_id, webhook_id, event_id, type, CASE WHEN pending THEN 'pending' ELSE 'skipped' END, 1,
       0, CASE WHEN pending THEN now() END, CASE WHEN pending THEN lane_key END, endings, request_id, traceparent, now()
     FROM wanted
   )`;

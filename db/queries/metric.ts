@@ -30,6 +30,8 @@ export type StateCounts = {
   readonly evidenceExpiring: number;
   /** Organizations whose last key of scope full expires soon. */
   readonly keysExpiring: number;
+  /** For how many days every table that lies in months has a partition. */
+  readonly partitionDaysAhead: number;
   readonly isWritable: boolean;
   /** How many runs were restarted in total, and how long ago the last sweep for lost runs was. */
   readonly sweeps: readonly { readonly kind: SweptKind; readonly restarted: number; readonly ageSeconds: number }[];
@@ -101,6 +103,8 @@ export async function countStates(db: Queryable, now: Date): Promise<StateCounts
           SELECT 1 FROM api_keys later WHERE later.org_id = k.org_id AND later.status = 'active'
             AND later.scope = 'full' AND coalesce(later.expires_at > ${soon}, true)
         )) AS "keysExpiring",
+      (SELECT extract(epoch FROM min(ends_at) - now())::float8 / 86400 FROM (
+        SELECT max(to_at) AS ends_at FROM partitions() GROUP BY table_name) months) AS "partitionDaysAhead",
       NOT current_setting('transaction_read_only')::boolean AS "isWritable",
       (SELECT coalesce(json_agg(w), '[]') FROM (
         SELECT kind, restarted, greatest(0, extract(epoch FROM now() - finished_at))::float8 AS "ageSeconds"

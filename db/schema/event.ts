@@ -1,16 +1,16 @@
-import { index, integer, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
+import { index, integer, pgTable, text } from 'drizzle-orm/pg-core';
 import type { EventType, ObjectType } from '../../domain/event.ts';
 import { bytes, moment } from './column.ts';
-import { organizations } from './organization.ts';
 
-/** Outbound events, as the exact bytes that subscribers are sent (contract §11). */
+/**
+ * Outbound events, as the exact bytes that subscribers are sent (contract §11). They lie in months, by the time in their
+ * ids. Each month also has a unique index of (object, sequence), which finds the events of an object.
+ */
 export const events = pgTable(
   'events',
   {
     eventId: text('event_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
+    orgId: text('org_id').notNull(),
     type: text('type').$type<EventType>().notNull(),
     objectType: text('object_type').$type<ObjectType>().notNull(),
     objectId: text('object_id').notNull(),
@@ -19,8 +19,6 @@ export const events = pgTable(
     createdAt: moment('created_at').notNull(),
   },
   (table) => [
-    uniqueIndex('events_object_sequence').on(table.objectId, table.sequence),
-    index('events_created').on(table.createdAt),
     index('events_org_created').on(table.orgId, table.createdAt, table.eventId),
     index('events_org_type').on(table.orgId, table.type, table.createdAt, table.eventId),
   ],

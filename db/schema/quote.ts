@@ -3,16 +3,13 @@ import type { CorridorId, Rail } from '../../domain/corridor.ts';
 import type { Currency } from '../../domain/money.ts';
 import type { InputMethod } from '../../domain/payment-method.ts';
 import { moment } from './column.ts';
-import { organizations } from './organization.ts';
 
-/** The inputs of a consumer's estimate. A transfer copies them. A trigger refuses any change. */
+/** The inputs of a consumer's estimate, in months. A transfer copies them. A trigger refuses any change. */
 export const quotes = pgTable(
   'quotes',
   {
     quoteId: text('quote_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
+    orgId: text('org_id').notNull(),
     corridor: text('corridor').$type<CorridorId>().notNull(),
     amountMinor: bigint('amount_minor', { mode: 'bigint' }).notNull(),
     sourceCurrency: text('source_currency').$type<Currency>().notNull(),

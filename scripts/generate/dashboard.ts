@@ -127,6 +127,10 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
         ['max(settlement_keys_expiring{})', 'last keys that expire'],
       ],
     },
+    {
+      question: 'For how many days do new events have a partition?',
+      queries: [['min(settlement_partition_days_ahead{})', 'days']],
+    },
   ],
   'Does committed work reach Temporal and the subscribers?': [
     {

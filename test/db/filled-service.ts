@@ -3,6 +3,7 @@ import { createSealer } from '../../db/seal.ts';
 import { createTestApi, TEST_SECRETS } from '../support/api.ts';
 import { queryOnce } from '../support/connection.ts';
 import { fillHistory } from '../support/history-fill.ts';
+import { startMonthsAgo } from '../support/months.ts';
 import type { TestDatabase } from '../support/postgres.ts';
 import { openSettlement } from '../support/settlement.ts';
 import { fillSettlements } from '../support/settlement-fill.ts';
@@ -17,6 +18,7 @@ const AGE = `(20160 + n) * interval '1 minute'`;
 export async function fillService(database: TestDatabase, settlements: number): Promise<Large> {
   const api = await createTestApi({ database: { ...database, drop: async () => undefined } });
   try {
+    await startMonthsAgo(api.owner.pool, 4);
     const partner = await api.createCaller();
     const templateId = await openSettlement(api, partner);
     const { rows } = await api.owner.pool.query('SELECT recipient_id AS id FROM settlements');

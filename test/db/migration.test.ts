@@ -2,7 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api';
+import { readMigrationFiles } from 'drizzle-orm/migrator';
 import type pg from 'pg';
+import { v7 } from 'uuid';
 import { describe, expect, vi } from 'vitest';
 import { migrate, migrationCount } from '../../db/migrate.ts';
 import * as schema from '../../db/schema/index.ts';
@@ -17,6 +19,8 @@ const RULES = ['settlement_transition_rules', 'verification_transition_rules'];
 
 /** How many migrations come before 0006, which builds and drops indexes, and changes a table. */
 const BEFORE_ACCESS = 6;
+/** How many come before those that divide tables into months. */
+const BEFORE_MONTHS = 8;
 
 const test = withDatabase(2);
 
@@ -36,16 +40,35 @@ async function factsOf(owner: pg.Pool, name: 'public' | 'declared'): Promise<str
          CASE WHEN a.attnotnull THEN ' not null' END, pg_get_expr(d.adbin, d.adrelid)) AS fact
        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
        LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-       WHERE c.relnamespace = $1::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND c.relname <> ALL ($2)
+       WHERE c.relnamespace = $1::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attnum > 0
+         AND c.relname <> ALL ($2)
      UNION ALL
-     SELECT pg_get_indexdef(indexrelid) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
-       WHERE c.relnamespace = $1::regnamespace AND c.relname <> ALL ($2)
+     SELECT replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ') FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+       WHERE c.relnamespace = $1::regnamespace AND NOT c.relispartition AND c.relname <> ALL ($2)
      UNION ALL
-     SELECT format('%s %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
-       WHERE connamespace = $1::regnamespace AND contype IN ('p', 'u', 'f') AND conrelid::regclass::text <> ALL ($2)`,
+     SELECT format('%s %s %s', conrelid::regclass, conname, pg_get_constraintdef(s.oid)) FROM pg_constraint s
+       JOIN pg_class c ON c.oid = conrelid
+       WHERE connamespace = $1::regnamespace AND contype IN ('p', 'u', 'f') AND NOT c.relispartition AND c.relname <> ALL ($2)`,
     [name, RULES],
   );
   return rows.map(({ fact }) => fact.replaceAll(/\b(public|declared)\./g, ''));
+}
+
+/** A database as the first migrations made it. */
+async function migrateTo(owner: pg.Pool, count: number): Promise<void> {
+  await owner.query('DROP SCHEMA public CASCADE; DROP SCHEMA IF EXISTS drizzle CASCADE; CREATE SCHEMA public');
+  await owner.query(`CREATE SCHEMA drizzle;
+    CREATE TABLE drizzle.__drizzle_migrations (id serial PRIMARY KEY, hash text NOT NULL, created_at bigint)`);
+  for (const { sql, hash, folderMillis } of readMigrationFiles({ migrationsFolder: path.dirname(META) }).slice(
+    0,
+    count,
+  )) {
+    await owner.query(sql.join(';'));
+    await owner.query('INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ($1, $2)', [
+      hash,
+      folderMillis,
+    ]);
+  }
 }
 
 describe('the migrations and db/schema agree', () => {
@@ -72,22 +95,13 @@ test('an index of a missing migration is built while others write, and while ano
   database,
   owner,
 }) => {
-  await migrate(database);
+  await migrateTo(owner.pool, BEFORE_ACCESS);
   await owner.pool.query(
     `CREATE TABLE commands (text text);
      CREATE FUNCTION note_command() RETURNS event_trigger LANGUAGE plpgsql
        AS $$ BEGIN INSERT INTO commands VALUES (current_query()); END $$;
      CREATE EVENT TRIGGER note_command ON ddl_command_end WHEN TAG IN ('CREATE INDEX')
        EXECUTE FUNCTION note_command()`,
-  );
-  const { rows: last } = await owner.pool.query(
-    `DELETE FROM drizzle.__drizzle_migrations WHERE id > ${BEFORE_ACCESS} RETURNING id`,
-  );
-  expect(last).toHaveLength(migrationCount() - BEFORE_ACCESS);
-  await owner.pool.query(
-    `DROP INDEX outbox_first_due, settlements_open, webhook_deliveries_unclaimed; TRUNCATE commands;
-     CREATE INDEX settlements_recipient_status ON settlements (recipient_id, status);
-     CREATE INDEX outbox_first ON outbox (outbox_id); CREATE INDEX outbox_deliveries ON outbox (outbox_id)`,
   );
   const writing = await owner.pool.connect();
   const write = `INSERT INTO outbox (kind, object_id, context, request_id) VALUES ('settlement', 'stl_1', '{}', 'test')`;
@@ -112,11 +126,7 @@ test('a migration that waits for a table locks none of the tables whose indexes 
   database,
   owner,
 }) => {
-  await migrate(database);
-  await owner.pool.query(
-    `DELETE FROM drizzle.__drizzle_migrations WHERE id > ${BEFORE_ACCESS};
-     CREATE INDEX settlements_recipient_status ON settlements (recipient_id, status)`,
-  );
+  await migrateTo(owner.pool, BEFORE_ACCESS);
   const writing = await owner.pool.connect();
   await writing.query('BEGIN; LOCK TABLE recipients IN ROW EXCLUSIVE MODE');
   const migrated = migrate(database);
@@ -133,6 +143,36 @@ test('a migration that waits for a table locks none of the tables whose indexes 
     writing.release();
     await migrated;
   }
+});
+
+test('what is there becomes the first month, with its indexes, and later rows come into later months', async ({
+  database,
+  owner,
+}) => {
+  await migrateTo(owner.pool, BEFORE_MONTHS);
+  const add = async (id: string): Promise<void> => {
+    await owner.pool.query(
+      `INSERT INTO events (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
+       SELECT $1, org_id, 'settlement.settled', 'settlement', $1, 1, '{}', now() FROM organizations`,
+      [id],
+    );
+  };
+  await owner.pool.query(`INSERT INTO organizations (org_id, kind, name, country, contact_email, environment, created_at)
+    VALUES ('org', 'partner', 'Acme', 'JM', 'dev@acme.example', 'local-sandbox', now())`);
+  const filenode = `SELECT pg_relation_filenode(c.oid) AS node FROM pg_class c WHERE relname = $1`;
+  const nodeOf = async (name: string) => (await owner.pool.query(filenode, [name])).rows[0]?.node;
+  await add(v7());
+  const before = await nodeOf('events_org_type');
+  await migrate(database);
+  expect(await nodeOf('events_org_type_first')).toBe(before);
+  await add(v7({ msecs: Date.now() + 75 * 24 * 3_600_000 }));
+  const { rows } = await owner.pool.query(
+    `SELECT name, from_at IS NULL AS is_first, (SELECT count(*)::int FROM events WHERE tableoid = name::regclass) AS rows
+     FROM partitions() WHERE table_name = 'events' ORDER BY to_at`,
+  );
+  expect(rows.map((row) => row.is_first)).toEqual(rows.map((_, index) => index === 0));
+  expect(rows.reduce((sum, row) => sum + row.rows, 0)).toBe(2);
+  expect(rows[0]).toEqual({ name: 'events_first', is_first: true, rows: 1 });
 });
 
 test('a database that other migrations made is refused in one sentence, and stays as it is', async ({

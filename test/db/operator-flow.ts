@@ -45,6 +45,7 @@ export async function playOperators(api: TestApi, { partner, webhookId, recipien
   const shown = [settlementId, orgId, recipientId, webhookId, deliveryId, cert, ver, event, request, 'invoice 1'];
   for (const id of shown) await run('show', id);
   await run('waiting');
+  await run('partitions');
   await run('stuck');
   await run('reconcile');
   const directory = mkdtempSync(path.join(os.tmpdir(), 'ops-'));

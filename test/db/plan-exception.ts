@@ -6,7 +6,7 @@ export const ROWS_MAX = 600;
 
 /** They have a row for each operator, gate, kind or key of the service. */
 const FEW = ['sweeps', 'service_keys', 'operators', 'launch_gate_evidence', 'launch_gate_approvals'];
-const RULES = ['settlement_transition_rules', 'verification_transition_rules', '__drizzle_migrations'];
+const RULES = ['settlement_transition_rules', 'verification_transition_rules', '__drizzle_migrations', 'pg_inherits'];
 /** They stay small: commands are refused while the outbox is full, and counts of requests are deleted after a day. */
 const PASSING = ['outbox', 'rate_limits'];
 export const SMALL_TABLES: readonly string[] = [...FEW, ...RULES, ...PASSING];

@@ -70,7 +70,7 @@ describe('the list of privileges', () => {
   test('has every table of the database: add a new one to db/privilege.ts', async ({ database }) => {
     const { rows } = await database.owner.query<{ table: string }>(
       `SELECT nspname || '.' || relname AS table FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
-       WHERE nspname IN ('public', 'drizzle') AND relkind IN ('r', 'p', 'v', 'm', 'f')`,
+       WHERE nspname IN ('public', 'drizzle') AND relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT relispartition`,
     );
     expect(new Set(rows.map(({ table }) => table))).toEqual(new Set(LISTED.map(({ table }) => table)));
   });
@@ -112,8 +112,13 @@ describe('the list of privileges', () => {
       [new URL(database.databaseUrl).username],
     );
     const path = 'search_path=pg_catalog, public, pg_temp';
+    const onTables = `${path},lock_timeout=100ms`;
+    const granted = { isOfService: true, isPublic: false };
     expect(rows).toEqual([
-      { callable: 'delete_expired_events(integer,integer)', path, isOfService: true, isPublic: false },
+      { callable: 'add_partitions(integer)', path: onTables, ...granted },
+      { callable: 'delete_expired_deliveries(integer,integer)', path, ...granted },
+      { callable: 'delete_expired_events(integer,integer)', path, ...granted },
+      { callable: 'drop_expired_partition(integer,integer)', path: onTables, ...granted },
     ]);
     const triggers = await database.owner.query(
       `SELECT proname FROM pg_proc WHERE prosecdef AND prorettype = 'trigger'::regtype AND proconfig IS DISTINCT FROM ARRAY[$1]`,

@@ -260,8 +260,7 @@ describe('a permanent row', () => {
   };
   const attempts = Object.entries(PERMANENT).flatMap(([table, column]) => [
     [table, 'updated', `UPDATE ${table} SET ${column} = ${column}`],
-    // Events can be deleted after 90 days: test/db/event-retention.test.ts.
-    ...(table === 'events' ? [] : [[table, 'deleted', `DELETE FROM ${table}`]]),
+    [table, 'deleted', `DELETE FROM ${table}`],
     [table, 'truncated', `TRUNCATE ${table} CASCADE`],
   ]);
 

@@ -147,6 +147,7 @@ function operatorOf(stack: TestStack) {
     runtime: 'local-sandbox',
     keys: TEST_KEYS,
     rateLimitPerMinute: 1_200,
+    retentionDays: { events: 90, quotes: 90 },
     now: () => new Date(),
     client,
     print,

@@ -4,7 +4,7 @@ import type { ActivityDeps } from '../../activities/deps.ts';
 import { createGuardedHttp } from '../../activities/providers/guarded-http.ts';
 import { createMailer } from '../../activities/providers/mailer.ts';
 import { createPayoutRail } from '../../activities/providers/payout-rail.ts';
-import { EVENT_RETENTION } from '../../domain/event.ts';
+import { RETENTION } from '../../domain/retention.ts';
 import { TEST_SECRETS, type TestApi } from './api.ts';
 
 /** The same database and secrets as those of the API. */
@@ -33,7 +33,7 @@ export const activityDeps = (
   deliveriesDue: { subscribe: () => () => undefined },
   stopping: new AbortController().signal,
   runs: { findRunning: async (workflowIds) => new Set(workflowIds) },
-  eventRetentionDays: EVENT_RETENTION.daysMin,
+  retentionDays: { events: RETENTION.events.daysMin, quotes: RETENTION.quotes.daysMin },
   now: () => new Date(),
   log: { info: () => undefined, warn: () => undefined },
 });

@@ -17,6 +17,8 @@ export type History = {
 /** Settlements to which one statement adds rows. */
 const BATCH = 100_000;
 
+/** An event's id, and its delivery's: its time decides the month that it lies in. */
+const ID = `id_at(updated_at) || '-' || settlement_id`;
 const DIGEST = `sha256(settlement_id::bytea)`;
 /** It names a key, and proves nothing. */
 const SIGNATURE = `${Buffer.from('{"alg":"EdDSA","kid":"old"}').toString('base64url')}..none`;
@@ -51,7 +53,7 @@ const OF_ORGANIZATION = [
     FROM generate_series(1, $1::int) n`,
   `INSERT INTO quotes (quote_id, org_id, corridor, amount_minor, source_currency, payment_method, payout_rail,
       created_at, expires_at)
-    SELECT 'quote-' || n, 'org-' || n, 'US-JM', 25000, 'USD', 'card', 'bank_transfer', now(), now()
+    SELECT id_at(now()) || '-' || n, 'org-' || n, 'US-JM', 25000, 'USD', 'card', 'bank_transfer', now(), now()
     FROM generate_series(1, $1::int) n`,
   `INSERT INTO banklink_tokens (token_hash, org_id, created_at, expires_at)
     SELECT sha256(n::text::bytea), 'org-' || n, now(), now() FROM generate_series(1, $1::int) n`,
@@ -123,16 +125,16 @@ const OF_SETTLEMENT = [
   `INSERT INTO certificates (cert_id, org_id, settlement_id, content, sha256, signature, issued_at)
     SELECT 'certificate-' || settlement_id, org_id, settlement_id, ${DIGEST}, ${DIGEST}, '${SIGNATURE}', updated_at FROM s`,
   `INSERT INTO events (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
-    SELECT 'event-' || settlement_id, org_id, 'settlement.settled', 'settlement', settlement_id, 1, ${DIGEST}, updated_at
+    SELECT ${ID}, org_id, 'settlement.settled', 'settlement', settlement_id, 1, ${DIGEST}, updated_at
     FROM s`,
   // One of 32 waits for its retry.
   `INSERT INTO webhook_deliveries (delivery_id, org_id, webhook_id, event_id, event_type, status, generation,
       prior_attempts, attempt_count, next_attempt_at, endings, request_id, created_at)
-    SELECT 'delivery-' || settlement_id, org_id, webhook_id, 'event-' || settlement_id, 'settlement.settled',
+    SELECT ${ID}, org_id, webhook_id, ${ID}, 'settlement.settled',
       CASE WHEN settlement_id LIKE '%c' THEN 'pending' ELSE 'succeeded' END, 1, 0, 1,
       CASE WHEN settlement_id LIKE '%c' THEN now() + interval '1 day' END, 0, request_id, updated_at FROM s`,
   `INSERT INTO webhook_attempts (delivery_id, number, at, outcome, response_status, duration_ms)
-    SELECT 'delivery-' || settlement_id, 1, updated_at, 'succeeded', 200, 5 FROM s`,
+    SELECT ${ID}, 1, updated_at, 'succeeded', 200, 5 FROM s`,
   `INSERT INTO audit_entries (audit_id, org_id, object_id, action, operator, note, at, sequence, previous_hash, hash)
     SELECT 'audit-' || settlement_id, org_id, settlement_id, 'redispatch', 'ana', 'fill', updated_at,
       row_number() OVER () + (SELECT count(*) FROM audit_entries), ${DIGEST}, ${DIGEST} FROM s WHERE settlement_id ~ '[a-d]$'`,

@@ -4,6 +4,7 @@ import type { Database } from '../../db/client.ts';
 import { addOperator } from '../../db/commands/operator.ts';
 import { auditEntries } from '../../db/schema/index.ts';
 import { operatorName } from '../../domain/gate.ts';
+import { RETENTION } from '../../domain/retention.ts';
 import type { OpsDeps } from '../../ops/command.ts';
 import type { ExitCode } from '../../ops/command-line/program.ts';
 import { runOps } from '../../ops/main.ts';
@@ -29,6 +30,7 @@ export function createOps(db: Database, deps: Partial<OpsDeps> = {}) {
         db,
         keys: TEST_KEYS,
         rateLimitPerMinute: 1_200,
+        retentionDays: { events: RETENTION.events.daysMin, quotes: RETENTION.quotes.daysMin },
         client: () => {
           throw new Error('the command needs Temporal');
         },
