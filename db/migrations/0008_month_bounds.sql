@@ -1,9 +1,11 @@
 -- Events, attempts and quotes only grow, and are read by age: 0010 divides them into months. Here is what it needs before,
 -- because a check of a whole table must not hold a lock that others wait for.
 
--- The first characters of a UUIDv7 that is made at this time. An id of that time or later sorts after it.
+-- The first characters of a UUIDv7 that is made at this time. An id of that time or later sorts after it. No id is of a time
+-- before 1970.
 CREATE FUNCTION id_at(at timestamptz) RETURNS text LANGUAGE sql IMMUTABLE STRICT AS $$
-  SELECT overlay(lpad(to_hex(floor(extract(epoch FROM at) * 1000)::bigint), 12, '0') PLACING '-' FROM 9 FOR 0)
+  SELECT overlay(
+    lpad(to_hex(greatest(0, floor(extract(epoch FROM at) * 1000))::bigint), 12, '0') PLACING '-' FROM 9 FOR 0)
 $$;
 
 -- When a UUIDv7 was made.
