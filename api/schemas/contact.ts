@@ -1,5 +1,6 @@
 /** Countries, e-mail addresses and phone numbers (contract §1). */
-import countries from 'i18n-iso-countries';
+// Its codes alone: the package's main file reads the names of the countries in 80 languages too.
+import countries from 'i18n-iso-countries/index.js';
 import { isPossiblePhoneNumber } from 'libphonenumber-js/min';
 import { z } from 'zod';
 import { abort, pattern, text } from './common.ts';

@@ -1,5 +1,6 @@
 /** Recipients of payouts (contract §4), and how their forms become a draft or a change. */
-import countries from 'i18n-iso-countries';
+// Its codes alone: the package's main file reads the names of the countries in 80 languages too.
+import countries from 'i18n-iso-countries/index.js';
 import { z } from 'zod';
 import {
   ACCOUNT_TYPES,
