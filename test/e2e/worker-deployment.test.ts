@@ -68,7 +68,7 @@ const test = base
     return async (
       bundle: WorkflowBundleOption,
       buildId?: string,
-      workerQueues: readonly TaskQueue[] = TASK_QUEUES,
+      workerQueues: readonly TaskQueue[] = ['settlement'],
     ): Promise<Build> => {
       const workerDeployment = buildId === undefined ? undefined : { deploymentName: DEPLOYMENT, buildId };
       const worker = await createWorker({
@@ -206,7 +206,7 @@ test('operators see which version nobody serves, and workers without a version s
   startBuild,
   bundles,
 }) => {
-  const versioned = await startBuild(bundles.current, 'a');
+  const versioned = await startBuild(bundles.current, 'a', TASK_QUEUES);
   const build = { deploymentName: DEPLOYMENT, buildId: 'a' };
   const unserved = (inMs = 0) => findUnservedQueues(stack.temporal, new Date(Date.now() + inMs));
   const queues = (promoted: WorkerVersion | undefined, polling: readonly WorkerVersion[]) =>
@@ -249,7 +249,7 @@ test('a worker of one queue settles, and leaves deliveries to the workers of the
   world,
 }) => {
   const unserved = async () => (await findUnservedQueues(stack.temporal, new Date())).map(({ taskQueue }) => taskQueue);
-  await startBuild(bundles.current, undefined, ['settlement']);
+  await startBuild(bundles.current);
   await world.acceptUntilItWaits();
   expect(await unserved()).toEqual(['webhook-delivery']);
   await startBuild(bundles.current, undefined, ['webhook-delivery']);
