@@ -6,7 +6,10 @@ import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import { EXIT, runProgram } from '../../ops/command-line/program.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
+import { advance } from '../../scripts/sandbox/advance.ts';
+import type { SandboxCommand } from '../../scripts/sandbox/command.ts';
 import { settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
+import { scenarios } from '../../scripts/sandbox/scenarios.ts';
 import { changesSince, type Watched, watch } from '../../scripts/sandbox/watch.ts';
 import { withStack } from '../support/fixture.ts';
 
@@ -25,6 +28,16 @@ const watched = (changes: Partial<Watched>): Watched => ({
   certificate_id: null,
   ...changes,
 });
+
+/** Runs a command of `npm run sandbox` in this process. */
+async function run(sandboxCommand: SandboxCommand, apiKey: string | undefined, ...args: readonly string[]) {
+  const printed: string[] = [];
+  const print = (line: string) => void printed.push(line);
+  const exitCode = await runProgram(sandboxCommand, args, { print, warn: print }, (act, printer) =>
+    act({ ...printer, env: { API_KEY: apiKey } }),
+  );
+  return { exitCode, printed };
+}
 
 describe('the changes of a settlement', () => {
   const waiting = watched({
@@ -86,12 +99,8 @@ test('watch names the answer that it has seen, so that a change between two read
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const printed: string[] = [];
-  const output = { print: (line: string) => void printed.push(line), warn: (line: string) => void printed.push(line) };
   try {
-    const exitCode = await runProgram(watch, ['stl_1', '--url', url], output, (act, printer) =>
-      act({ ...printer, env: { API_KEY: 'sk_local_x' } }),
-    );
+    const { exitCode, printed } = await run(watch, 'sk_local_x', 'stl_1', '--url', url);
     expect([exitCode, printed.length, printed.at(-1)]).toEqual([EXIT.done, 2, 'Ended as canceled.']);
   } finally {
     server.closeAllConnections();
@@ -106,17 +115,16 @@ test('watch names the answer that it has seen, so that a change between two read
 });
 
 describe('the commands on a running stack', () => {
-  const sandbox = (url: string, apiKey: string, ...args: string[]) =>
-    execa('node', ['--import', 'tsx', 'scripts/sandbox.ts', ...args, '--url', url], {
-      cwd: repositoryRoot,
-      env: { API_KEY: apiKey },
-      reject: false,
-    });
-
+  // Started as people start it. The others run in this process.
   test('watch prints every state of a settlement and its certificate, and then ends', async ({ stack }) => {
     const partner = await signUp({ baseUrl: stack.baseUrl });
     const settlementId = await settleByCard(partner);
-    const { exitCode, stdout, stderr } = await sandbox(stack.baseUrl, partner.apiKey, 'watch', settlementId);
+    const args = ['--import', 'tsx', 'scripts/sandbox.ts', 'watch', settlementId, '--url', stack.baseUrl];
+    const { exitCode, stdout, stderr } = await execa('node', args, {
+      cwd: repositoryRoot,
+      env: { API_KEY: partner.apiKey },
+      reject: false,
+    });
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
     const states = stdout.split('\n').map((line) => line.split(/ +/)[1] ?? '');
     expect(states.filter((state) => SETTLEMENT_STATUSES.some((status) => status === state))).toEqual([
@@ -130,25 +138,27 @@ describe('the commands on a running stack', () => {
   });
 
   test('advance moves the clock of a settlement that waits, and watch then shows its end', async ({ stack }) => {
-    const partner = await signUp({ baseUrl: stack.baseUrl });
-    const settlementId = await settleByCard(partner, { card_token: 'tok_manual' });
-    await partner.client.settlements.wait(settlementId, { until: ['awaiting_funds'] });
-    const moved = await sandbox(stack.baseUrl, partner.apiKey, 'advance', settlementId);
-    expect(moved.stdout).toMatch(/^The settlement was awaiting_funds\. Its clock is now at 20\d\d-.+Z\.$/);
-    const { stdout } = await sandbox(stack.baseUrl, partner.apiKey, 'watch', settlementId);
-    expect(stdout).toMatch(/\nEnded as expired: .+ \(funding_timeout\)$/);
+    const { client, apiKey } = await signUp({ baseUrl: stack.baseUrl });
+    const settlementId = await settleByCard({ client }, { card_token: 'tok_manual' });
+    await client.settlements.wait(settlementId, { until: ['awaiting_funds'] });
+    const moved = await run(advance, apiKey, settlementId, '--url', stack.baseUrl);
+    expect(moved.printed.join()).toMatch(/^The settlement was awaiting_funds\. Its clock is now at 20\d\d-.+Z\.$/);
+    const { printed } = await run(watch, apiKey, settlementId, '--url', stack.baseUrl);
+    expect(printed.at(-1)).toMatch(/^Ended as expired: .+ \(funding_timeout\)$/);
   });
 
   test('scenarios lists every entry with its states, as text and as JSON, and asks the API of --url', async ({
     stack,
     partner,
   }) => {
-    const list = (...args: string[]) =>
-      execa('node', ['--import', 'tsx', 'scripts/sandbox.ts', 'scenarios', ...args], { cwd: repositoryRoot });
-    const { stdout } = await list();
-    for (const { name } of SCENARIOS) expect(stdout).toContain(`\n${name} `.trimStart());
-    expect(JSON.parse((await list('--json')).stdout)).toHaveLength(SCENARIOS.length);
-    const asked = await sandbox(stack.baseUrl, partner.apiKey, 'scenarios');
-    expect(asked.stdout).toBe(stdout);
+    const { printed } = await run(scenarios, undefined);
+    for (const { name } of SCENARIOS)
+      expect(
+        printed.some((line) => line.startsWith(`${name} `)),
+        name,
+      ).toBe(true);
+    const [json = ''] = (await run(scenarios, undefined, '--json')).printed;
+    expect(JSON.parse(json)).toHaveLength(SCENARIOS.length);
+    expect((await run(scenarios, partner.apiKey, '--url', stack.baseUrl)).printed).toEqual(printed);
   });
 });
