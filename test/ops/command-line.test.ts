@@ -15,6 +15,7 @@ import {
 } from '../../ops/command-line/parameter.ts';
 import { CommandError, command, EXIT, group, type Printer, runProgram } from '../../ops/command-line/program.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
+import { testPrograms } from '../support/program.ts';
 
 const send = command({
   name: 'send',
@@ -186,11 +187,13 @@ describe('the process', () => {
   });
 
   test('an output that nobody reads ends without an error', async () => {
-    const shell = `("$0" --import tsx ops/main.ts --help; echo "exit $?" >&2) | true`;
-    const { stderr } = await execa('bash', ['-c', shell, process.execPath], {
-      cwd: repositoryRoot,
-      env: { NODE_NO_WARNINGS: '1' },
-    });
+    const { ops } = await testPrograms();
+    const { stderr } = await execa('bash', [
+      '-c',
+      '("$0" "$1" --help; echo "exit $?" >&2) | true',
+      process.execPath,
+      ops,
+    ]);
     expect(stderr).toBe('exit 0');
   });
 });
