@@ -43,8 +43,6 @@ const test = withStack({ activities: { idverify } }).extend('world', FILE, ({ ap
     return jsonOf(answer);
   },
   untilStatus: (settlementId: string, status: string) => untilStatus(stack.api, partner, settlementId, status),
-  untilDecided: (recipientId: string, status: string) =>
-    expect.poll(async () => (await statusOf(api, partner, recipientId)).verification_status, WAIT).toBe(status),
 }));
 
 describe('a settlement that is held for verification', () => {

@@ -25,8 +25,6 @@ const RETENTION_MS = 86_400_000;
 export type TimeSkipping = {
   /** Not the environment's own client: awaiting a result on that one moves the clock, even by years. */
   readonly client: Client;
-  readonly address: string;
-  readonly namespace: string;
   /** Activities that replace the base ones. Delete one, or call `restore`, to use the base one again. */
   readonly override: Partial<Activities>;
   readonly restore: () => void;
@@ -64,8 +62,6 @@ export async function startTimeSkipping(base: Activities, taskQueue: TaskQueue =
   const running = worker.run();
   return {
     client: new Client({ connection: environment.connection, namespace }),
-    address: environment.address,
-    namespace,
     override,
     restore: () => {
       for (const name of Object.keys(override)) Reflect.deleteProperty(override, name);
