@@ -16,9 +16,25 @@ import { storage } from './storage.ts';
 import { upgrade } from './upgrade.ts';
 import { webhooks } from './webhooks.ts';
 import { worker } from './worker.ts';
+import { year } from './year.ts';
 
 const benches = [
-  ...[accept, read, list, complete, worker, webhooks, soak, shares, slowClients, storage, scale, upgrade, cluster],
+  ...[
+    accept,
+    read,
+    list,
+    complete,
+    worker,
+    webhooks,
+    soak,
+    shares,
+    slowClients,
+    storage,
+    scale,
+    upgrade,
+    year,
+    cluster,
+  ],
 ];
 const program = group<Printer>('bench', 'Compares the service with the least that it could cost.', benches);
 
