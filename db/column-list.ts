@@ -3,7 +3,7 @@
  * in the schema, and its values are converted as the schema says.
  */
 import { type Column, getTableColumns, type Table } from 'drizzle-orm';
-import type { Parameter } from './statement.ts';
+import type { Scalar } from './statement.ts';
 
 /** Columns by the names that the code has for them. */
 export type ColumnList<Key extends string = string> = readonly { readonly key: Key; readonly column: Column }[];
@@ -32,16 +32,26 @@ export const columnNames = (columns: ColumnList): string => columns.map(({ colum
 export const columnParameters = (columns: ColumnList, offset: number): string =>
   columns.map(({ column }, index) => `$${offset + index + 1}::${column.getSQLType()}`).join(', ');
 
+/** As rows of a table: one row, by `columnParameters`. */
+export const columnRow = (columns: ColumnList, offset: number): string =>
+  `(VALUES (${columnParameters(columns, offset)})) AS given (${columnNames(columns)})`;
+
+/** As `columnRow`, for many rows: each parameter is the array of a column's values. */
+export const columnArrays = (columns: ColumnList, offset: number): string => {
+  const arrays = columns.map(({ column }, index) => `$${offset + index + 1}::${column.getSQLType()}[]`);
+  return `unnest(${arrays.join(', ')}) AS given (${columnNames(columns)})`;
+};
+
 /** The values of `columnParameters` for one row. A column that the row does not name becomes NULL. */
 export const columnValues = <Key extends string>(
   columns: ColumnList<Key>,
   row: { readonly [K in Key]?: unknown },
-): Parameter[] => columns.map(({ key, column }) => parameterOf(column, row[key]));
+): Scalar[] => columns.map(({ key, column }) => parameterOf(column, row[key]));
 
-function parameterOf(column: Column, value: unknown): Parameter {
+function parameterOf(column: Column, value: unknown): Scalar {
   if (value === undefined || value === null) return null;
   const driverValue = column.mapToDriverValue(value);
-  return typeof driverValue === 'bigint' ? String(driverValue) : (driverValue as Parameter);
+  return typeof driverValue === 'bigint' ? String(driverValue) : (driverValue as Scalar);
 }
 
 /** The columns of a table under a name of their own, so that one row can hold those of several tables. */

@@ -6,7 +6,8 @@
 import type { Queryable } from './client.ts';
 
 /** A bigint or a Date is passed as text, and PostgreSQL casts it to what the statement says. */
-export type Parameter = string | number | boolean | Buffer | null | readonly (string | number | Buffer | null)[];
+export type Scalar = string | number | boolean | Buffer | null;
+export type Parameter = Scalar | readonly Scalar[];
 
 /** Runs the statement with its parameters. Timestamps and bigints are returned as text. */
 export type Statement<Parameters extends readonly Parameter[], Row> = (

@@ -3,6 +3,7 @@
  * runs, those that arrive wait, and the next statement serves all of them. Nothing is cached for later requests, and no
  * request is answered by a statement that began before it arrived, so a revoked key is refused at once.
  */
+import { inGroups } from '../../db/group.ts';
 import {
   authenticateApiKey,
   authenticateRotatedKey,
@@ -33,18 +34,13 @@ export type KeyLookup = {
   ): Promise<KeyCaller | undefined>;
 };
 
-type Waiting = {
-  readonly cost: number;
-  readonly answer: (caller: KeyCaller | undefined) => void;
-  readonly fail: (error: unknown) => void;
-};
+type Lookup = { readonly id: string; readonly presented: PresentedKey; readonly cost: number };
 
 /** @param windowSeconds the window in which requests are counted */
 export function createKeyLookup(
   { db, runtime, now }: Pick<ApiDeps, 'db' | 'runtime' | 'now'>,
   windowSeconds: number,
 ): KeyLookup {
-  const queues = new Map<string, Waiting[]>();
   /** The organizations of keys that were found, so that the next lookup waits in its own organization's turn. */
   const organizations = new Map<string, string>();
   const remember = (id: string, { orgId }: KeyCaller): void => {
@@ -58,33 +54,21 @@ export function createKeyLookup(
     const touchedBefore = new Date(at.getTime() - TOUCH_INTERVAL_MS);
     return { ...presented, environment: environmentName(runtime), now: at, touchedBefore };
   };
-  const serve = async (id: string, presented: PresentedKey, together: readonly Waiting[]): Promise<void> => {
-    try {
-      const cost = together.reduce((sum, waiting) => sum + waiting.cost, 0);
-      const found = await asTenant(organizations.get(id) ?? addressTenant(presented.limitKey), () =>
-        authenticateApiKey(db, presentedNow(presented), { windowSeconds, cost }),
-      );
-      if (found) remember(id, found);
-      shareOut(found, together);
-    } catch (error) {
-      for (const { fail } of together) fail(error);
-    }
-  };
-  const serveQueue = async (id: string, presented: PresentedKey, queue: Waiting[]): Promise<void> => {
-    queues.set(id, queue);
-    while (queue.length > 0) await serve(id, presented, queue.splice(0));
-    queues.delete(id);
-  };
+  const lookUp = inGroups<Lookup, KeyCaller | undefined>(async (queried, together) => {
+    const [{ id, presented }] = together;
+    const cost = together.reduce((sum, waiting) => sum + waiting.cost, 0);
+    const found = await asTenant(organizations.get(id) ?? addressTenant(presented.limitKey), () =>
+      authenticateApiKey(queried, presentedNow(presented), { windowSeconds, cost }),
+    );
+    if (found) remember(id, found);
+    return shareOut(found, together);
+  });
 
   return {
-    find: (presented, cost) =>
-      new Promise((answer, fail) => {
-        const id = `${presented.keyHashes[0]?.toString('latin1')} ${presented.address}`;
-        const queue = queues.get(id);
-        const waiting = { cost, answer, fail };
-        if (queue) queue.push(waiting);
-        else void serveQueue(id, presented, [waiting]);
-      }),
+    find: (presented, cost) => {
+      const id = `${presented.keyHashes[0]?.toString('latin1')} ${presented.address}`;
+      return lookUp(db, id, { id, presented, cost });
+    },
     findRotated: (presented, cost, repeated) =>
       asTenant(addressTenant(presented.limitKey), () =>
         authenticateRotatedKey(db, presentedNow(presented), { windowSeconds, cost }, repeated),
@@ -95,11 +79,11 @@ export function createKeyLookup(
 const before = (counted: Counted, later: number): Counted => ({ ...counted, used: counted.used - later });
 
 /** Each request has used as much as those before it and itself. The first one touches the key. */
-function shareOut(found: KeyCaller | undefined, together: readonly Waiting[]): void {
+function shareOut(found: KeyCaller | undefined, together: readonly Lookup[]): readonly (KeyCaller | undefined)[] {
   let later = together.reduce((sum, { cost }) => sum + cost, 0);
-  for (const [index, { cost, answer }] of together.entries()) {
+  return together.map(({ cost }, index) => {
     later -= cost;
-    answer(
+    return (
       found && {
         ...found,
         isTouchDue: found.isTouchDue && index === 0,
@@ -107,7 +91,7 @@ function shareOut(found: KeyCaller | undefined, together: readonly Waiting[]): v
           organization: before(found.counted.organization, later),
           address: before(found.counted.address, later),
         },
-      },
+      }
     );
-  }
+  });
 }

@@ -1,23 +1,34 @@
 /**
  * The two statements of an acceptance (contract §6): what it depends on is read by one, and everything that it writes
- * is written by the other. Both are written as SQL, because every accepted settlement runs them.
+ * is written by the other. Both are written as SQL, because every accepted settlement runs them. Acceptances of one
+ * organization that arrive together share them (`group.ts`), and then also the commit.
  */
+import pg from 'pg';
 import type { CorridorId } from '../../domain/corridor.ts';
 import type { GateEvidence } from '../../domain/gate.ts';
 import type { OutboxMessage } from '../../domain/outbox.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
-import type { Queryable } from '../client.ts';
-import { aliasedColumns, columnNames, columnParameters, columnsOf, columnValues } from '../column-list.ts';
+import { causeOf, type Database } from '../client.ts';
+import {
+  aliasedColumns,
+  type ColumnList,
+  columnArrays,
+  columnNames,
+  columnRow,
+  columnsOf,
+  columnValues,
+} from '../column-list.ts';
 import { dataKeySql } from '../data-key.ts';
+import { inGroups } from '../group.ts';
 import { idempotencyKeys } from '../schema/idempotency-key.ts';
 import { outbox } from '../schema/outbox.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
-import { type Parameter, statement } from '../statement.ts';
+import { type Scalar, statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
-import { eventText, eventValues, type NumberedEvent } from './event.ts';
+import { EVENT, fanOutText, type NumberedEvent } from './event.ts';
 import { gateEvidenceSql } from './gate.ts';
 import type { BoundKey, FoundKey, KeyedRequest } from './idempotency-key.ts';
 import type { RecipientRow } from './recipient.ts';
@@ -40,18 +51,41 @@ type FactsRow = {
   readonly key_data_key: string | null;
 } & Readonly<Record<string, unknown>>;
 
-const factsStatement = statement<readonly string[], FactsRow>(
-  'read_acceptance_facts',
-  `SELECT ${BOUND_KEY.names}, ${RECIPIENT.names}, ${gateEvidenceSql('$4', '$5')} AS gates,
+/** An organization, a key, a recipient, an environment and a corridor. */
+type FactsParameters = readonly [string, string, string, EnvironmentName, CorridorId];
+
+/** Large enough for the gain, and short enough for those that wait meanwhile. */
+const TOGETHER_MAX = 16;
+/** PostgreSQL refused it: nothing was written, and each alone may be written or refused. */
+const TOGETHER = { sizeMax: TOGETHER_MAX, splitsOn: (error: unknown) => causeOf(error) instanceof pg.DatabaseError };
+
+/** @param asked a row for each acceptance */
+const factsText = (asked: string): string =>
+  `SELECT ${BOUND_KEY.names}, ${RECIPIENT.names}, ${gateEvidenceSql('asked.environment', 'asked.corridor')} AS gates,
      ${dataKeySql('k.recipient_id')} AS key_data_key
-   FROM (SELECT) AS one
-   LEFT JOIN idempotency_keys k ON k.org_id = $1 AND k.key = $2
-   LEFT JOIN recipients r ON r.org_id = $1 AND r.recipient_id = $3`,
+   FROM ${asked} AS asked (org_id, key, recipient_id, environment, corridor, place)
+   LEFT JOIN idempotency_keys k ON k.org_id = asked.org_id AND k.key = asked.key
+   LEFT JOIN recipients r ON r.org_id = asked.org_id AND r.recipient_id = asked.recipient_id
+   ORDER BY place`;
+
+const factsStatement = statement<FactsParameters, FactsRow>(
+  'read_acceptance_facts',
+  factsText('(VALUES ($1, $2, $3, $4, $5, 1))'),
+);
+const factsOfManyStatement = statement<readonly string[][], FactsRow>(
+  'read_acceptances_facts',
+  factsText('unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY'),
 );
 
-/** Reads whether the key is bound, the recipient, and the evidence of the corridor's gates; one statement. */
+const readFacts = inGroups<FactsParameters, FactsRow>(async (db, asked) => {
+  const [first, ...others] = asked;
+  if (others.length === 0) return await factsStatement(db, ...first);
+  return await factsOfManyStatement(db, ...first.map((_, place) => asked.map((each) => each[place] ?? '')));
+}, TOGETHER);
+
+/** Reads whether the key is bound, the recipient, and the evidence of the corridor's gates. */
 export async function getAcceptanceFacts(
-  db: Queryable,
+  db: Database,
   {
     orgId,
     idempotencyKey,
@@ -59,8 +93,7 @@ export async function getAcceptanceFacts(
   }: Pick<KeyedRequest, 'orgId' | 'idempotencyKey'> & Pick<Settlement, 'recipientId'>,
   { environment, corridor }: { readonly environment: EnvironmentName; readonly corridor: CorridorId },
 ): Promise<AcceptanceFacts> {
-  const [row] = await factsStatement(db, orgId, idempotencyKey, recipientId, environment, corridor);
-  if (!row) throw new Error('the facts of an acceptance are always one row');
+  const row = await readFacts(db, orgId, [orgId, idempotencyKey, recipientId, environment, corridor]);
   return {
     bound: row['k.key'] === null ? undefined : { ...BOUND_KEY.rowOf(row), dataKeySealed: row.key_data_key },
     recipient: row['r.recipient_id'] === null ? undefined : RECIPIENT.rowOf(row),
@@ -84,23 +117,64 @@ const SETTLEMENT_OFFSET = KEY.length;
 const MESSAGE_OFFSET = SETTLEMENT_OFFSET + SETTLEMENT.length;
 const EVENT_OFFSET = MESSAGE_OFFSET + MESSAGE.length;
 
-const acceptanceStatement = statement<readonly Parameter[], { readonly key: string }>(
-  'insert_acceptance',
-  `WITH bound AS (
-     INSERT INTO idempotency_keys (${columnNames(KEY)}) VALUES (${columnParameters(KEY, 0)})
-     ON CONFLICT DO NOTHING RETURNING key
+/** Each row of the other tables belongs to a key that was free. */
+const OF_BOUND = 'IN (SELECT resource_id FROM bound)';
+
+/** @param given the rows of a table, as their parameters from this offset on */
+function acceptanceText(given: (columns: ColumnList, offset: number) => string): string {
+  const rows = (columns: ColumnList, offset: number): string =>
+    `(${columnNames(columns)}) SELECT ${columnNames(columns)} FROM ${given(columns, offset)}`;
+  return `WITH bound AS (
+     INSERT INTO idempotency_keys ${rows(KEY, 0)} ON CONFLICT DO NOTHING RETURNING key, resource_id
    ), accepted AS (
-     INSERT INTO settlements (${columnNames(SETTLEMENT)})
-     SELECT ${columnParameters(SETTLEMENT, SETTLEMENT_OFFSET)} FROM bound
+     INSERT INTO settlements ${rows(SETTLEMENT, SETTLEMENT_OFFSET)} WHERE settlement_id ${OF_BOUND}
      RETURNING settlement_id, version, status, created_at
    ), history AS (
      INSERT INTO settlement_transitions (settlement_id, sequence, to_status, at)
      SELECT settlement_id, version, status, created_at FROM accepted
    ), message AS (
-     INSERT INTO outbox (${columnNames(MESSAGE)}) SELECT ${columnParameters(MESSAGE, MESSAGE_OFFSET)} FROM bound
-   ), ${eventText('bound', EVENT_OFFSET)}
-   SELECT key FROM bound`,
+     INSERT INTO outbox ${rows(MESSAGE, MESSAGE_OFFSET)} WHERE object_id ${OF_BOUND}
+     RETURNING object_id, request_id, traceparent
+   ), written AS (
+     INSERT INTO events ${rows(EVENT, EVENT_OFFSET)} WHERE object_id ${OF_BOUND}
+     RETURNING event_id, org_id, type, object_type, object_id
+   ), event AS (
+     SELECT event_id, org_id, type, object_type, object_id, request_id, traceparent
+     FROM written JOIN message USING (object_id)
+   ), ${fanOutText('event')}
+   SELECT key FROM bound`;
+}
+
+type BoundRow = { readonly key: string };
+const acceptanceStatement = statement<readonly Scalar[], BoundRow>('insert_acceptance', acceptanceText(columnRow));
+/** Of one acceptance it would cost half as much again. */
+const acceptancesStatement = statement<readonly Scalar[][], BoundRow>(
+  'insert_acceptances',
+  acceptanceText(columnArrays),
 );
+
+type Write = { readonly key: string; readonly values: readonly Scalar[] };
+
+/**
+ * Binds the keys in their order, so that two processes that bind the same ones never wait for each other. Of several
+ * with one key the first one is written.
+ */
+async function writeTogether(db: Database, writes: readonly [Write, ...Write[]]): Promise<readonly boolean[]> {
+  const byKey = new Map([...writes].reverse().map((write) => [write.key, write]));
+  const sorted = [...byKey.values()].sort((one, other) => (one.key < other.key ? -1 : 1));
+  const [first] = writes;
+  const bound =
+    sorted.length === 1
+      ? await acceptanceStatement(db, ...first.values)
+      : await acceptancesStatement(
+          db,
+          ...first.values.map((_, place) => sorted.map(({ values }) => values[place] ?? null)),
+        );
+  const keys = new Set(bound.map(({ key }) => key));
+  return writes.map((write) => keys.has(write.key) && byKey.get(write.key) === write);
+}
+
+const write = inGroups(writeTogether, TOGETHER);
 
 /**
  * Binds the key and, if it was free, writes the settlement, its first history row, its event with the deliveries, and
@@ -109,14 +183,13 @@ const acceptanceStatement = statement<readonly Parameter[], { readonly key: stri
  *
  * @returns false, and nothing is written, when the key was bound already
  */
-export async function insertAcceptance(db: Queryable, acceptance: Acceptance): Promise<boolean> {
+export async function insertAcceptance(db: Database, acceptance: Acceptance): Promise<boolean> {
   const { key, settlement, paymentTokenSealed, event, message } = acceptance;
-  const bound = await acceptanceStatement(
-    db,
+  const values = [
     ...columnValues(KEY, key),
     ...columnValues(SETTLEMENT, { ...settlement, paymentTokenSealed }),
     ...columnValues(MESSAGE, { ...message, traceparent: currentTraceparent() }),
-    ...eventValues(event),
-  );
-  return bound.length === 1;
+    ...columnValues(EVENT, { ...event, createdAt: event.at }),
+  ];
+  return await write(db, key.orgId, { key: key.key, values });
 }

@@ -120,7 +120,8 @@ export const fanOutText = (source: string): string => `
     FROM wanted
   )`;
 
-const EVENT = columnsOf(events, [
+/** What an event is written with; the body is its bytes. */
+export const EVENT = columnsOf(events, [
   'eventId',
   'orgId',
   'type',

@@ -9,7 +9,7 @@ import type { Caller, TestApi } from '../support/api.ts';
 import { bankledgerBody, linkAccount, sendBankledger } from '../support/bankledger.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { callAs, createConsumerRecipient, createQuote, signIn, transfer } from '../support/consumer.ts';
-import { createRecipient, type Json, jsonOf, recipientBody } from '../support/partner.ts';
+import { createRecipient, type Json, jsonOf, recipientBody, settleBody } from '../support/partner.ts';
 import { BY_MANUAL_CARD, BY_WIRE, createSteps } from '../support/settlement.ts';
 import { complete, idverifyBody, openVerification, sendIdverify, statusOf } from '../support/verification.ts';
 
@@ -85,6 +85,14 @@ export async function playLists(api: TestApi, { partner, webhookId, recipientId 
 }
 
 /** Settlements from their acceptance to each end. */
+/** One of them runs alone, and those that arrive meanwhile share statements. */
+async function acceptTogether(api: TestApi): Promise<void> {
+  const caller = await api.createCaller();
+  const body = settleBody(await createRecipient(api, caller));
+  const accept = () => api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
+  await Promise.all(Array.from({ length: 8 }, accept));
+}
+
 export async function playSettlements(api: TestApi, { partner }: Large): Promise<void> {
   const { accept, acceptInternal, waiting, activities, step, answerPayout } = createSteps(api, partner);
   const call = (method: 'GET' | 'POST', url: string, body?: unknown, headers?: Record<string, string>) =>
@@ -110,6 +118,7 @@ export async function playSettlements(api: TestApi, { partner }: Large): Promise
   const { planCollection } = sandboxActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }));
   await planCollection({ settlementId: card, orgId: partner.orgId });
   await activities.cancelOnRequest(step(await waiting()));
+  await acceptTogether(api);
   const unanswered = await waiting({ ...BY_MANUAL_CARD }, { name: 'PAYOUT PENDING' });
   await sendCardproc(api, cardprocBody(unanswered));
   await activities.sendPayout(step(unanswered));
