@@ -157,19 +157,16 @@ type Write = { readonly key: string; readonly values: readonly Scalar[] };
 
 /**
  * Binds the keys in their order, so that two processes that bind the same ones never wait for each other. Of several
- * with one key the first one is written.
+ * with one key one is written.
  */
-async function writeTogether(db: Database, writes: readonly [Write, ...Write[]]): Promise<readonly boolean[]> {
-  const byKey = new Map([...writes].reverse().map((write) => [write.key, write]));
+async function writeTogether(db: Database, writes: readonly Write[]): Promise<readonly boolean[]> {
+  const byKey = new Map(writes.map((write) => [write.key, write]));
   const sorted = [...byKey.values()].sort((one, other) => (one.key < other.key ? -1 : 1));
-  const [first] = writes;
+  const [first, ...others] = sorted;
+  if (!first) return [];
+  const arrays = () => first.values.map((_, place) => sorted.map(({ values }) => values[place] ?? null));
   const bound =
-    sorted.length === 1
-      ? await acceptanceStatement(db, ...first.values)
-      : await acceptancesStatement(
-          db,
-          ...first.values.map((_, place) => sorted.map(({ values }) => values[place] ?? null)),
-        );
+    others.length === 0 ? await acceptanceStatement(db, ...first.values) : await acceptancesStatement(db, ...arrays());
   const keys = new Set(bound.map(({ key }) => key));
   return writes.map((write) => keys.has(write.key) && byKey.get(write.key) === write);
 }
