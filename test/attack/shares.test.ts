@@ -33,14 +33,14 @@ async function fillSkipped(api: TestApi, { webhook_id }: { readonly webhook_id: 
   await api.owner.pool.query(
     `WITH copy AS (
        INSERT INTO events (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
-       SELECT 'shares-' || n, org_id, type, object_type, object_id, 1000 + n, body, created_at
+       SELECT new_id_with(event_id), org_id, type, object_type, object_id, 1000 + n, body, created_at
          FROM events, generate_series(1, $2::int) n
         WHERE event_id = (SELECT event_id FROM webhook_deliveries WHERE webhook_id = $1 LIMIT 1)
        RETURNING event_id
      )
      INSERT INTO webhook_deliveries (delivery_id, org_id, webhook_id, event_id, event_type, status, generation,
        prior_attempts, endings, request_id, created_at)
-     SELECT 'delivery-' || copy.event_id, org_id, webhook_id, copy.event_id, event_type, 'skipped', 1, 0, endings,
+     SELECT new_id_with(copy.event_id), org_id, webhook_id, copy.event_id, event_type, 'skipped', 1, 0, endings,
             request_id, created_at
        FROM copy, (SELECT * FROM webhook_deliveries WHERE webhook_id = $1 LIMIT 1) AS model`,
     [webhook_id, count],

@@ -16,6 +16,7 @@ import { claimRetry, lookForRetries } from '../../db/queries/webhook-retry.ts';
 import { statementTexts } from '../../db/statement.ts';
 import { LANE_KEYS } from '../../domain/webhook.ts';
 import type { Caller, TestApi } from '../support/api.ts';
+import { withoutTriggers } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 import { recordStatements } from '../support/statement-count.ts';
@@ -95,23 +96,23 @@ async function createWorld(api: TestApi) {
       ),
     /** So many pending deliveries of copies of one event. */
     fill: async (count: number): Promise<void> => {
-      const filler = await api.owner.pool.connect();
       // Without foreign keys, which would take minutes.
-      await filler.query('SET statement_timeout = 0; SET session_replication_role = replica');
-      await filler.query(
-        `WITH event AS (
+      await withoutTriggers(api.owner.pool, async (filler) => {
+        await filler.query('SET LOCAL statement_timeout = 0');
+        await filler.query(
+          `WITH event AS (
            INSERT INTO events (event_id, org_id, type, object_type, object_id, sequence, body, created_at)
-           SELECT 'many-' || $2 || '-' || n, $1, 'webhook.ping', 'webhook', $2, 1000 + n, ''::bytea, now()
+           SELECT new_id(), $1, 'webhook.ping', 'webhook', $2, 1000 + n, ''::bytea, now()
            FROM generate_series(1, $3::int) n RETURNING event_id
          )
          INSERT INTO webhook_deliveries (delivery_id, org_id, webhook_id, event_id, event_type, status, generation,
            prior_attempts, next_attempt_at, lane_key, endings, request_id, created_at)
-         SELECT 'delivery-' || event_id, $1, $2, event_id, 'webhook.ping', 'pending', 1, 0,
+         SELECT new_id_with(event_id), $1, $2, event_id, 'webhook.ping', 'pending', 1, 0,
            now() + interval '1 hour', lane_key, 0, 'many', now() FROM event, webhooks WHERE webhook_id = $2`,
-        [own.orgId, own.webhookId, count],
-      );
-      await filler.query('ANALYZE webhook_deliveries');
-      filler.release(true);
+          [own.orgId, own.webhookId, count],
+        );
+      });
+      await api.owner.pool.query('ANALYZE webhook_deliveries');
     },
   };
 }

@@ -16,6 +16,7 @@ function listCommands(help: readonly string[]): string[] {
 const READS = [
   'show',
   'waiting',
+  'partitions',
   'stuck',
   'reconcile',
   'keys list',
@@ -71,6 +72,7 @@ test('every command explains itself, and prints JSON on request', async () => {
     'keys record',
     'keys reseal',
     'config check',
+    'partitions',
     'gate list',
     'gate explain',
     'gate record',
