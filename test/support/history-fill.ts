@@ -17,8 +17,11 @@ export type History = {
 /** Settlements to which one statement adds rows. */
 const BATCH = 100_000;
 
-/** An event's id, and its delivery's: its time decides the month that it lies in. */
-const ID = `id_at(updated_at) || '-' || settlement_id`;
+/** The beginning of an id of this time, which decides the month of its row; also where id_at is not there yet. */
+const idAt = (at: string): string =>
+  `overlay(lpad(to_hex((extract(epoch FROM ${at}) * 1000)::bigint), 12, '0') PLACING '-' FROM 9 FOR 0)`;
+/** An event's, and its delivery's. */
+const ID = `${idAt('updated_at')} || '-' || settlement_id`;
 const DIGEST = `sha256(settlement_id::bytea)`;
 /** It names a key, and proves nothing. */
 const SIGNATURE = `${Buffer.from('{"alg":"EdDSA","kid":"old"}').toString('base64url')}..none`;
@@ -53,7 +56,7 @@ const OF_ORGANIZATION = [
     FROM generate_series(1, $1::int) n`,
   `INSERT INTO quotes (quote_id, org_id, corridor, amount_minor, source_currency, payment_method, payout_rail,
       created_at, expires_at)
-    SELECT id_at(now()) || '-' || n, 'org-' || n, 'US-JM', 25000, 'USD', 'card', 'bank_transfer', now(), now()
+    SELECT ${idAt('now()')} || '-' || n, 'org-' || n, 'US-JM', 25000, 'USD', 'card', 'bank_transfer', now(), now()
     FROM generate_series(1, $1::int) n`,
   `INSERT INTO banklink_tokens (token_hash, org_id, created_at, expires_at)
     SELECT sha256(n::text::bytea), 'org-' || n, now(), now() FROM generate_series(1, $1::int) n`,
