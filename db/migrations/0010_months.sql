@@ -54,8 +54,16 @@ DO $$
 DECLARE
   name text;
   bound text;
+  privilege record;
 BEGIN
   FOREACH name IN ARRAY ARRAY['events', 'webhook_attempts', 'quotes'] LOOP
+    -- Processes use the table at once, and not only when migrate has granted the whole list again.
+    FOR privilege IN
+      SELECT privilege_type AS type, grantee::regrole::text AS role FROM pg_class, aclexplode(relacl)
+      WHERE oid = format('public.%I', name || '_first')::regclass AND grantee NOT IN (0, relowner)
+    LOOP
+      EXECUTE format('GRANT %s ON %I TO %s', privilege.type, name, privilege.role);
+    END LOOP;
     SELECT substring(pg_get_constraintdef(oid) FROM '''([0-9a-f-]+)''') INTO bound FROM pg_constraint
       WHERE conrelid = format('public.%I', name || '_first')::regclass AND conname = 'first_partition';
     EXECUTE format('CREATE TRIGGER %I BEFORE TRUNCATE ON %I FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()',

@@ -54,15 +54,18 @@ async function factsOf(owner: pg.Pool, name: 'public' | 'declared'): Promise<str
   return rows.map(({ fact }) => fact.replaceAll(/\b(public|declared)\./g, ''));
 }
 
-/** A database as the first migrations made it. */
+/** A database as the first migrations made it, and nothing more. */
 async function migrateTo(owner: pg.Pool, count: number): Promise<void> {
   await owner.query('DROP SCHEMA public CASCADE; DROP SCHEMA IF EXISTS drizzle CASCADE; CREATE SCHEMA public');
   await owner.query(`CREATE SCHEMA drizzle;
     CREATE TABLE drizzle.__drizzle_migrations (id serial PRIMARY KEY, hash text NOT NULL, created_at bigint)`);
-  for (const { sql, hash, folderMillis } of readMigrationFiles({ migrationsFolder: path.dirname(META) }).slice(
-    0,
-    count,
-  )) {
+  await applyMigrations(owner, 0, count);
+}
+
+/** Migrations alone, without what `migrate` does after them. */
+async function applyMigrations(owner: pg.Pool, from: number, to?: number): Promise<void> {
+  const all = readMigrationFiles({ migrationsFolder: path.dirname(META) });
+  for (const { sql, hash, folderMillis } of all.slice(from, to)) {
     await owner.query(sql.join(';'));
     await owner.query('INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ($1, $2)', [
       hash,
@@ -173,6 +176,26 @@ test('what is there becomes the first month, with its indexes, and later rows co
   expect(rows.map((row) => row.is_first)).toEqual(rows.map((_, index) => index === 0));
   expect(rows.reduce((sum, row) => sum + row.rows, 0)).toBe(2);
   expect(rows[0]).toEqual({ name: 'events_first', is_first: true, rows: 1 });
+});
+
+test('the released version may use its tables on, before the privileges are granted again', async ({
+  database,
+  owner,
+}) => {
+  await migrateTo(owner.pool, BEFORE_MONTHS);
+  const role = `released_${Date.now()}`;
+  await owner.pool.query(`CREATE ROLE ${role}`);
+  const privileges = `SELECT array_agg(name || ' ' || privilege) FILTER (WHERE has_table_privilege($1, name, privilege)) AS own
+    FROM unnest(ARRAY['events', 'webhook_attempts', 'quotes']) name,
+      unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) privilege`;
+  const own = async () => (await owner.pool.query(privileges, [role])).rows[0].own;
+  await owner.pool.query(`GRANT SELECT, INSERT ON events, webhook_attempts, quotes TO ${role}`);
+  const before = await own();
+  expect(before).toContain('events INSERT');
+  await applyMigrations(owner.pool, BEFORE_MONTHS);
+  expect(await own()).toEqual(before);
+  await migrate(database);
+  await owner.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
 });
 
 test('a database that other migrations made is refused in one sentence, and stays as it is', async ({
