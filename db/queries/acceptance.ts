@@ -156,8 +156,8 @@ const acceptancesStatement = statement<readonly Scalar[][], BoundRow>(
 type Write = { readonly key: string; readonly values: readonly Scalar[] };
 
 /**
- * Binds the keys in their order, so that two processes that bind the same ones never wait for each other. Of several
- * with one key one is written.
+ * Binds the keys in their order, so that two processes that bind the same ones never both wait, which would be a
+ * deadlock. Of several with one key one is written.
  */
 async function writeTogether(db: Database, writes: readonly Write[]): Promise<readonly boolean[]> {
   const byKey = new Map(writes.map((write) => [write.key, write]));
