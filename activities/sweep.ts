@@ -16,8 +16,8 @@ export function sweepActivities(deps: ActivityDeps) {
   return {
     /**
      * Restarts the workflow of each open settlement, of each open verification and of each subscription with a due
-     * delivery, if it has none. Then deletes deliveries that were kept for long enough, drops months that are past
-     * their time, makes those to come, and deletes secrets of subscriptions that no longer sign, a bounded number of
+     * delivery, if it has none. Then deletes deliveries that were kept for long enough, makes the months that are missing,
+     * drops one that has expired, and deletes secrets of subscriptions that no longer sign, a bounded number of
      * each. May be repeated.
      */
     restartLostRuns: async ({ nowMs }: { readonly nowMs: number }): Promise<SweepResult> => {
@@ -44,7 +44,7 @@ async function deleteExpired({ db, retentionDays }: ActivityDeps): Promise<numbe
   }
 }
 
-/** Makes the months that are missing, and drops one that is past its time: each sweep holds one lock for a moment. */
+/** Makes the months that are missing, and drops one that has expired: a sweep holds one lock, for a moment. */
 async function keepPartitions({ db, retentionDays, log }: ActivityDeps): Promise<void> {
   const added = await addPartitions(db);
   if (added > 0) log.info({ added }, 'partitions for coming months are made');

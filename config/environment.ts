@@ -217,7 +217,7 @@ export const Environment = z.object({
     .describe('For how many days deliveries are kept, and at least so long events and attempts.'),
   QUOTE_RETENTION_DAYS: wholeNumber(RETENTION.quotes.daysMin, RETENTION.quotes.daysMax)
     .default(RETENTION.quotes.daysDefault)
-    .describe("For how many days at least consumers' quotes are kept. A quote is for 30 seconds."),
+    .describe("For how many days at least consumers' quotes are kept. A quote is valid for 30 seconds."),
   OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/)
     .optional()
     .describe('The collector of traces, by OTLP over HTTP. Without it there are none.'),

@@ -1,6 +1,6 @@
 /**
- * What arrives together is done together: while one call of a queue is under way, what arrives waits, and the next call
- * does it. What arrives alone is done at once. No call does what arrived after it had begun.
+ * Requests of the same kind share a call: while one call of a queue runs, new ones wait, and the next call serves all of
+ * them. One that arrives alone is served at once. A call that has begun takes no more.
  */
 import type { Database } from './client.ts';
 

@@ -155,8 +155,8 @@ async function applyMigration(client: pg.Client, { sql, hash, folderMillis }: Mi
 }
 
 /**
- * Runs what needs a lock for a moment; again while it is held. Each migration is a transaction of its own, so that one may
- * read a whole table, and the next one locks it for a moment only.
+ * Runs a step, and tries again while somebody else holds a lock that it needs. Each migration is a transaction of its own:
+ * one may read a whole table without a lock that others wait for, and the next one locks it for a moment only.
  */
 async function whenUnlocked(
   client: pg.Client,

@@ -1,6 +1,6 @@
--- Events, attempts and quotes in months, by the time in their ids. What was there becomes the first partition, as it is.
+-- Divides events, attempts and quotes into months, by the time in their ids. The present tables become first partitions.
 
--- Rows are never deleted one by one any more. A trigger of statements does not protect a partition, one of rows does.
+-- No row is deleted any more. A trigger for each statement does not protect the partitions, one for each row does.
 DROP TRIGGER events_permanent ON events;
 DROP TRIGGER events_retained ON events;
 DROP TRIGGER webhook_attempts_permanent ON webhook_attempts;
@@ -57,7 +57,7 @@ DECLARE
   privilege record;
 BEGIN
   FOREACH name IN ARRAY ARRAY['events', 'webhook_attempts', 'quotes'] LOOP
-    -- Processes use the table at once, and not only when migrate has granted the whole list again.
+    -- Running processes use the new table before migrate grants all privileges again.
     FOR privilege IN
       SELECT privilege_type AS type, grantee::regrole::text AS role FROM pg_class, aclexplode(relacl)
       WHERE oid = format('public.%I', name || '_first')::regclass AND grantee NOT IN (0, relowner)

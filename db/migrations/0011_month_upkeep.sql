@@ -12,8 +12,8 @@ CREATE OR REPLACE FUNCTION partitions()
   WHERE parent.relnamespace = 'public'::regnamespace
 $$;
 
--- Adds the months that are missing, up to so many after this one. Nobody waits for it: a new table is filled by nobody, and
--- attaching it lets others read and write. Only one process adds or drops at a time.
+-- Adds the months that are missing, up to so many after this one. Nobody waits for it: the new table is empty, and others
+-- read and write while it is attached. Only one process adds or drops at a time.
 CREATE OR REPLACE FUNCTION add_partitions(months_ahead integer) RETURNS integer LANGUAGE plpgsql
   SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE
@@ -36,7 +36,7 @@ BEGIN
       EXECUTE format('CREATE TABLE public.%I (LIKE public.%I INCLUDING ALL)', leaf, parent.table_name);
       EXECUTE format('CREATE TRIGGER %I BEFORE TRUNCATE ON public.%I FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change()',
         parent.table_name || '_never_truncated', leaf);
-      -- An object's events of one month are numbered once each. Its row counts them, so those of all months are too.
+      -- Within a month, no two events of an object have the same number. Over all months, the object's row counts them.
       IF parent.table_name = 'events' THEN
         EXECUTE format('CREATE UNIQUE INDEX %I ON public.%I (object_id, sequence)', leaf || '_object_sequence', leaf);
       END IF;
@@ -50,8 +50,7 @@ EXCEPTION WHEN lock_not_available THEN
   RETURN 0;
 END $$;
 
--- Drops the oldest month that is past its time, with the months of the other tables at later calls. A month of events or
--- attempts stays while a delivery refers to it. It runs as the owner and holds its own bounds, because the service's role
+-- Drops the oldest expired month of one table. A month of events or attempts stays while a delivery refers to it. It runs as the owner and holds its own bounds, because the service's role
 -- gives the arguments; db/privilege.ts lets that role alone call it. Returns the name of what it dropped, or null: also
 -- when somebody reads the table for longer than a moment, because others would wait behind the drop.
 CREATE OR REPLACE FUNCTION drop_expired_partition(event_days integer, quote_days integer) RETURNS text LANGUAGE plpgsql

@@ -39,7 +39,7 @@ const dropStatement = statement<[eventDays: number, quoteDays: number], { readon
   'SELECT drop_expired_partition($1::int, $2::int) AS dropped',
 );
 
-/** Drops the oldest month of a table that is past its time. @returns its name; null when there is none */
+/** Drops the oldest expired month of one table. @returns its name; null when there is none, or while it is being read */
 export async function dropExpiredPartition(db: Queryable, { events, quotes }: RetentionDays): Promise<string | null> {
   const [row] = await dropStatement(db, events, quotes);
   return row?.dropped ?? null;

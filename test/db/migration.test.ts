@@ -148,7 +148,7 @@ test('a migration that waits for a table locks none of the tables whose indexes 
   }
 });
 
-test('what is there becomes the first month, with its indexes, and later rows come into later months', async ({
+test('existing rows become the first partition, with their indexes, and later rows come into later partitions', async ({
   database,
   owner,
 }) => {
@@ -178,7 +178,7 @@ test('what is there becomes the first month, with its indexes, and later rows co
   expect(rows[0]).toEqual({ name: 'events_first', is_first: true, rows: 1 });
 });
 
-test('the released version may use its tables on, before the privileges are granted again', async ({
+test('a running version keeps its privileges on the tables that are divided into months', async ({
   database,
   owner,
 }) => {

@@ -11,7 +11,7 @@ import {
 import { DELIVERIES_DELETED_MAX, PARTITIONS_AHEAD, RETENTION } from '../../domain/retention.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { Caller, TestApi } from '../support/api.ts';
-import { untilBlocked } from '../support/database.ts';
+import { untilBlocked, withoutTriggers } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { startMonthsAgo } from '../support/months.ts';
 import { subscribe } from '../support/webhook.ts';
@@ -90,19 +90,17 @@ function createWorld(api: TestApi, caller: Caller, webhookId: string) {
         nowMs: Date.now(),
       }),
     /** Without triggers, so that no test finds the rows of another one. */
-    clear: async () => {
-      const cleaner = await api.owner.pool.connect();
-      await cleaner.query(
-        `SET session_replication_role = replica;
-         DELETE FROM webhook_attempts; DELETE FROM webhook_deliveries; DELETE FROM events; DELETE FROM quotes`,
-      );
-      cleaner.release(true);
-    },
+    clear: () =>
+      withoutTriggers(api.owner.pool, (owner) =>
+        owner.query(
+          'DELETE FROM webhook_attempts; DELETE FROM webhook_deliveries; DELETE FROM events; DELETE FROM quotes',
+        ),
+      ),
   };
 }
 
 describe('a delivery of 90 days ago', () => {
-  test('goes, and a younger one stays', async ({ world }) => {
+  test('is deleted, and a younger one stays', async ({ world }) => {
     const [, young] = [await world.add(DAYS + HOUR), await world.add(DAYS - HOUR)];
     expect(await world.expire()).toBe(1);
     expect(await world.deliveries()).toEqual([young]);
@@ -131,7 +129,7 @@ describe('a delivery of 90 days ago', () => {
     expect([await world.expire(), await world.deliveries()]).toEqual([0, [old]]);
   });
 
-  test('goes with the next step, which deletes a bounded number, the oldest first', async ({ api, world }) => {
+  test('is deleted by the next step, which deletes a bounded number, the oldest first', async ({ api, world }) => {
     const [other] = [await world.add(DAYS + 1), await world.add(DAYS + 2)];
     const { rows } = await api.connection.pool.query('SELECT delete_expired_deliveries($1, 1) AS deleted', [DAYS]);
     expect([rows[0].deleted, await world.deliveries()]).toEqual([1, [other]]);
@@ -139,7 +137,7 @@ describe('a delivery of 90 days ago', () => {
     expect(await world.deliveries()).toEqual([]);
   });
 
-  test('goes with one sweep, also when the sweep needs several steps', async ({ api, world }) => {
+  test('is deleted by one sweep, also when the sweep needs several steps', async ({ api, world }) => {
     const old = await world.add(DAYS + 1);
     const copied = await api.owner.pool.query(
       `INSERT INTO webhook_deliveries SELECT (jsonb_populate_record(d, jsonb_build_object(
@@ -152,7 +150,7 @@ describe('a delivery of 90 days ago', () => {
     expect(await world.deliveries()).toEqual([]);
   });
 
-  test('goes once when several sweeps run at once', async ({ world }) => {
+  test('is deleted once when several sweeps run at once', async ({ world }) => {
     for (let count = 0; count < 20; count += 1) await world.add(DAYS + 1);
     const deleted = await Promise.all([world.expire(), world.expire(), world.expire()]);
     expect(deleted.reduce((sum, count) => sum + count, 0)).toBe(20);
@@ -237,10 +235,10 @@ describe('what is younger than 90 days', () => {
   });
 });
 
-describe('a month that is past its time', () => {
+describe('an expired month', () => {
   test.beforeEach(({ api }) => startMonthsAgo(api.owner.pool, 6));
 
-  test('goes with its events and attempts once none of their deliveries is left', async ({ api, world }) => {
+  test('is dropped with its events and attempts once none of their deliveries is left', async ({ api, world }) => {
     const [old, young] = [await world.add(MONTHS_AGO), await world.add(DAYS - HOUR)];
     await world.drop();
     expect(await world.events()).toEqual([old, young]);
@@ -263,7 +261,7 @@ describe('a month that is past its time', () => {
     expect([await world.events(), await world.attempts()]).toEqual([[old], [old]]);
   });
 
-  test('goes by one sweep for each of its tables, with those before it', async ({ api, world }) => {
+  test('is dropped by the sweep, one table at a time', async ({ api, world }) => {
     await world.add(MONTHS_AGO);
     const before = await listPartitions(api.connection.db);
     await world.sweep();
@@ -273,7 +271,7 @@ describe('a month that is past its time', () => {
     expect([await world.events(), await world.attempts()]).toEqual([[], []]);
   });
 
-  test('has quotes, which have a time of their own', async ({ world }) => {
+  test('of quotes is dropped after a time of its own', async ({ world }) => {
     const [old, young] = [await world.add(40), await world.add(0)];
     await world.drop({ events: DAYS, quotes: 60 });
     expect(await world.quotes()).toEqual([old, young].sort());
