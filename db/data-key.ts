@@ -45,6 +45,17 @@ export function openDataKey(sealer: Sealer, { recipientId, dataKeySealed }: KeyO
   return dataKeyOf(recipientId, sealer.open(dataKeySealed, dataKeyBinding(recipientId)));
 }
 
+/** As `openDataKey`, for rows that are read together: a key that several of them have is opened once. */
+export function dataKeysOf(sealer: Sealer): (owner: KeyOwner) => DataKey | undefined {
+  const opened = new Map<string, DataKey | undefined>();
+  return (owner) => {
+    const { recipientId, dataKeySealed } = owner;
+    const known = `${recipientId} ${dataKeySealed}`;
+    if (!opened.has(known)) opened.set(known, openDataKey(sealer, owner));
+    return opened.get(known);
+  };
+}
+
 const dataKeyOf = (recipientId: string, key: Buffer): DataKey => ({
   ...createSealer([{ id: recipientId, key }]),
   digest: (text, binding) => createHmac('sha256', digestKeyOf(key)).update(`${binding}\0${text}`).digest(),

@@ -10,10 +10,9 @@ import type { SettlementWithHistory } from '../../domain/resource/settlement.ts'
 import type { Settlement, SettlementTransition } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
 import { columnsOf, jsonColumns } from '../column-list.ts';
-import { dataKeySql, openDataKey, type ReadDeps } from '../data-key.ts';
+import { type DataKey, dataKeySql, dataKeysOf, type KeyOwner, type ReadDeps } from '../data-key.ts';
 import { openPayee } from '../payee.ts';
 import { settlements } from '../schema/settlement.ts';
-import type { Sealer } from '../seal.ts';
 import { statement } from '../statement.ts';
 import { type LongLists, listKey } from './long-list.ts';
 import { composePage, type KnownLength, type List, type PageClauses, readPage, readRows } from './page.ts';
@@ -54,7 +53,7 @@ export async function getSettlementWithHistory(
 ): Promise<SettlementWithHistory> {
   const [row] = await settlementStatement(deps.db, orgId, settlementId);
   if (!row) throw new DomainError('not_found');
-  return withHistory(deps.sealer, row);
+  return withHistory(dataKeysOf(deps.sealer))(row);
 }
 
 /**
@@ -142,6 +141,7 @@ function lengthOf({ db, longLists }: ListDeps, orgId: string, selection: Settlem
 
 /** One row more than the page has, to see the next. A statement reads at most `PAGE.limitMax + 1`. */
 async function selectAny({ db, sealer }: ReadDeps, orgId: string, { limit, after }: Page) {
+  const shown = withHistory(dataKeysOf(sealer));
   const found: SettlementWithHistory[] = [];
   let from = after;
   for (;;) {
@@ -149,7 +149,7 @@ async function selectAny({ db, sealer }: ReadDeps, orgId: string, { limit, after
     const rows = from
       ? await olderStatement(db, orgId, wanted, from.at.toISOString(), from.id)
       : await newestStatement(db, orgId, wanted);
-    found.push(...rows.map((row) => withHistory(sealer, row)));
+    found.push(...rows.map(shown));
     const last = found.at(-1);
     if (rows.length < wanted || found.length > limit || last === undefined) return found;
     from = { at: last.createdAt, id: last.settlementId };
@@ -171,17 +171,19 @@ async function selectWithHistory(
   const { rows } = await db.execute<SelectedRow>(
     sql`${sql.raw(SELECTED)} FROM (${chosen}) s ORDER BY s.created_at DESC, s.settlement_id DESC`,
   );
-  return rows.map((row) => withHistory(sealer, row));
+  return rows.map(withHistory(dataKeysOf(sealer)));
 }
 
-function withHistory(sealer: Sealer, row: SelectedRow): SettlementWithHistory {
-  const settlement = SETTLEMENT.rowOf(row.settlement);
-  const { recipientId } = settlement;
-  const dataKey = openDataKey(sealer, { recipientId, dataKeySealed: row.data_key_sealed });
-  return {
-    ...settlement,
-    payee: dataKey ? payeeResource(openPayee(dataKey, settlement)) : erasedPayeeResource(settlement),
-    transitions: row.transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) })),
-    exceptions: exceptionsOf(row),
+const withHistory =
+  (dataKeyOf: (owner: KeyOwner) => DataKey | undefined) =>
+  (row: SelectedRow): SettlementWithHistory => {
+    const settlement = SETTLEMENT.rowOf(row.settlement);
+    const { recipientId } = settlement;
+    const dataKey = dataKeyOf({ recipientId, dataKeySealed: row.data_key_sealed });
+    return {
+      ...settlement,
+      payee: dataKey ? payeeResource(openPayee(dataKey, settlement)) : erasedPayeeResource(settlement),
+      transitions: row.transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) })),
+      exceptions: exceptionsOf(row),
+    };
   };
-}
