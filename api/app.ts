@@ -3,7 +3,8 @@
  * contents. The application does not start with a route that declares no access.
  */
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
-import { createSerializerCompiler, validatorCompiler } from 'fastify-zod-openapi';
+import fp from 'fastify-plugin';
+import { createSerializerCompiler, type FastifyPluginAsyncZodOpenApi, validatorCompiler } from 'fastify-zod-openapi';
 import type { ApiDeps } from './deps.ts';
 import { createClientAddress } from './http/client-address.ts';
 import { createClientErrorHandler } from './http/client-error.ts';
@@ -61,7 +62,7 @@ import { transferRoutes } from './routes/transfer.ts';
 import { usageRoutes } from './routes/usage.ts';
 import { verificationRoutes } from './routes/verification.ts';
 import { walletRoutes } from './routes/wallet.ts';
-import { webhookRoutes } from './routes/webhook.ts';
+import { webhookActionRoutes, webhookRoutes } from './routes/webhook.ts';
 import { webhookDeliveryRoutes } from './routes/webhook-delivery.ts';
 import { webhookReplayRoutes } from './routes/webhook-replay.ts';
 
@@ -113,45 +114,63 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
 
   app.decorate('pageOrder', createOrder(PAGES_AT_ONCE));
   const readWaiting = createWaitingRead(app, deps.changes);
-  await app.register(settlementRoutes(deps, readWaiting));
-  await app.register(settlementListRoutes(deps));
-  await app.register(caribbeanRoutes(deps));
+  await registerRoutes(app, {
+    settlement: settlementRoutes(deps, readWaiting),
+    settlementList: settlementListRoutes(deps),
+    caribbean: caribbeanRoutes(deps),
+  });
   await app.register(async (signed) => {
     acceptSignedBodies(signed);
-    await signed.register(cardprocEventRoutes(deps));
-    await signed.register(bankledgerEventRoutes(deps));
-    await signed.register(idverifyEventRoutes(deps));
+    await registerRoutes(signed, {
+      cardprocEvent: cardprocEventRoutes(deps),
+      bankledgerEvent: bankledgerEventRoutes(deps),
+      idverifyEvent: idverifyEventRoutes(deps),
+    });
   });
-  await app.register(banklinkRoutes(deps));
-  await app.register(testHelperRoutes(deps));
-  await app.register(estimateRoutes(deps));
-  await app.register(paymentMethodRoutes(deps));
-  await app.register(feeRoutes(deps));
-  await app.register(corridorRoutes(deps));
-  await app.register(certificateRoutes(deps));
-  await app.register(jwksRoutes(deps));
-  await app.register(organizationRoutes(deps));
-  await app.register(apiKeyRoutes(deps));
-  await app.register(meRoutes(deps));
-  await app.register(recipientRoutes(deps));
-  await app.register(verificationRoutes(deps));
-  await app.register(walletRoutes(deps));
-  await app.register(sessionRoutes(deps));
-  await app.register(consumerRoutes(deps));
-  await app.register(transferRoutes(deps, readWaiting));
-  await app.register(capabilityRoutes());
-  await app.register(launchGateRoutes(deps));
-  await app.register(webhookRoutes(deps));
-  await app.register(webhookDeliveryRoutes(deps));
-  await app.register(webhookReplayRoutes(deps));
-  await app.register(eventRoutes(deps));
-  await app.register(usageRoutes(deps));
-  await app.register(healthRoutes(deps));
-  await app.register(pageRoutes(deps, frame));
-  await app.register(openapiRoutes());
+  await registerRoutes(app, {
+    banklink: banklinkRoutes(deps),
+    testHelper: testHelperRoutes(deps),
+    estimate: estimateRoutes(deps),
+    paymentMethod: paymentMethodRoutes(deps),
+    fee: feeRoutes(deps),
+    corridor: corridorRoutes(deps),
+    certificate: certificateRoutes(deps),
+    jwks: jwksRoutes(deps),
+    organization: organizationRoutes(deps),
+    apiKey: apiKeyRoutes(deps),
+    me: meRoutes(deps),
+    recipient: recipientRoutes(deps),
+    verification: verificationRoutes(deps),
+    wallet: walletRoutes(deps),
+    session: sessionRoutes(deps),
+    consumer: consumerRoutes(deps),
+    transfer: transferRoutes(deps, readWaiting),
+    capability: capabilityRoutes(),
+    launchGate: launchGateRoutes(deps),
+    webhook: webhookRoutes(deps),
+    webhookAction: webhookActionRoutes(deps),
+    webhookDelivery: webhookDeliveryRoutes(deps),
+    webhookReplay: webhookReplayRoutes(deps),
+    event: eventRoutes(deps),
+    usage: usageRoutes(deps),
+    health: healthRoutes(deps),
+    page: pageRoutes(deps, frame),
+    openapi: openapiRoutes(),
+  });
 
   registerMethodFallbacks(app);
   return app;
+}
+
+/**
+ * Routes share the context of `app`: they have no hooks of their own. They have names, because Fastify looks for a plugin
+ * without one among all modules that are loaded.
+ */
+async function registerRoutes(
+  app: FastifyInstance,
+  plugins: Readonly<Record<string, FastifyPluginAsyncZodOpenApi>>,
+): Promise<void> {
+  for (const [name, routes] of Object.entries(plugins)) await app.register(fp(routes, { name }));
 }
 
 /** A server with our limits, JSON schemas and error answers, still without a route. */

@@ -42,13 +42,6 @@ const LOOKUP_TIMEOUT_MS = 2_000;
 export const webhookRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
-    await app.register(subscriptionRoutes(deps));
-    await app.register(subscriptionActionRoutes(deps));
-  };
-
-const subscriptionRoutes =
-  (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
-  async (app) => {
     app.post(
       '/v1/webhooks',
       {
@@ -157,7 +150,7 @@ const subscriptionRoutes =
     );
   };
 
-const subscriptionActionRoutes =
+export const webhookActionRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     app.post(
