@@ -20,8 +20,8 @@ const SETTLE_DOWN_MS = 3_000;
 const WAIT = { timeoutMs: 900_000, everyMs: 500 };
 /** Of the newest, and of the oldest. */
 const PAID = 100;
-/** The SDK's. */
-const REPLAYS = 'temporal_workflow_task_replay_latency_seconds_count';
+/** Of the SDK: tasks of workflows that were not in the cache. */
+const REPLAYS = 'temporal_sticky_cache_miss_total';
 const SETTLED = { timeoutMs: 30_000, everyMs: 5 };
 
 export const worker: Bench = command({
