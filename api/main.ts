@@ -55,8 +55,8 @@ const app = await buildApp(
   log,
 );
 
-const { host, metricsPort, outboxMaxRows } = config;
-const expositions = [stateExposition(metrics, { db: deps.db, outboxMaxRows, now: deps.now, log })];
+const { host, metricsPort } = config;
+const expositions = [stateExposition(metrics, { db: deps.db, config, now: deps.now, log })];
 const metricsServer =
   metricsPort === undefined ? undefined : await serveMetrics({ host, port: metricsPort, expositions });
 

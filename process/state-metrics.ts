@@ -6,6 +6,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Database } from '../db/client.ts';
 import { countStates, type StateCounts } from '../db/queries/metric.ts';
 import { OUTBOX_KINDS } from '../domain/outbox.ts';
+import type { RetentionDays } from '../domain/retention.ts';
 import { OPEN_STATUSES, TERMINAL_STATUSES } from '../domain/settlement/state.ts';
 import { DELIVERY_STATUSES } from '../domain/webhook.ts';
 import type { Exposition } from './metrics.ts';
@@ -14,8 +15,11 @@ const CACHE_MS = 5_000;
 
 export type StateMetricsDeps = {
   readonly db: Database;
-  /** Beyond this many rows of the outbox, new commands are refused. */
-  readonly outboxMaxRows: number;
+  readonly config: {
+    /** Beyond this many rows of the outbox, new commands are refused. */
+    readonly outboxMaxRows: number;
+    readonly retentionDays: RetentionDays;
+  };
   readonly now: () => Date;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };
@@ -24,7 +28,7 @@ export type StateMetricsDeps = {
  * Adds the gauges to a registry. When PostgreSQL cannot be read, they are absent and `settlement_database_up` is 0: a
  * stale number would look like a current one.
  */
-export function stateExposition(registry: Registry, { db, outboxMaxRows, now, log }: StateMetricsDeps): Exposition {
+export function stateExposition(registry: Registry, { db, config, now, log }: StateMetricsDeps): Exposition {
   const registers = [registry];
   const up = new Gauge({
     name: 'settlement_database_up',
@@ -36,13 +40,13 @@ export function stateExposition(registry: Registry, { db, outboxMaxRows, now, lo
     help: 'Beyond this many rows of the outbox, new commands are refused',
     registers,
   });
-  limit.set(outboxMaxRows);
+  limit.set(config.outboxMaxRows);
   const parts = [stateGauges(registry), sweepMetrics(registry)];
   let latest: { readonly atMs: number; readonly counts: Promise<StateCounts> } | undefined;
   return async () => {
     // A failed read is cached too: a database that has failed is not read at every scrape.
     if (!latest || now().getTime() - latest.atMs >= CACHE_MS)
-      latest = { atMs: now().getTime(), counts: countStates(db, now()) };
+      latest = { atMs: now().getTime(), counts: countStates(db, now(), config.retentionDays) };
     try {
       const counts = await latest.counts;
       for (const { set } of parts) set(counts);
@@ -94,6 +98,10 @@ function stateGauges(registry: Registry) {
     'Pending deliveries whose next attempt is more than five minutes late',
   );
   const ahead = gauge('settlement_partition_days_ahead', 'For how many days there are partitions for new rows');
+  const kept = gauge(
+    'settlement_retention_overdue_days',
+    'For how many days something has been kept for longer than its retention',
+  );
   return {
     set: (counts: StateCounts): void => {
       for (const state of OPEN_STATUSES) {
@@ -117,10 +125,11 @@ function stateGauges(registry: Registry) {
       evidence.set(counts.evidenceExpiring);
       keys.set(counts.keysExpiring);
       ahead.set(counts.partitionDaysAhead);
+      kept.set(counts.retentionOverdueDays);
     },
     clear: (): void => {
       for (const each of [open, oldest, overdue, finished, rows, age, deliveries]) each.reset();
-      for (const each of [late, refunds, oldestRefund, evidence, keys, ahead]) each.remove();
+      for (const each of [late, refunds, oldestRefund, evidence, keys, ahead, kept]) each.remove();
     },
   };
 }

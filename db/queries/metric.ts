@@ -1,6 +1,7 @@
 /** The service's state in numbers: one statement. It reads, by index, what is open and what is recent. */
 import { type SQL, sql } from 'drizzle-orm';
 import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
+import type { RetentionDays } from '../../domain/retention.ts';
 import { type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
 import { DELIVERY_STATUSES, type DeliveryStatus } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
@@ -32,6 +33,8 @@ export type StateCounts = {
   readonly keysExpiring: number;
   /** For how many days every table that lies in months has a partition. */
   readonly partitionDaysAhead: number;
+  /** For how many days something has been kept for longer than its time. */
+  readonly retentionOverdueDays: number;
   readonly isWritable: boolean;
   /** How many runs were restarted in total, and how long ago the last sweep for lost runs was. */
   readonly sweeps: readonly { readonly kind: SweptKind; readonly restarted: number; readonly ageSeconds: number }[];
@@ -57,7 +60,7 @@ export const isUntaken: SQL = sql`webhook_deliveries.lane_key IS NOT NULL AND we
   AND EXISTS (SELECT 1 FROM webhooks w WHERE w.webhook_id = webhook_deliveries.webhook_id AND w.failing_since IS NULL)`;
 
 /** Waits are compared on each settlement's own clock, outbox rows on the database's clock. */
-export async function countStates(db: Queryable, now: Date): Promise<StateCounts> {
+export async function countStates(db: Queryable, now: Date, { events, quotes }: RetentionDays): Promise<StateCounts> {
   const ago = (ms: number) => new Date(now.getTime() - ms).toISOString();
   const soon = new Date(now.getTime() + EXPIRY_MS).toISOString();
   const isApproved = (evidence: SQL) => sql`${evidence}.revoked_at IS NULL
@@ -105,6 +108,11 @@ export async function countStates(db: Queryable, now: Date): Promise<StateCounts
         )) AS "keysExpiring",
       (SELECT extract(epoch FROM min(ends_at) - now())::float8 / 86400 FROM (
         SELECT max(to_at) AS ends_at FROM partitions() GROUP BY table_name) months) AS "partitionDaysAhead",
+      (SELECT greatest(0, extract(epoch FROM max(now() - ended_at - days * interval '24 hours')) / 86400)::float8 FROM (
+        SELECT to_at AS ended_at, CASE table_name WHEN 'quotes' THEN ${quotes}::int ELSE ${events}::int END AS days
+        FROM partitions()
+        UNION ALL SELECT time_of_id(min(delivery_id)), ${events}::int FROM webhook_deliveries
+      ) kept) AS "retentionOverdueDays",
       NOT current_setting('transaction_read_only')::boolean AS "isWritable",
       (SELECT coalesce(json_agg(w), '[]') FROM (
         SELECT kind, restarted, greatest(0, extract(epoch FROM now() - finished_at))::float8 AS "ageSeconds"

@@ -131,6 +131,10 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
       question: 'For how many days do new events have a partition?',
       queries: [['min(settlement_partition_days_ahead{})', 'days']],
     },
+    {
+      question: 'For how many days is something kept too long?',
+      queries: [['max(settlement_retention_overdue_days{})', 'days']],
+    },
   ],
   'Does committed work reach Temporal and the subscribers?': [
     {

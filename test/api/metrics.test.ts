@@ -22,12 +22,13 @@ const UP = async () => ({ status: 'up', cause: null }) as const;
 const registryOf = (totalCount: number, db = nowhere.db, temporalHealth: () => Promise<TemporalHealth> = UP) =>
   processRegistry({ pool: { totalCount, idleCount: 2 }, waiting: () => 1, db, temporalHealth });
 const metrics = registryOf(3);
+const config = { outboxMaxRows: 10, retentionDays: { events: 90, quotes: 90 } };
 
 const test = withApi({ deps: { metrics } }).extend('scraper', FILE, async ({ api }, { onCleanup }) => {
   // The clock of the cache. `scrapeAnew` moves it past the cache's lifetime.
   let clockMs = Date.now();
   const expositions = [
-    stateExposition(metrics, { db: api.connection.db, outboxMaxRows: 10, now: () => new Date(clockMs), log: quiet }),
+    stateExposition(metrics, { db: api.connection.db, config, now: () => new Date(clockMs), log: quiet }),
   ];
   const server = await serveMetrics({ host: '127.0.0.1', port: 0, expositions });
   onCleanup(() => server.close());
@@ -188,7 +189,7 @@ describe('the database', () => {
   test('is down: settlement_database_up is 0, and no old value is shown', async () => {
     const page = await stateExposition(registryOf(0), {
       db: nowhere.db,
-      outboxMaxRows: 10,
+      config,
       now: () => new Date(),
       log: quiet,
     })();

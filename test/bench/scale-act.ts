@@ -112,7 +112,7 @@ export async function createActs(stack: BenchStack, { processes }: Product, subs
       await until('delivery of every event', isDelivered, DONE);
       return BATCH;
     },
-    'metrics scrape': () => times(() => countStates(db, new Date()), COMMANDS),
+    'metrics scrape': () => times(() => countStates(db, new Date(), { events: 90, quotes: 90 }), COMMANDS),
     'ops waiting': () => times(() => ops('waiting'), COMMANDS),
     'ops stuck': () => times(() => ops('stuck'), COMMANDS),
   };

@@ -140,6 +140,11 @@ const CASES: Readonly<Record<string, Case>> = {
     ...between('10m', '12m'),
     summary: 'New events have a partition for 44 days only',
   },
+  RetentionLate: {
+    series: { settlement_retention_overdue_days: '0 3x20' },
+    ...between('10m', '12m'),
+    summary: 'Something has been kept for 3 days longer than configured',
+  },
   GateRefusals: {
     series: { 'settlement_http_refusals_total{code="launch_gates_closed"}': '0 0 1x20' },
     summary: 'Closed launch gates refuse value operations',
@@ -266,6 +271,7 @@ const WELL: Readonly<Record<string, string>> = {
   settlement_gate_evidence_expiring: '0x60',
   settlement_keys_expiring: '0x60',
   settlement_partition_days_ahead: '93x60',
+  settlement_retention_overdue_days: '0x60',
   'temporal_worker_task_slots_available{instance="w",task_queue="settlement",worker_type="ActivityWorker"}': '0 0 9x60',
   [`${SCHEDULE}{task_queue="settlement",le="1"}`]: '0+99x60',
   [`${SCHEDULE}{task_queue="settlement",le="+Inf"}`]: '0+100x60',

@@ -108,7 +108,8 @@ export async function playUpkeep(api: TestApi): Promise<void> {
   await sweepActivities(deps).restartLostRuns({ nowMs: Date.now() + MINUTE_MS });
   await otpActivities(deps).sendOtp({ challengeId: 'challenge-1' });
   const log = { warn: () => undefined };
-  await stateExposition(new Registry(), { db: deps.db, outboxMaxRows: 1_000, now: deps.now, log })();
+  const config = { outboxMaxRows: 1_000, retentionDays: deps.retentionDays };
+  await stateExposition(new Registry(), { db: deps.db, config, now: deps.now, log })();
   await startLanes(deps, 'test');
   const { encryption, signing } = TEST_SECRETS;
   const serviceKeys = { ENCRYPTION_KEYS: [encryption], CERTIFICATE_SIGNING_KEY: [signing] };

@@ -2,6 +2,7 @@
 import { v7 } from 'uuid';
 import { describe, expect } from 'vitest';
 import { sweepActivities } from '../../activities/sweep.ts';
+import { countStates } from '../../db/queries/metric.ts';
 import {
   addPartitions,
   deleteExpiredDeliveries,
@@ -89,6 +90,7 @@ function createWorld(api: TestApi, caller: Caller, webhookId: string) {
       sweepActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined })).restartLostRuns({
         nowMs: Date.now(),
       }),
+    overdueDays: async () => (await countStates(db, new Date(), KEPT)).retentionOverdueDays,
     /** Without triggers, so that no test finds the rows of another one. */
     clear: () =>
       withoutTriggers(api.owner.pool, (owner) =>
@@ -148,6 +150,15 @@ describe('a delivery of 90 days ago', () => {
     expect(copied.rowCount).toBe(2 * DELIVERIES_DELETED_MAX);
     await world.sweep();
     expect(await world.deliveries()).toEqual([]);
+  });
+
+  test('is counted as kept for too long until it is deleted', async ({ world }) => {
+    await world.add(DAYS - HOUR);
+    expect(await world.overdueDays()).toBe(0);
+    await world.add(DAYS + 3);
+    expect(await world.overdueDays()).toBeCloseTo(3, 2);
+    await world.expire();
+    expect(await world.overdueDays()).toBe(0);
   });
 
   test('is deleted once when several sweeps run at once', async ({ world }) => {
@@ -252,6 +263,12 @@ describe('an expired month', () => {
       [young],
     ]);
     expect((await api.call(world.caller, 'GET', `/v1/events/${old}`)).statusCode).toBe(404);
+  });
+
+  test('is counted as kept for too long until it is dropped', async ({ world }) => {
+    expect(await world.overdueDays()).toBeGreaterThan(30);
+    await world.drop();
+    expect(await world.overdueDays()).toBe(0);
   });
 
   test('stays while a delivery of it is pending, and so do its attempts', async ({ world }) => {
