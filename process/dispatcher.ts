@@ -161,11 +161,15 @@ async function dispatchAll(
 const untraced: Tracing['traceDispatch'] = (_row, dispatchRow) => dispatchRow();
 
 /** @returns why the call failed: what is wrong with Temporal, the kind of the error, or what this version lacks */
-async function dispatch(deps: DispatcherDeps, message: OutboxMessage): Promise<string | undefined> {
+async function dispatch(
+  deps: DispatcherDeps,
+  message: OutboxMessage & Pick<OutboxRow, 'startDelayMs'>,
+): Promise<string | undefined> {
   // A process of the version that wrote it dispatches it.
   if (!isKnownKind(message.kind)) return 'unknown_kind';
   const { client, runbookUrl } = deps;
-  const { workflowType, signal, options } = workflowStartOf(message, { runbookUrl });
+  const { startDelayMs } = message;
+  const { workflowType, signal, options } = workflowStartOf(message, { runbookUrl, startDelayMs });
   try {
     await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, async () => {
       if (signal === undefined) await client.workflow.start(workflowType, options);
@@ -176,7 +180,7 @@ async function dispatch(deps: DispatcherDeps, message: OutboxMessage): Promise<s
     if (error instanceof WorkflowExecutionAlreadyStartedError) {
       const reread = rereadMessage(message);
       // Without one, the workflow has completed, and needs no signal: its decision is in the database.
-      return reread && (await dispatch(deps, reread));
+      return reread && (await dispatch(deps, { ...reread, startDelayMs }));
     }
     return temporalFaultOf(error)?.cause ?? (error instanceof Error ? error.name : 'unknown');
   }

@@ -32,10 +32,13 @@ type Described = {
   readonly taskQueue?: string;
 };
 
-/** @param given `runbookUrl`: where operators read docs/operations.md; the run shows links to it */
+/**
+ * @param given `runbookUrl`: where operators read docs/operations.md; the run shows links to it. `startDelayMs`: a new run
+ * begins after this time, or with the next signal
+ */
 export function workflowStartOf(
   message: OutboxMessage,
-  { runbookUrl }: { readonly runbookUrl?: string | undefined } = {},
+  { runbookUrl, startDelayMs = 0 }: { readonly runbookUrl?: string | undefined; readonly startDelayMs?: number } = {},
 ): WorkflowStart {
   const { workflowType, workflowId, args, summary, details, taskQueue = TASK_QUEUE } = describe(message);
   return {
@@ -48,6 +51,7 @@ export function workflowStartOf(
       workflowIdConflictPolicy: rereadMessage(message) === undefined ? 'USE_EXISTING' : 'FAIL',
       workflowIdReusePolicy: reusePolicyOf(message),
       memo: { requestId: message.requestId, ...(runbookUrl === undefined ? {} : { runbook: runbookUrl }) },
+      ...(startDelayMs === 0 ? {} : { startDelay: startDelayMs }),
       staticSummary: summary,
       ...(details === undefined ? {} : { staticDetails: details }),
       typedSearchAttributes: searchAttributesOf(message),

@@ -13,6 +13,8 @@ import { currentTraceparent } from '../traceparent.ts';
 export type OutboxRow = OutboxMessage & {
   readonly outboxId: number;
   readonly attempts: number;
+  /** Until there is something to do, for a workflow that does not run yet. */
+  readonly startDelayMs: number;
   /** The trace of the change that wrote the row; null where tracing is off. */
   readonly traceparent: string | null;
 };
@@ -48,6 +50,7 @@ type ClaimedRow = {
   readonly context: unknown;
   readonly request_id: string;
   readonly attempts: number;
+  readonly start_delay_ms: number | null;
   readonly traceparent: string | null;
 };
 
@@ -72,7 +75,10 @@ const claimStatement = statement<[limit: number, deliveriesMin: number, leaseSec
   UPDATE outbox SET attempts = attempts + 1, claimed = true, due_at = now() + make_interval(secs => $3)
   FROM due, not_durable
   WHERE outbox.outbox_id = due.outbox_id
-  RETURNING outbox.outbox_id, kind, object_id, signal, context, request_id, attempts, traceparent`,
+  RETURNING outbox.outbox_id, kind, object_id, signal, context, request_id, attempts, traceparent,
+    CASE kind WHEN 'webhook_subscription' THEN (
+      SELECT greatest(0, extract(epoch FROM retries_at - now()) * 1000)::integer FROM webhooks WHERE webhook_id = object_id
+    ) END AS start_delay_ms`,
 );
 
 /**
@@ -88,8 +94,14 @@ export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxR
 }
 
 /** Only whole messages are written, so each row's signal and context are those of its kind. */
-const toOutboxRow = ({ outbox_id, object_id, request_id, ...row }: ClaimedRow): OutboxRow =>
-  ({ ...row, outboxId: Number(outbox_id), objectId: object_id, requestId: request_id }) as OutboxRow;
+const toOutboxRow = ({ outbox_id, object_id, request_id, start_delay_ms, ...row }: ClaimedRow): OutboxRow =>
+  ({
+    ...row,
+    outboxId: Number(outbox_id),
+    objectId: object_id,
+    requestId: request_id,
+    startDelayMs: start_delay_ms ?? 0,
+  }) as OutboxRow;
 
 /** Which of these objects have a row that is not dispatched yet. */
 export async function listQueued(db: Queryable, kind: OutboxKind, objectIds: readonly string[]): Promise<Set<string>> {

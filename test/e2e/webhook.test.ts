@@ -81,6 +81,42 @@ describe('a failing endpoint', () => {
   });
 });
 
+describe('the run of a subscription', () => {
+  test('begins when the retry is due, and makes it in one round', async ({ world, stack, receiver }) => {
+    const statuses = [500, 200];
+    receiver.answer = (response) => response.writeHead(statuses.shift() ?? 200).end();
+    const webhook = await world.subscribe();
+    const sent = await world.ping(webhook.webhook_id);
+    const { attempts } = await world.untilDelivery(sent, ({ status }) => status === 'succeeded');
+    const run = stack.temporal.workflow.getHandle(webhookSubscriptionWorkflowId(webhook.webhook_id));
+    await run.result();
+    const { events = [] } = await run.fetchHistory();
+    expect(events?.filter((event) => event.activityTaskScheduledEventAttributes)).toHaveLength(1);
+    expect(Date.parse(attempts[1].at) - Date.parse(attempts[0].at)).toBeGreaterThan(4_000);
+  });
+
+  test('that waits for its first retry begins at once when there is something to do before', async ({
+    world,
+    api,
+    owner,
+    stack,
+  }) => {
+    const { webhook_id: webhookId } = await world.subscribe();
+    const { pool } = api.connection;
+    await pool.query(`UPDATE webhooks SET retries_at = now() + interval '1 hour' WHERE webhook_id = $1`, [webhookId]);
+    await pool.query(
+      `INSERT INTO outbox (kind, object_id, signal, context, request_id)
+       VALUES ('webhook_subscription', $1, 'retriesAdded', $2, 'req')`,
+      [webhookId, { orgId: owner.orgId }],
+    );
+    const run = stack.temporal.workflow.getHandle(webhookSubscriptionWorkflowId(webhookId));
+    const seen = await vi.waitUntil(() => run.describe().catch(() => undefined), WAIT);
+    expect([seen.status.name, seen.historyLength]).toEqual(['RUNNING', 2]);
+    await api.call(owner, 'POST', `/v1/webhooks/${webhookId}/replay`, { since: '2020-01-01T00:00:00Z' });
+    await vi.waitUntil(async () => (await run.describe()).status.name === 'COMPLETED', WAIT);
+  });
+});
+
 describe('delivery at least once', () => {
   test('a worker that dies between request and record sends the same bytes again, with the same id and number', async ({
     world,
