@@ -15,17 +15,19 @@ export type Callers = Awaited<ReturnType<typeof openCallers>>;
 
 const AT_ONCE = 4;
 const OK_MAX = 299;
-let addresses = 0;
 
-/** Of another IPv4 /24 each, so that none has used a budget of its network. */
-export const newAddress = (): string => {
-  addresses += 1;
-  return `10.${addresses >> 8}.${addresses & 255}.1`;
-};
-
-/** @param connections of all tenants of this pool together */
-export function openCallers(apiUrl: string, connections: number) {
+/**
+ * @param connections of all tenants of this pool together
+ * @param network a number of its own, from 0 to 255
+ */
+export function openCallers(apiUrl: string, connections: number, network: number) {
   const pool = new Pool(apiUrl, { connections });
+  let addresses = 0;
+  /** Of another IPv4 /24 each, so that none has used a budget of its network. */
+  const newAddress = (): string => {
+    addresses += 1;
+    return `10.${network}.${addresses}.1`;
+  };
   const caller =
     (address: string, apiKey?: string) =>
     async (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<Answer> => {
@@ -42,6 +44,7 @@ export function openCallers(apiUrl: string, connections: number) {
       return { status: answer.statusCode, body: await answer.body.text() };
     };
   return {
+    newAddress,
     signUp: async (address = newAddress()): Promise<Tenant> => {
       const fields = { name: 'Shares', country: 'US', contact_email: 'dev@shares.example' };
       const { org_id: orgId, api_key: apiKey } = jsonOf(await caller(address)('POST', '/v1/orgs', fields));

@@ -1,14 +1,6 @@
 /** The five ways to take more than a share, which `shares` measures: each prepares tenants, then loops. */
 import { SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
-import {
-  type Answer,
-  type Callers,
-  createRecipients,
-  createSubscriptions,
-  jsonOf,
-  newAddress,
-  type Tenant,
-} from './greedy.ts';
+import { type Answer, type Callers, createRecipients, createSubscriptions, jsonOf, type Tenant } from './greedy.ts';
 
 const ORGANIZATIONS = 50;
 const DELIVERIES = 300;
@@ -18,7 +10,7 @@ const METADATA = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`key-$
 const PAGE = 100;
 
 /** One request of the loop. Several run at the same time. */
-type Step = (index: number) => Promise<Answer>;
+export type Step = (index: number) => Promise<Answer>;
 
 export type Probe = {
   readonly name: string;
@@ -96,7 +88,7 @@ const manySubscriptions: Probe = {
 const signUps: Probe = {
   name: `${SIGN_UPS} sign-ups of one address`,
   prepare: async (callers) => {
-    const address = newAddress();
+    const address = callers.newAddress();
     const tenants: Tenant[] = [];
     for (let n = 0; n < SIGN_UPS; n += 1) tenants.push(await callers.signUp(address));
     return async (index) => {

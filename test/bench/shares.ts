@@ -3,20 +3,23 @@
  * for each way to be greedy. Rate limits are those of a default configuration.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { request } from 'undici';
+import { z } from 'zod';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { cardSettlementBody, recipientBody } from '../../scripts/sandbox/partner.ts';
-import { startHttpServer } from '../support/http-server.ts';
 import { type Bench, type Cell, count, percentile, report } from './bench.ts';
 import { jsonOf, openCallers, type Tenant } from './greedy.ts';
-import { PROBES, type Probe } from './probe.ts';
+import { PROBES } from './probe.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
 
 const RATIO_MAX = 3;
 /** A modest tenant stays within its budget, also with the requests of the probe before. */
 const CALL_EVERY_MS = 100;
 const MODEST_CONNECTIONS = 8;
-const NO_CONTENT = 204;
+const OK_MAX = 299;
+/** The greedy tenant prepares for as long as it takes. */
+const NO_TIMEOUT = { headersTimeout: 0 } as const;
 const PERCENTILE = 0.99;
 /** The default of the service. `npm run bench` sets another one. */
 const LIMITED = { RATE_LIMIT_PER_MINUTE: '1200', TRUSTED_PROXIES: '127.0.0.1' } as const;
@@ -27,9 +30,10 @@ type Shared = {
   readonly aloneMs: number;
   readonly besideMs: number;
   readonly refused: number;
-  /** Of the greedy tenant, in a second. */
-  readonly greedy: { readonly accepted: number; readonly refused: number };
+  readonly greedy: z.infer<typeof GreedyRate>;
 };
+/** Of the greedy tenant, in a second. */
+const GreedyRate = z.object({ accepted: z.number(), refused: z.number() });
 const HEAD = [
   ...['greedy tenant', 'p99 alone, ms', 'p99 beside it, ms', 'ratio', 'refused'],
   ...['its own: accepted/s', 'refused/s'],
@@ -45,47 +49,52 @@ export const shares: Bench = command({
   run: (printer: Printer, { seconds, connections }) =>
     withBenchStack(async (stack) => {
       await stack.startProduct(LIMITED);
-      const receiver = await startHttpServer((response) => response.writeHead(NO_CONTENT).end());
       const rows: Cell[][] = [];
       let isFair = true;
-      try {
-        for (const probe of PROBES) {
-          const shared = await measure(stack, probe, { seconds, connections, url: `${receiver.url}/` });
-          const { aloneMs, besideMs, refused, greedy } = shared;
-          const ratio = besideMs / aloneMs;
-          isFair &&= ratio <= RATIO_MAX && refused === 0;
-          const its = [[greedy.accepted], [greedy.refused]];
-          rows.push([probe.name, [aloneMs], [besideMs], [ratio], String(refused), ...its]);
-          printer.warn(probe.name);
-        }
-      } finally {
-        await receiver.close();
+      for (const [index, probe] of PROBES.entries()) {
+        const { aloneMs, besideMs, refused, greedy } = await measure(stack, index, { seconds, connections });
+        const ratio = besideMs / aloneMs;
+        isFair &&= ratio <= RATIO_MAX && refused === 0;
+        const its = [[greedy.accepted], [greedy.refused]];
+        rows.push([probe.name, [aloneMs], [besideMs], [ratio], String(refused), ...its]);
+        printer.warn(probe.name);
       }
       report(printer, 'shares', [{ head: HEAD, rows }]);
       return isFair ? EXIT.done : EXIT.refused;
     }),
 });
 
-type Load = { readonly seconds: number; readonly connections: number; readonly url: string };
+type Load = { readonly seconds: number; readonly connections: number };
 
-async function measure({ apiUrl }: BenchStack, probe: Probe, load: Load): Promise<Shared> {
-  const [modest, greedy] = [openCallers(apiUrl, MODEST_CONNECTIONS), openCallers(apiUrl, load.connections)];
+async function measure(stack: BenchStack, probe: number, { seconds, connections }: Load): Promise<Shared> {
+  const greedy = await stack.start('test/bench/greedy-tenant.ts', {
+    PROBE: String(probe),
+    CONNECTIONS: String(connections),
+  });
+  const [url = ''] = greedy.log.match(/http:\S+/) ?? [];
+  const ask = async (path: string): Promise<string> => {
+    const { statusCode, body } = await request(`${url}${path}`, NO_TIMEOUT);
+    if (statusCode > OK_MAX) throw new Error(`the greedy tenant answered ${statusCode}: ${await body.text()}`);
+    return await body.text();
+  };
+  const modest = openCallers(stack.apiUrl, MODEST_CONNECTIONS, PROBES.length + probe);
   try {
-    const step = await probe.prepare(greedy, load.url);
+    await ask('/prepare');
     const call = await singleCalls(await modest.signUp());
     for (let n = 0; n < WARM_UP_CALLS; n += 1) await call(n);
-    const calls = (load.seconds * 1_000) / CALL_EVERY_MS;
+    const calls = (seconds * 1_000) / CALL_EVERY_MS;
     const alone = await pace(call, calls);
-    const greed = loop(step, load.connections);
+    await ask('/begin');
     const beside = await pace(call, calls);
     return {
       aloneMs: percentile(alone.times, PERCENTILE),
       besideMs: percentile(beside.times, PERCENTILE),
       refused: alone.refused + beside.refused,
-      greedy: await greed.stop(),
+      greedy: GreedyRate.parse(JSON.parse(await ask('/end'))),
     };
   } finally {
-    await Promise.all([modest.close(), greedy.close()]);
+    await modest.close();
+    await greedy.stop();
   }
 }
 
@@ -110,29 +119,4 @@ async function pace(call: (index: number) => Promise<number>, calls: number) {
   };
   await Promise.all(Array.from({ length: calls }, (_call, index) => make(index)));
   return { times, refused };
-}
-
-/** Repeats requests as fast as they are answered, refused or not. */
-function loop(step: (index: number) => Promise<{ readonly status: number }>, atOnce: number) {
-  const startedMs = performance.now();
-  let isOver = false;
-  let next = 0;
-  let accepted = 0;
-  let refused = 0;
-  const lane = async (): Promise<void> => {
-    while (!isOver) {
-      const { status } = await step(next++);
-      if (status > 299) refused += 1;
-      else accepted += 1;
-    }
-  };
-  const lanes = Promise.all(Array.from({ length: atOnce }, lane));
-  return {
-    stop: async () => {
-      isOver = true;
-      await lanes;
-      const seconds = (performance.now() - startedMs) / 1_000;
-      return { accepted: accepted / seconds, refused: refused / seconds };
-    },
-  };
 }
