@@ -20,6 +20,7 @@ import type { BenchStack } from './stack.ts';
 export const SLOW_MS = 80;
 export const RECIPIENTS_EACH = 10;
 const SUBSCRIPTIONS = 2_000;
+const FAILING = 200;
 const TENANTS = 200;
 const SIGN_UPS_AT_ONCE = 4;
 const RECIPIENTS_AT_ONCE = 8;
@@ -27,6 +28,7 @@ const CALLS_AT_ONCE = 16;
 const ARRIVED = { timeoutMs: 60_000, everyMs: 5 };
 const QUIET = { timeoutMs: 180_000, everyMs: 250 };
 const NO_CONTENT = 204;
+const FAULT = 500;
 
 /** A partner with subscriptions and recipients. Each deactivation of a recipient is one event. */
 export type Subscriber = {
@@ -50,33 +52,41 @@ export async function openDeliveries(stack: BenchStack) {
   return { stack, worker, endpoints, connection, processes, ...(await createAll(stack.apiUrl, endpoints.url)), close };
 }
 
-/** The endpoints record each request, and answer at once, under `/slow/` after 80 ms. */
+/** The endpoints record each request, and answer at once, under `/slow/` after 80 ms, under `/failing/` with a fault first. */
 async function openEndpoints() {
   const arrivals: Arrival[] = [];
   /** When the event about each recipient arrived. */
   const deactivations = new Map<string, number>();
+  /** Which requests under `/failing/` have failed, by path and event. */
+  const failed = new Set<string>();
   const { url, close } = await startHttpServer(async (response, { path, headers, body }) => {
     const atMs = performance.now();
-    arrivals.push({ path, eventId: String(headers['webhook-id']), atMs });
+    const eventId = String(headers['webhook-id']);
+    arrivals.push({ path, eventId, atMs });
     if (path.startsWith('/tenant/')) deactivations.set(JSON.parse(body.toString()).data.recipient_id, atMs);
     if (path.startsWith('/slow/')) await delay(SLOW_MS);
-    response.writeHead(NO_CONTENT).end();
+    const fails = path.startsWith('/failing/') && !failed.has(path + eventId);
+    if (fails) failed.add(path + eventId);
+    response.writeHead(fails ? FAULT : NO_CONTENT).end();
   });
   return { url, close, arrivals, deactivations };
 }
 
 /** Organizations with 20 subscriptions each, tenants with one each, and one whose endpoint is slow. */
 async function createAll(apiUrl: string, base: string) {
-  const organizations = await createSubscribers(apiUrl, SUBSCRIPTIONS / SUBSCRIPTIONS_MAX, (index) => ({
-    urls: Array.from({ length: SUBSCRIPTIONS_MAX }, (_, n) => `${base}/organization/${index}/${n}`),
-  }));
+  const createOrganizations = (subscriptions: number, path: string) =>
+    createSubscribers(apiUrl, subscriptions / SUBSCRIPTIONS_MAX, (index) => ({
+      urls: Array.from({ length: SUBSCRIPTIONS_MAX }, (_, n) => `${base}/${path}/${index}/${n}`),
+    }));
+  const organizations = await createOrganizations(SUBSCRIPTIONS, 'organization');
+  const failing = await createOrganizations(FAILING, 'failing');
   const tenants = await createSubscribers(apiUrl, TENANTS, (index) => ({
     urls: [`${base}/tenant/${index}`],
     // As many calls are made for the first one alone as for all of them.
     recipients: index === 0 ? TENANTS * RECIPIENTS_EACH : RECIPIENTS_EACH,
   }));
   const slow = await createSubscribers(apiUrl, 1, () => ({ urls: [`${base}/slow/`] }));
-  return { organizations, tenants, slow };
+  return { organizations, failing, tenants, slow };
 }
 
 /** @param of one subscription for each URL */
@@ -144,6 +154,19 @@ export async function takeTurn(
   await publish(deliveries.connection, subscribers, eventsEach);
   const startedMs = performance.now();
   await waitForArrivals(deliveries, done);
+  return { done, figures: { '/s': perSecond(done, startedMs) } };
+}
+
+/** From the commit of an event of each subscriber, whose endpoint fails once, until every retry has succeeded. */
+export async function takeFailingTurn(
+  { stack, connection }: Deliveries,
+  subscribers: readonly Subscriber[],
+): Promise<Turn> {
+  const done = subscriptionsOf(subscribers);
+  const startedMs = performance.now();
+  await publish(connection, subscribers, 1);
+  const pending = `SELECT FROM webhook_deliveries WHERE status = 'pending' LIMIT 1`;
+  await until('end of the last retry', async () => (await stack.database.query(pending)).rowCount === 0, QUIET);
   return { done, figures: { '/s': perSecond(done, startedMs) } };
 }
 

@@ -18,6 +18,7 @@ import {
   SLOW_MS,
   subscriptionsOf,
   takeCallTurn,
+  takeFailingTurn,
   takeTurn,
   untilQuiet,
 } from './deliveries.ts';
@@ -67,7 +68,7 @@ export const webhooks: Bench = command({
 });
 
 function contendersOf(deliveries: Deliveries) {
-  const { organizations, tenants, slow, endpoints, processes } = deliveries;
+  const { organizations, failing, tenants, slow, endpoints, processes } = deliveries;
   const some = organizations.slice(0, ORGANIZATIONS);
   const one = tenants.slice(0, 1);
   const calls = tenants.length * RECIPIENTS_EACH;
@@ -105,6 +106,9 @@ function contendersOf(deliveries: Deliveries) {
     contender('4 000/s, 0.7 ms', `${DELIVERIES} to one subscription`, () => takeTurn(deliveries, one, DELIVERIES)),
     contender('300/s', `to one subscription that takes ${SLOW_MS} ms`, () =>
       takeTurn(deliveries, slow, DELIVERIES / SLOW_PART),
+    ),
+    contender('', `one to each of ${subscriptionsOf(failing)} subscriptions that fail once, and the retry`, () =>
+      takeFailingTurn(deliveries, failing),
     ),
   ];
   return { singles, contenders };
