@@ -60,8 +60,7 @@ type Exchange = Statement<
     afterOrg: string,
     afterWebhook: string,
     turnsMax: number,
-    known: readonly string[],
-    free: readonly number[],
+    free: string,
     limit: number,
     firstMax: number,
   ],
@@ -72,7 +71,7 @@ type Exchange = Statement<
 const exchangeText = (takeable: string): string =>
   `WITH RECURSIVE ${RECORDED}, listed AS (
     (SELECT lane_key, org_id, webhook_id, 1 AS turn FROM webhook_deliveries d
-      WHERE lane_key >= $3 AND lane_key < $4 AND (lane_key, org_id, webhook_id) > ($5::smallint, $6, $7) AND $11 > 0
+      WHERE lane_key >= $3 AND lane_key < $4 AND (lane_key, org_id, webhook_id) > ($5::smallint, $6, $7) AND $10 > 0
         AND ${takeable}
       ORDER BY lane_key, org_id, webhook_id LIMIT 1)
     UNION ALL
@@ -88,12 +87,11 @@ const exchangeText = (takeable: string): string =>
     FROM listed
   ), share AS MATERIALIZED (
     SELECT l.lane_key, l.org_id, w.webhook_id, w.endings, w.failing_since, w.url, w.secret_sealed, least(
-      ceil($11::numeric / (SELECT max(organization) FROM counted) / l.of_organization)::integer,
-      coalesce(known.free, CASE WHEN w.failing_since IS NULL THEN $12 ELSE 1 END)) AS free
+      ceil($10::numeric / (SELECT max(organization) FROM counted) / l.of_organization)::integer,
+      coalesce(($9::jsonb ->> l.webhook_id)::integer, CASE WHEN w.failing_since IS NULL THEN $11 ELSE 1 END)) AS free
     FROM counted l, LATERAL (
       SELECT webhook_id, endings, failing_since, url, secret_sealed FROM webhooks WHERE webhook_id = l.webhook_id LIMIT 1
     ) w
-      LEFT JOIN unnest($9::text[], $10::integer[]) AS known (webhook_id, free) ON known.webhook_id = w.webhook_id
   ), candidate AS MATERIALIZED (
     SELECT waiting.delivery_id, waiting.endings < s.endings AS has_ended, waiting.claimed_by > 0 AS is_left,
       row_number() OVER (PARTITION BY s.org_id ORDER BY waiting.place, s.webhook_id) AS place
@@ -113,7 +111,7 @@ const exchangeText = (takeable: string): string =>
       claimed_by = CASE WHEN c.has_ended THEN 0 ELSE $2 END,
       claimed_at = CASE WHEN NOT c.has_ended THEN now() END,
       redelivery_requested = false
-    FROM (SELECT delivery_id, has_ended, is_left, place FROM candidate ORDER BY place LIMIT $11) c, webhooks w
+    FROM (SELECT delivery_id, has_ended, is_left, place FROM candidate ORDER BY place LIMIT $10) c, webhooks w
     WHERE d.delivery_id = c.delivery_id AND w.webhook_id = d.webhook_id
     RETURNING ${CLAIMED_COLUMNS}, c.has_ended, c.is_left, c.place
   )
@@ -148,8 +146,8 @@ export async function exchangeDeliveries(
 }> {
   const run = takesOver ? takeOverStatement : exchangeStatement;
   const place = [claimant, keys.from, keys.to, after.laneKey, after.orgId, after.webhookId, TURNS_MAX] as const;
-  const known = [[...free.keys()], [...free.values()]] as const;
-  const rows = await run(db, JSON.stringify(results), ...place, ...known, limit, firstMax);
+  const known = JSON.stringify(Object.fromEntries(free));
+  const rows = await run(db, JSON.stringify(results), ...place, known, limit, firstMax);
   const [last] = rows;
   const claimed = rows.filter((row) => row.deliveryId !== null);
   const isRest = after.webhookId !== '';

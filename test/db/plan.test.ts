@@ -101,6 +101,14 @@ describe('every statement', () => {
     expect(faults).toEqual([]);
   });
 
+  test('reads each list that it is given once, and not once for each row', ({ played: { plans } }) => {
+    const faults = faultsOf(plans, ({ root }) => {
+      const scan = nodesOf(root).find((node) => node['Node Type'] === 'Function Scan' && node['Actual Loops'] > 1);
+      return scan && `reads ${scan.Alias} ${scan['Actual Loops']} times`;
+    });
+    expect(faults).toEqual([]);
+  });
+
   test('was sent: a new one needs a step in one of the flows', async ({ played: { plans, called } }) => {
     const files = sourceFiles('.ts').filter((file) => /^db\/(queries|commands)\//.test(file));
     const uncalled: string[] = [];

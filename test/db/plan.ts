@@ -11,6 +11,7 @@ export type PlanNode = {
   readonly 'Node Type': string;
   readonly 'Relation Name'?: string;
   readonly 'Index Name'?: string;
+  readonly Alias?: string;
   readonly 'Conflict Arbiter Indexes'?: readonly string[];
   readonly 'Actual Rows': number;
   readonly 'Actual Loops': number;
