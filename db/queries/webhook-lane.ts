@@ -21,6 +21,8 @@ export const laneKeysOf = (lane: number): LaneKeys => ({
 
 /** How many subscriptions one claim looks at. */
 const TURNS_MAX = 256;
+/** So many times its even part is looked for of each subscription, because others may have less than theirs. */
+const PART = 2;
 
 /** The subscription at which the last claim ended. */
 export type Turn = { readonly laneKey: number; readonly orgId: string; readonly webhookId: string };
@@ -48,6 +50,7 @@ type ExchangeRow = (ClaimedDelivery | { readonly deliveryId: null }) & {
   readonly turns: number;
   readonly ended: number;
   readonly left: number;
+  readonly hasMore: boolean;
 };
 
 type Exchange = Statement<
@@ -84,43 +87,50 @@ const exchangeText = (takeable: string): string =>
     WHERE l.turn < $8
   ), counted AS (
     SELECT *, count(*) OVER (PARTITION BY org_id) AS of_organization, dense_rank() OVER (ORDER BY org_id) AS organization
-    FROM listed
+    FROM listed WHERE coalesce(($9::jsonb ->> webhook_id)::integer, 1) > 0
   ), share AS MATERIALIZED (
-    SELECT l.lane_key, l.org_id, w.webhook_id, w.endings, w.failing_since, w.url, w.secret_sealed, least(
-      ceil($10::numeric / (SELECT max(organization) FROM counted) / l.of_organization)::integer,
-      coalesce(($9::jsonb ->> l.webhook_id)::integer, CASE WHEN w.failing_since IS NULL THEN $11 ELSE 1 END)) AS free
+    SELECT l.lane_key, l.org_id, l.webhook_id,
+      coalesce(($9::jsonb ->> l.webhook_id)::integer, CASE WHEN w.failing_since IS NULL THEN $11 ELSE 1 END) AS free,
+      ${PART} * ceil($10::numeric / (SELECT max(organization) FROM counted) / l.of_organization)::integer AS part
     FROM counted l, LATERAL (
-      SELECT webhook_id, endings, failing_since, url, secret_sealed FROM webhooks WHERE webhook_id = l.webhook_id LIMIT 1
+      SELECT failing_since FROM webhooks WHERE webhook_id = l.webhook_id LIMIT 1
     ) w
   ), candidate AS MATERIALIZED (
-    SELECT waiting.delivery_id, waiting.endings < s.endings AS has_ended, waiting.claimed_by > 0 AS is_left,
+    SELECT waiting.delivery_id, s.part < s.free AND waiting.place = s.part AS is_cut,
       row_number() OVER (PARTITION BY s.org_id ORDER BY waiting.place, s.webhook_id) AS place
     FROM share s, LATERAL (
-      SELECT found.*, row_number() OVER (ORDER BY found.next_attempt_at, found.delivery_id) AS place FROM (
-        SELECT delivery_id, endings, next_attempt_at, claimed_by FROM webhook_deliveries d
+      SELECT delivery_id, row_number() OVER (ORDER BY next_attempt_at, delivery_id) AS place FROM (
+        SELECT delivery_id, next_attempt_at FROM webhook_deliveries d
         WHERE d.lane_key = s.lane_key AND d.org_id = s.org_id AND d.webhook_id = s.webhook_id AND ${takeable}
-        ORDER BY next_attempt_at, delivery_id LIMIT s.free FOR NO KEY UPDATE SKIP LOCKED
+        ORDER BY next_attempt_at, delivery_id LIMIT least(s.free, s.part)
       ) found
     ) waiting
-    WHERE s.free > 0
+  ), chosen AS MATERIALIZED (
+    SELECT d.*, c.place FROM (SELECT delivery_id, place FROM candidate ORDER BY place LIMIT $10) c, LATERAL (
+      SELECT delivery_id, lane_key, claimed_by > 0 AS is_left FROM webhook_deliveries d
+      WHERE d.delivery_id = c.delivery_id AND ${takeable} LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+    ) d
   ), claimed AS (
     UPDATE webhook_deliveries d SET
-      status = CASE WHEN NOT c.has_ended THEN d.status WHEN w.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END,
-      lane_key = CASE WHEN NOT c.has_ended THEN d.lane_key END,
-      next_attempt_at = CASE WHEN NOT c.has_ended THEN d.next_attempt_at END,
-      claimed_by = CASE WHEN c.has_ended THEN 0 ELSE $2 END,
-      claimed_at = CASE WHEN NOT c.has_ended THEN now() END,
+      status = CASE WHEN d.endings >= w.endings THEN d.status WHEN w.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END,
+      lane_key = CASE WHEN d.endings >= w.endings THEN d.lane_key END,
+      next_attempt_at = CASE WHEN d.endings >= w.endings THEN d.next_attempt_at END,
+      claimed_by = CASE WHEN d.endings >= w.endings THEN $2 ELSE 0 END,
+      claimed_at = CASE WHEN d.endings >= w.endings THEN now() END,
       redelivery_requested = false
-    FROM (SELECT delivery_id, has_ended, is_left, place FROM candidate ORDER BY place LIMIT $10) c, webhooks w
-    WHERE d.delivery_id = c.delivery_id AND w.webhook_id = d.webhook_id
-    RETURNING ${CLAIMED_COLUMNS}, c.has_ended, c.is_left, c.place
+    FROM webhooks w
+    -- As an array, so that the planner looks each of them up, however many it expects.
+    WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM chosen WHERE lane_key IS NOT NULL))
+      AND w.webhook_id = d.webhook_id
+    RETURNING ${CLAIMED_COLUMNS}, d.lane_key IS NULL AS has_ended, w.url, w.secret_sealed, w.failing_since
   )
   SELECT last.lane_key AS "laneKey", last.org_id AS "turnOrgId", last.webhook_id AS "turnWebhookId", last.turn AS turns,
     (SELECT count(*)::integer FROM claimed WHERE has_ended) AS ended,
-    (SELECT count(*)::integer FROM claimed WHERE is_left) AS "left", sent.*
+    (SELECT count(*)::integer FROM chosen WHERE is_left) AS "left",
+    (SELECT coalesce(count(*) > $10 OR bool_or(is_cut), false) FROM candidate) AS "hasMore", sent.*
   FROM (SELECT lane_key, org_id, webhook_id, turn FROM listed ORDER BY turn DESC LIMIT 1) last LEFT JOIN (
-    SELECT ${claimedText('now()')}, c.place FROM claimed c JOIN share w ON w.webhook_id = c.webhook_id
-    WHERE NOT c.has_ended
+    SELECT ${claimedText('now()', 'c')}, (places.of ->> c.delivery_id)::integer AS place
+    FROM claimed c, (SELECT jsonb_object_agg(delivery_id, place) AS of FROM chosen) places WHERE NOT c.has_ended
   ) sent ON true
   ORDER BY sent.place`;
 
@@ -156,7 +166,7 @@ export async function exchangeDeliveries(
   return {
     claimed,
     after: isEnd ? undefined : { laneKey: last.laneKey, orgId: last.turnOrgId, webhookId: last.turnWebhookId },
-    isMore: !isEnd || isRest || last.ended > 0 || (limit > 0 && claimed.length === limit),
+    isMore: !isEnd || isRest || last.ended > 0 || (claimed.length > 0 && last.hasMore),
     tookOver: last.left > 0,
   };
 }

@@ -27,7 +27,7 @@ const claimStatement = statement<[webhookId: string, claimant: number, now: stri
       ORDER BY next_attempt_at, delivery_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
     RETURNING ${CLAIMED_COLUMNS}
   )
-  SELECT ${claimedText('$3::timestamptz')} FROM claimed c JOIN webhooks w ON w.webhook_id = c.webhook_id`,
+  SELECT ${claimedText('$3::timestamptz', 'w')} FROM claimed c JOIN webhooks w ON w.webhook_id = c.webhook_id`,
 );
 
 /** Claims the retry that is due for longest. @param now the workflow's time */
