@@ -28,25 +28,21 @@ export type ClaimedDelivery = {
   readonly isFailing: boolean;
 };
 
-/** What a claim returns of a delivery `d`: add it to the columns of an UPDATE's RETURNING. */
+/** What a claim returns of a delivery `d` and its subscription `w`: add it to the columns of an UPDATE's RETURNING. */
 export const CLAIMED_COLUMNS = `d.delivery_id, d.webhook_id, d.org_id, d.event_id, d.request_id, d.claimed_at, d.traceparent,
     1 + d.attempt_count - d.prior_attempts AS attempt,
-    extract(epoch FROM now() - d.next_attempt_at)::float8 AS late_seconds`;
+    extract(epoch FROM now() - d.next_attempt_at)::float8 AS late_seconds, w.url, w.secret_sealed, w.failing_since`;
 
 /**
  * The columns of a `ClaimedDelivery`, for rows `c` with the columns above.
  *
  * @param now the time that decides which earlier secrets still sign
- * @param webhook the name of the row with its subscription's columns
  */
-export const claimedText = (
-  now: string,
-  webhook: string,
-): string => `c.delivery_id AS "deliveryId", c.webhook_id AS "webhookId",
+export const claimedText = (now: string): string => `c.delivery_id AS "deliveryId", c.webhook_id AS "webhookId",
     c.org_id AS "orgId", c.event_id AS "eventId", c.attempt, c.request_id AS "requestId", c.claimed_at AS "claimedAt",
     c.late_seconds AS "lateSeconds",
-    c.traceparent, (SELECT body FROM events e WHERE e.event_id = c.event_id) AS body, ${webhook}.url,
-    ${webhook}.failing_since IS NOT NULL AS "isFailing", array_remove(ARRAY[${webhook}.secret_sealed], NULL) || ARRAY(
+    c.traceparent, (SELECT body FROM events e WHERE e.event_id = c.event_id) AS body, c.url,
+    c.failing_since IS NOT NULL AS "isFailing", array_remove(ARRAY[c.secret_sealed], NULL) || ARRAY(
       SELECT s.secret_sealed FROM webhook_earlier_secrets s
       WHERE s.webhook_id = c.webhook_id AND s.expires_at > ${now} ORDER BY s.expires_at DESC, s.secret_id DESC
     ) AS "secretsSealed"`;

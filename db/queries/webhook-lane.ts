@@ -2,8 +2,8 @@
  * What a lane does in the database: one statement records what it sent and claims what it sends next, however many
  * deliveries that are and whoever they are for. A delivery with a lane_key is to be sent now; each lane has a range of
  * the keys. The claims go through the subscriptions in turn, a bounded number at a time, and among those take one of
- * each organization before a second of any. The limit of a claim is divided among these organizations, and an organization's
- * part among its subscriptions.
+ * each organization before a second of any. The limit of a claim is divided among these organizations, and an
+ * organization's part among its subscriptions. What one of them does not need, another one gets.
  */
 import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
@@ -21,7 +21,7 @@ export const laneKeysOf = (lane: number): LaneKeys => ({
 
 /** How many subscriptions one claim looks at. */
 const TURNS_MAX = 256;
-/** So many times its even part is looked for of each subscription, because others may have less than theirs. */
+/** A claim looks for this many times the even part of each subscription, because others may have less than theirs. */
 const PART = 2;
 
 /** The subscription at which the last claim ended. */
@@ -70,6 +70,9 @@ type Exchange = Statement<
   ExchangeRow
 >;
 
+/** Whether a delivery `d` is still to be sent: its subscription `w` has not ended it. */
+const IS_PENDING = 'd.endings >= w.endings';
+
 /** @param takeable which deliveries `d` may be claimed */
 const exchangeText = (takeable: string): string =>
   `WITH RECURSIVE ${RECORDED}, listed AS (
@@ -87,10 +90,10 @@ const exchangeText = (takeable: string): string =>
     WHERE l.turn < $8
   ), counted AS (
     SELECT *, count(*) OVER (PARTITION BY org_id) AS of_organization, dense_rank() OVER (ORDER BY org_id) AS organization
-    FROM listed WHERE coalesce(($9::jsonb ->> webhook_id)::integer, 1) > 0
+    FROM (SELECT *, ($9::jsonb ->> webhook_id)::integer AS known_free FROM listed) l WHERE known_free IS DISTINCT FROM 0
   ), share AS MATERIALIZED (
     SELECT l.lane_key, l.org_id, l.webhook_id,
-      coalesce(($9::jsonb ->> l.webhook_id)::integer, CASE WHEN w.failing_since IS NULL THEN $11 ELSE 1 END) AS free,
+      coalesce(l.known_free, CASE WHEN w.failing_since IS NULL THEN $11 ELSE 1 END) AS free,
       ${PART} * ceil($10::numeric / (SELECT max(organization) FROM counted) / l.of_organization)::integer AS part
     FROM counted l, LATERAL (
       SELECT failing_since FROM webhooks WHERE webhook_id = l.webhook_id LIMIT 1
@@ -112,24 +115,24 @@ const exchangeText = (takeable: string): string =>
     ) d
   ), claimed AS (
     UPDATE webhook_deliveries d SET
-      status = CASE WHEN d.endings >= w.endings THEN d.status WHEN w.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END,
-      lane_key = CASE WHEN d.endings >= w.endings THEN d.lane_key END,
-      next_attempt_at = CASE WHEN d.endings >= w.endings THEN d.next_attempt_at END,
-      claimed_by = CASE WHEN d.endings >= w.endings THEN $2 ELSE 0 END,
-      claimed_at = CASE WHEN d.endings >= w.endings THEN now() END,
+      status = CASE WHEN ${IS_PENDING} THEN d.status WHEN w.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END,
+      lane_key = CASE WHEN ${IS_PENDING} THEN d.lane_key END,
+      next_attempt_at = CASE WHEN ${IS_PENDING} THEN d.next_attempt_at END,
+      claimed_by = CASE WHEN ${IS_PENDING} THEN $2 ELSE 0 END,
+      claimed_at = CASE WHEN ${IS_PENDING} THEN now() END,
       redelivery_requested = false
     FROM webhooks w
-    -- As an array, so that the planner looks each of them up, however many it expects.
+    -- As an array: so the planner uses the primary key, however many rows it expects.
     WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM chosen WHERE lane_key IS NOT NULL))
       AND w.webhook_id = d.webhook_id
-    RETURNING ${CLAIMED_COLUMNS}, d.lane_key IS NULL AS has_ended, w.url, w.secret_sealed, w.failing_since
+    RETURNING ${CLAIMED_COLUMNS}, d.lane_key IS NULL AS has_ended
   )
   SELECT last.lane_key AS "laneKey", last.org_id AS "turnOrgId", last.webhook_id AS "turnWebhookId", last.turn AS turns,
     (SELECT count(*)::integer FROM claimed WHERE has_ended) AS ended,
     (SELECT count(*)::integer FROM chosen WHERE is_left) AS "left",
     (SELECT coalesce(count(*) > $10 OR bool_or(is_cut), false) FROM candidate) AS "hasMore", sent.*
   FROM (SELECT lane_key, org_id, webhook_id, turn FROM listed ORDER BY turn DESC LIMIT 1) last LEFT JOIN (
-    SELECT ${claimedText('now()', 'c')}, (places.of ->> c.delivery_id)::integer AS place
+    SELECT ${claimedText('now()')}, (places.of ->> c.delivery_id)::integer AS place
     FROM claimed c, (SELECT jsonb_object_agg(delivery_id, place) AS of FROM chosen) places WHERE NOT c.has_ended
   ) sent ON true
   ORDER BY sent.place`;

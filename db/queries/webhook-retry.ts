@@ -20,14 +20,15 @@ const claimStatement = statement<[webhookId: string, claimant: number, now: stri
   'claim_retry',
   `WITH claimed AS (
     UPDATE webhook_deliveries d SET claimed_by = $2, claimed_at = now(), redelivery_requested = false
-    WHERE d.delivery_id = (
+    FROM webhooks w
+    WHERE w.webhook_id = $1 AND d.delivery_id = (
       SELECT delivery_id FROM webhook_deliveries
       WHERE webhook_id = $1 AND status = 'pending' AND lane_key IS NULL AND next_attempt_at <= ${dueText('$3')}
         AND endings = (SELECT endings FROM webhooks WHERE webhook_id = $1) AND claimed_by < $2
       ORDER BY next_attempt_at, delivery_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
     RETURNING ${CLAIMED_COLUMNS}
   )
-  SELECT ${claimedText('$3::timestamptz', 'w')} FROM claimed c JOIN webhooks w ON w.webhook_id = c.webhook_id`,
+  SELECT ${claimedText('$3::timestamptz')} FROM claimed c`,
 );
 
 /** Claims the retry that is due for longest. @param now the workflow's time */

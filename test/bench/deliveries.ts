@@ -52,12 +52,15 @@ export async function openDeliveries(stack: BenchStack) {
   return { stack, worker, endpoints, connection, processes, ...(await createAll(stack.apiUrl, endpoints.url)), close };
 }
 
-/** The endpoints record each request, and answer at once, under `/slow/` after 80 ms, under `/failing/` with a fault first. */
+/**
+ * The endpoints record each request and answer at once, under `/slow/` after 80 ms. Under `/failing/` the first request
+ * for each event fails.
+ */
 async function openEndpoints() {
   const arrivals: Arrival[] = [];
   /** When the event about each recipient arrived. */
   const deactivations = new Map<string, number>();
-  /** Which requests under `/failing/` have failed, by path and event. */
+  /** What has failed under `/failing/`: path and event. */
   const failed = new Set<string>();
   const { url, close } = await startHttpServer(async (response, { path, headers, body }) => {
     const atMs = performance.now();
@@ -72,7 +75,7 @@ async function openEndpoints() {
   return { url, close, arrivals, deactivations };
 }
 
-/** Organizations with 20 subscriptions each, tenants with one each, and one whose endpoint is slow. */
+/** Organizations with 20 subscriptions each, of which some fail once; tenants with one each, of which one is slow. */
 async function createAll(apiUrl: string, base: string) {
   const createOrganizations = (subscriptions: number, path: string) =>
     createSubscribers(apiUrl, subscriptions / SUBSCRIPTIONS_MAX, (index) => ({
@@ -105,10 +108,12 @@ export const createSubscribers = (
     return { orgId, apiKey, urls, recipientIds };
   });
 
-/** Waits until every result is recorded. */
-export async function untilRecorded({ stack: { database } }: Deliveries): Promise<void> {
-  const pending = 'SELECT FROM webhook_deliveries WHERE lane_key IS NOT NULL LIMIT 1';
-  await until('end of the last delivery', async () => (await database.query(pending)).rowCount === 0, QUIET);
+/** Waits until no lane has anything to send or to record. */
+export const untilRecorded = (deliveries: Deliveries) => untilNone(deliveries, 'lane_key IS NOT NULL');
+
+async function untilNone({ stack: { database } }: Pick<Deliveries, 'stack'>, condition: string): Promise<void> {
+  const left = `SELECT FROM webhook_deliveries WHERE ${condition} LIMIT 1`;
+  await until(`end of deliveries: ${condition}`, async () => (await database.query(left)).rowCount === 0, QUIET);
 }
 
 /** As `untilRecorded`. Then the recipients can be deactivated once more. */
@@ -158,15 +163,11 @@ export async function takeTurn(
 }
 
 /** From the commit of an event of each subscriber, whose endpoint fails once, until every retry has succeeded. */
-export async function takeFailingTurn(
-  { stack, connection }: Deliveries,
-  subscribers: readonly Subscriber[],
-): Promise<Turn> {
+export async function takeFailingTurn(deliveries: Deliveries, subscribers: readonly Subscriber[]): Promise<Turn> {
   const done = subscriptionsOf(subscribers);
   const startedMs = performance.now();
-  await publish(connection, subscribers, 1);
-  const pending = `SELECT FROM webhook_deliveries WHERE status = 'pending' LIMIT 1`;
-  await until('end of the last retry', async () => (await stack.database.query(pending)).rowCount === 0, QUIET);
+  await publish(deliveries.connection, subscribers, 1);
+  await untilNone(deliveries, `status = 'pending'`);
   return { done, figures: { '/s': perSecond(done, startedMs) } };
 }
 
