@@ -5,7 +5,7 @@
 import { webhookSecretBinding } from '../db/queries/webhook.ts';
 import type { AttemptResult, ClaimedDelivery } from '../db/queries/webhook-attempt.ts';
 import { inTrace } from '../db/traceparent.ts';
-import { retryDelayMs } from '../domain/webhook.ts';
+import { LANE_ATTEMPTS, retryDelayMs } from '../domain/webhook.ts';
 import type { ActivityDeps } from './deps.ts';
 import type { GuardedAnswer, KeptConnections } from './providers/guarded-http.ts';
 import { retryAfterMsOf } from './providers/retry-after.ts';
@@ -52,13 +52,13 @@ export async function sendDelivery(
   deps.crash?.('webhook_post:before');
   const answer = traceparent === null ? await post() : await inTrace(traceparent, post);
   deps.crash?.('webhook_post:after');
-  // A first attempt is due by the database's clock: a clock behind it must not shorten the wait for the retry.
+  // A lane's attempt is due by the database's clock: a clock behind it must not shorten the wait for the retry.
   const sentAt = new Date(Math.max(at.getTime(), Date.parse(delivery.claimedAt)));
   return resultOf(delivery, sentAt, answer, deps.now());
 }
 
 function resultOf(
-  { webhookId, deliveryId, attempt }: ClaimedDelivery,
+  { webhookId, deliveryId, attempt, isInLane }: ClaimedDelivery,
   at: Date,
   { status, error, bytes, sha256, durationMs, lostMs, retryAfter }: GuardedAnswer,
   realNow: Date,
@@ -79,5 +79,6 @@ function resultOf(
     error,
     lost_ms: lostMs,
     next_attempt_at: delayMs === undefined ? null : new Date(endMs + delayMs).toISOString(),
+    stays_in_lane: isInLane && attempt < LANE_ATTEMPTS,
   };
 }

@@ -178,8 +178,10 @@ export function retryDelayMs(attempt: number, random: number, retryAfterMs: numb
 export const hasFailedTooLong = (failingSince: Date | null, at: Date): boolean =>
   failingSince !== null && at.getTime() - failingSince.getTime() >= FAILING_WINDOW_MS;
 
-/** How many lanes make first attempts. */
+/** How many lanes there are. */
 export const LANES = 4;
+/** A lane makes so many attempts of a generation. The subscription's workflow makes the others, whose waits are long. */
+export const LANE_ATTEMPTS = 2;
 /** Each subscription has one of so many keys. A lane sends to a range of them. */
 export const LANE_KEYS = 256;
 /** The key of a subscription: the last byte of its id, which is random. */

@@ -143,8 +143,8 @@ const DESCRIBE: { readonly [Kind in OutboxKind]: (message: OutboxMessage<Kind>) 
     workflowType: 'webhookLane',
     workflowId: laneWorkflowId(objectId),
     args: [{ lane: Number(objectId) }],
-    summary: `First attempts of deliveries, lane ${objectId}`,
-    details: 'It always runs. Its one activity sends the first attempts for a share of all subscriptions.',
+    summary: `Deliveries, lane ${objectId}`,
+    details: 'It always runs. Its one activity sends events to a share of all subscriptions.',
     taskQueue: DELIVERY_TASK_QUEUE,
   }),
   otp: ({ objectId }) => ({

@@ -15,7 +15,7 @@ export const webhookLane = uncancelable(serve);
 async function serve({ lane }: WebhookLaneInput): Promise<void> {
   setHandler(laneReported, publishReport);
   while (!workflowInfo().continueAsNewSuggested) {
-    const { isServed } = await lanes('Deliver first attempts').serveLane({ lane });
+    const { isServed } = await lanes('Deliver events').serveLane({ lane });
     if (!isServed) return;
   }
   await continueAsNew<typeof serve>({ lane });

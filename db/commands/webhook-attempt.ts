@@ -11,7 +11,7 @@ type Sender = { readonly webhookId: string; readonly claimant: number; readonly 
 
 /**
  * Records results, in the order in which they came, of a subscription that fails or has failed: it may be disabled, or
- * its failing may end. What is to be retried wakes the subscription's workflow.
+ * its failing may end. What leaves its lane, and is to be retried, wakes the subscription's workflow.
  *
  * @returns whether it is failing now
  */
@@ -42,7 +42,8 @@ export async function recordFailures(
 }
 
 function earliestRetry(results: readonly AttemptResult[]): Date | undefined {
-  const times = results.flatMap(({ next_attempt_at: at }) => (at === null ? [] : [Date.parse(at)]));
+  const leaving = results.filter(({ stays_in_lane }) => !stays_in_lane);
+  const times = leaving.flatMap(({ next_attempt_at: at }) => (at === null ? [] : [Date.parse(at)]));
   return times.length === 0 ? undefined : new Date(Math.min(...times));
 }
 

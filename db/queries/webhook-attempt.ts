@@ -14,6 +14,8 @@ export type ClaimedDelivery = {
   readonly eventId: string;
   /** The number of this attempt within its generation, from 1. */
   readonly attempt: number;
+  /** A lane sends it; else the subscription's workflow. */
+  readonly isInLane: boolean;
   readonly body: Buffer;
   readonly requestId: string;
   /** On the database's clock, as PostgreSQL writes it. */
@@ -30,7 +32,7 @@ export type ClaimedDelivery = {
 
 /** What a claim returns of a delivery `d` and its subscription `w`: add it to the columns of an UPDATE's RETURNING. */
 export const CLAIMED_COLUMNS = `d.delivery_id, d.webhook_id, d.org_id, d.event_id, d.request_id, d.claimed_at, d.traceparent,
-    1 + d.attempt_count - d.prior_attempts AS attempt,
+    1 + d.attempt_count - d.prior_attempts AS attempt, d.lane_key,
     extract(epoch FROM now() - d.next_attempt_at)::float8 AS late_seconds, w.url, w.secret_sealed, w.failing_since`;
 
 /**
@@ -39,7 +41,8 @@ export const CLAIMED_COLUMNS = `d.delivery_id, d.webhook_id, d.org_id, d.event_i
  * @param now the time that decides which earlier secrets still sign
  */
 export const claimedText = (now: string): string => `c.delivery_id AS "deliveryId", c.webhook_id AS "webhookId",
-    c.org_id AS "orgId", c.event_id AS "eventId", c.attempt, c.request_id AS "requestId", c.claimed_at AS "claimedAt",
+    c.org_id AS "orgId", c.event_id AS "eventId", c.attempt,
+    c.lane_key IS NOT NULL AS "isInLane", c.request_id AS "requestId", c.claimed_at AS "claimedAt",
     c.late_seconds AS "lateSeconds",
     c.traceparent, (SELECT body FROM events e WHERE e.event_id = c.event_id) AS body, c.url,
     c.failing_since IS NOT NULL AS "isFailing", array_remove(ARRAY[c.secret_sealed], NULL) || ARRAY(
@@ -73,6 +76,8 @@ export type AttemptResult = {
   readonly lost_ms: number | null;
   /** Null after the last attempt of a generation. */
   readonly next_attempt_at: string | null;
+  /** Its lane makes the next attempt. */
+  readonly stays_in_lane: boolean;
 };
 
 /**
@@ -100,20 +105,20 @@ export const redeliveredNowText = (delivery: string): string =>
 
 /**
  * The common table expressions that record results: `$1` is their JSON, `$2` the claimant. An attempt that failed makes
- * its delivery wait for the retry, without a lane. A result of a delivery that somebody else has claimed since is
- * dropped.
+ * its delivery wait for the retry, in its lane or without one. A result of a delivery that somebody else has claimed
+ * since is dropped.
  */
 export const RECORDED = `
   result AS (
     SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r (webhook_id text, delivery_id text, at timestamptz, outcome text,
       response_status integer, response_bytes integer, response_sha256 text, duration_ms integer, error text,
-      lost_ms integer, next_attempt_at timestamptz)
+      lost_ms integer, next_attempt_at timestamptz, stays_in_lane boolean)
     -- Also tells the planner that these are few, so that it looks each delivery up, even while the table is small.
     WHERE r.outcome IN ('succeeded', 'failed') AND r.duration_ms >= 0
   ), recorded AS (
     UPDATE webhook_deliveries d SET attempt_count = ${NUMBER}, claimed_by = 0, claimed_at = NULL,
       redelivery_requested = false, status = ${JUDGED_STATUS},
-      lane_key = CASE WHEN ${IS_PENDING} AND d.redelivery_requested THEN w.lane_key END,
+      lane_key = CASE WHEN ${IS_PENDING} AND (d.redelivery_requested OR r.stays_in_lane) THEN w.lane_key END,
       next_attempt_at = CASE WHEN ${IS_PENDING}
         THEN CASE WHEN d.redelivery_requested THEN now() ELSE r.next_attempt_at END END,
       generation = d.generation + CASE WHEN ${BEGINS_AGAIN} THEN 1 ELSE 0 END,

@@ -1,7 +1,7 @@
 /**
  * What a lane does in the database: one statement records what it sent and claims what it sends next, however many
- * deliveries that are and whoever they are for. A delivery with a lane_key is to be sent now; each lane has a range of
- * the keys. The claims go through the subscriptions in turn, a bounded number at a time, and among those take one of
+ * deliveries that are and whoever they are for. A lane sends a delivery with a lane_key once it is due; each lane has a
+ * range of the keys. The claims go through the subscriptions in turn, a bounded number at a time, and among those take one of
  * each organization before a second of any. The limit of a claim is divided among these organizations, and an
  * organization's part among its subscriptions. What one of them does not need, another one gets.
  */
@@ -137,9 +137,10 @@ const exchangeText = (takeable: string): string =>
   ) sent ON true
   ORDER BY sent.place`;
 
+const IS_DUE = 'd.next_attempt_at <= now()';
 /** Reads the index of what nobody has claimed, so that what is under way, however much it is, makes no claim longer. */
-const exchangeStatement: Exchange = statement('exchange_deliveries', exchangeText('d.claimed_by = 0'));
-const takeOverStatement: Exchange = statement('take_over_deliveries', exchangeText('d.claimed_by < $2'));
+const exchangeStatement: Exchange = statement('exchange_deliveries', exchangeText(`d.claimed_by = 0 AND ${IS_DUE}`));
+const takeOverStatement: Exchange = statement('take_over_deliveries', exchangeText(`d.claimed_by < $2 AND ${IS_DUE}`));
 
 /**
  * Records results of subscriptions that do not fail, and claims deliveries.
@@ -224,8 +225,8 @@ export async function notifyLanes(db: Queryable): Promise<void> {
 
 const oldestStatement = statement<[from: number, to: number], { readonly due_at: string | null }>(
   'find_oldest_unclaimed',
-  `SELECT min(next_attempt_at) AS due_at FROM webhook_deliveries
-  WHERE lane_key >= $1 AND lane_key < $2 AND claimed_by = 0`,
+  `SELECT min(next_attempt_at) AS due_at FROM webhook_deliveries d
+  WHERE lane_key >= $1 AND lane_key < $2 AND claimed_by = 0 AND ${IS_DUE}`,
 );
 
 /** Since when the oldest delivery waits that no lane has taken; null if none does. */

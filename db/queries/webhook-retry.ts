@@ -1,5 +1,5 @@
 /**
- * The retries of a subscription. They wait without a lane. `retries_at` of the subscription says when its workflow
+ * The retries that a subscription's workflow makes. They wait without a lane. `retries_at` of the subscription says when its workflow
  * looks for due ones; it is read and set under the subscription's lock. So whoever adds a retry sees whether the
  * workflow must be woken, and no retry is missed.
  */
@@ -46,7 +46,7 @@ const RELEASED_AT_ONCE = 1_000;
 
 const releaseStatement = statement<[webhookId: string, now: string, limit: number], never>(
   'release_retries',
-  `UPDATE webhook_deliveries d SET lane_key = w.lane_key FROM webhooks w
+  `UPDATE webhook_deliveries d SET lane_key = w.lane_key, next_attempt_at = least(next_attempt_at, now()) FROM webhooks w
   WHERE w.webhook_id = $1 AND d.delivery_id IN (
     SELECT delivery_id FROM webhook_deliveries
     WHERE webhook_id = $1 AND status = 'pending' AND lane_key IS NULL AND next_attempt_at <= ${dueText('$2')}
@@ -54,7 +54,7 @@ const releaseStatement = statement<[webhookId: string, now: string, limit: numbe
     ORDER BY next_attempt_at, delivery_id LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED)`,
 );
 
-/** Gives due retries to the lane, which sends many at once: the endpoint works again. */
+/** Gives due retries to the lane, which sends many at once, now by its clock too: the endpoint works again. */
 export async function releaseRetries(db: Queryable, webhookId: string, now: Date): Promise<void> {
   await releaseStatement(db, webhookId, now.toISOString(), RELEASED_AT_ONCE);
 }

@@ -96,7 +96,7 @@ export const webhookDeliveries = pgTable(
     priorAttempts: integer('prior_attempts').notNull(),
     attemptCount: integer('attempt_count').notNull().default(0),
     nextAttemptAt: moment('next_attempt_at'),
-    /** Its subscription's key while a lane is to send it now. A pending delivery without one waits for its retry. */
+    /** Its subscription's key while a lane sends it once it is due. Without one, the subscription's workflow does. */
     laneKey: smallint('lane_key'),
     /**
      * The subscription's `endings` when the delivery became pending. A pending delivery with fewer endings than its

@@ -106,9 +106,18 @@ const test = withApi().extend('world', async ({ api, onTestFinished }) => {
         return await served;
       };
     },
-    /** Whether a lane is to send something. */
+    /** Whether a lane is to send something now. */
     isDue: async (): Promise<boolean> =>
-      (await rowsOf('SELECT 1 FROM webhook_deliveries WHERE lane_key IS NOT NULL LIMIT 1')).length > 0,
+      (await rowsOf('SELECT 1 FROM webhook_deliveries WHERE lane_key IS NOT NULL AND next_attempt_at <= now() LIMIT 1'))
+        .length > 0,
+    /** Makes the retries of the subscription due. */
+    makeDue: () =>
+      rowsOf(
+        `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE webhook_id = $1 AND status = 'pending'`,
+        webhook.webhook_id,
+      ),
+    /** Messages for the subscription's workflow. */
+    messages: () => rowsOf('SELECT signal FROM outbox WHERE object_id = $1', webhook.webhook_id),
     /** Lets the lanes send all that is due. */
     deliver: async (): Promise<void> => {
       const stop = world.startLanes();
@@ -354,9 +363,7 @@ describe('a lane', () => {
     await world.rowsOf(`UPDATE webhooks SET secret_sealed = 'lost' WHERE webhook_id = $1`, world.webhook.webhook_id);
     await world.deliver();
     expect(world.sent).toEqual([]);
-    expect(await world.rowsOf('SELECT signal FROM outbox WHERE object_id = $1', world.webhook.webhook_id)).toEqual([
-      { signal: 'retriesAdded' },
-    ]);
+    expect(await world.messages()).toEqual([{ signal: 'retriesAdded' }]);
     await expect(world.round()).rejects.toThrow();
     expect(await world.readDelivery(delivery)).toMatchObject({ status: 'pending', attempt_count: 1 });
   });
@@ -378,6 +385,30 @@ describe('a lane', () => {
     expect(Date.parse(attempts[1].at) - Date.parse(attempts[0].at)).toBe(7);
     // It takes no retry away: the next one follows after the first wait.
     expect(Date.parse(next) - Date.parse(attempts[1].at) - 5).toBe(5_000);
+  });
+
+  test('makes the first retry when it is due, so that a failure that passes starts no workflow', async ({ world }) => {
+    const delivery = await world.ping();
+    world.answer = failing;
+    await world.deliver();
+    world.answer = succeeding;
+    await world.deliver();
+    expect(await world.readDelivery(delivery)).toMatchObject({ status: 'pending', attempt_count: 1 });
+    await world.makeDue();
+    await world.deliver();
+    expect(await world.readDelivery(delivery)).toMatchObject({ status: 'succeeded', attempt_count: 2 });
+    expect([world.sent.length, await world.messages()]).toEqual([2, []]);
+  });
+
+  test('gives what has failed twice to the workflow of its subscription, once for any number', async ({ world }) => {
+    world.answer = failing;
+    await world.burst(3);
+    await world.deliver();
+    expect(await world.messages()).toEqual([]);
+    await world.makeDue();
+    await world.deliver();
+    expect(await world.messages()).toEqual([{ signal: 'retriesAdded' }]);
+    expect([await world.round(), world.sent.length]).toMatchObject([{ found: { waiting: 3 } }, 6]);
   });
 
   test('that no longer exists ends', async ({ api }) => {

@@ -224,7 +224,7 @@ describe('a redelivery', () => {
       {
         ...{ webhook_id: missed.webhookId, delivery_id: id, at: new Date().toISOString(), outcome: 'failed' },
         ...{ response_status: 500, response_bytes: 0, response_sha256: null, duration_ms: 1, error: 'http_status' },
-        ...{ lost_ms: null, next_attempt_at: null },
+        ...{ lost_ms: null, next_attempt_at: null, stays_in_lane: false },
       },
     ]);
     const [begun] = await missed.deliveries();

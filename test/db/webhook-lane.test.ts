@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
+import type { Tx } from '../../db/client.ts';
 import { recordFailures } from '../../db/commands/webhook-attempt.ts';
 import { recordEvent } from '../../db/queries/event.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../../db/queries/outbox.ts';
@@ -95,7 +96,7 @@ async function createWorld(api: TestApi) {
         webhookId,
       ),
     /** So many pending deliveries of copies of one event. */
-    fill: async (count: number, { analyzes = true } = {}): Promise<void> => {
+    fill: async (count: number, { analyzes = true, due = '-1 hour' } = {}): Promise<void> => {
       // Without foreign keys, which would take minutes.
       await withoutTriggers(api.owner.pool, async (filler) => {
         await filler.query('SET LOCAL statement_timeout = 0');
@@ -108,8 +109,8 @@ async function createWorld(api: TestApi) {
          INSERT INTO webhook_deliveries (delivery_id, org_id, webhook_id, event_id, event_type, status, generation,
            prior_attempts, next_attempt_at, lane_key, endings, request_id, created_at)
          SELECT new_id_with(event_id), $1, $2, event_id, 'webhook.ping', 'pending', 1, 0,
-           now() + interval '1 hour', lane_key, 0, 'many', now() FROM event, webhooks WHERE webhook_id = $2`,
-          [own.orgId, own.webhookId, count],
+           now() + $4::interval, lane_key, 0, 'many', now() FROM event, webhooks WHERE webhook_id = $2`,
+          [own.orgId, own.webhookId, count, due],
         );
       });
       if (analyzes) await api.owner.pool.query('ANALYZE webhook_deliveries');
@@ -135,6 +136,7 @@ function resultOf(
     error: failed ? 'http_status' : null,
     lost_ms: null,
     next_attempt_at: failed ? new Date(Date.now() + retryMs).toISOString() : null,
+    stays_in_lane: false,
   };
 }
 
@@ -448,6 +450,14 @@ describe('no retry is forgotten', () => {
   });
 });
 
+/** How many rows the transaction has read. PostgreSQL counts earlier ones of its connection too, for up to a second. */
+async function countRead(tx: Tx): Promise<number> {
+  const { rows } = await tx.execute<{ count: number }>(
+    'SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int AS count FROM pg_stat_xact_user_tables',
+  );
+  return rows[0]?.count ?? 0;
+}
+
 describe('a subscription with thousands of pending deliveries', () => {
   const PENDING = 12_000;
   const CLAIMED = 128;
@@ -490,23 +500,32 @@ describe('a subscription with thousands of pending deliveries', () => {
       };
       const isPlannedFirst = planned === 'before';
       const rowsRead = await api.connection.db.transaction(async (tx) => {
-        // PostgreSQL counts what earlier transactions of the connection read too, for up to a second.
-        const countRead = async (): Promise<number> => {
-          const { rows } = await tx.execute<{ count: number }>(
-            'SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int AS count FROM pg_stat_xact_user_tables',
-          );
-          return rows[0]?.count ?? 0;
-        };
         if (isPlannedFirst) await tx.execute(`SET LOCAL plan_cache_mode = 'force_generic_plan'`);
         if (isPlannedFirst) await exchangeDeliveries(tx, [], claim);
         await world.fill(PENDING, { analyzes: !isPlannedFirst });
         await world.write(1, await world.addSubscription(await api.createCaller()));
-        const before = await countRead();
+        const before = await countRead(tx);
         expect((await exchangeDeliveries(tx, [], claim)).claimed).toHaveLength(CLAIMED);
-        return (await countRead()) - before;
+        return (await countRead(tx)) - before;
       });
       expect(rowsRead).toBeGreaterThan(0);
       expect(rowsRead).toBeLessThan(PENDING / 10);
     },
   );
+
+  test('costs a claim nothing while they wait for their first retry', async ({ world, api }) => {
+    await world.fill(PENDING, { due: '1 hour' });
+    await world.write(1, await world.addSubscription(await api.createCaller()));
+    const claim = {
+      ...{ claimant: await world.open(), takesOver: false, keys: EVERY_KEY, after: undefined },
+      ...{ limit: CLAIMED, firstMax: CLAIMED, free: new Map() },
+    };
+    const { rowsRead, claimed } = await api.connection.db.transaction(async (tx) => {
+      const before = await countRead(tx);
+      const { claimed } = await exchangeDeliveries(tx, [], claim);
+      return { claimed, rowsRead: (await countRead(tx)) - before };
+    });
+    expect(claimed).toHaveLength(1);
+    expect(rowsRead).toBeLessThan(100);
+  });
 });

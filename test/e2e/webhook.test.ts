@@ -8,6 +8,7 @@ import { beforeEach, describe, expect, vi } from 'vitest';
 import { createGuardedHttp, type GuardedHttp } from '../../activities/providers/guarded-http.ts';
 import { REDELIVERIES_MAX } from '../../domain/webhook.ts';
 import { webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
+import { retriesAdded } from '../../workflows/contract.ts';
 import { withStack } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
 import type { Received } from '../support/http-server.ts';
@@ -82,17 +83,26 @@ describe('a failing endpoint', () => {
 });
 
 describe('the run of a subscription', () => {
-  test('begins when the retry is due, and makes it in one round', async ({ world, stack, receiver }) => {
-    const statuses = [500, 200];
-    receiver.answer = (response) => response.writeHead(statuses.shift() ?? 200).end();
-    const webhook = await world.subscribe();
-    const sent = await world.ping(webhook.webhook_id);
-    const { attempts } = await world.untilDelivery(sent, ({ status }) => status === 'succeeded');
-    const run = stack.temporal.workflow.getHandle(webhookSubscriptionWorkflowId(webhook.webhook_id));
+  test('begins when the second retry is due, and makes it in one round', async ({ world, api, stack, receiver }) => {
+    receiver.answer = (response) => response.writeHead(500).end();
+    const { webhook_id: webhookId } = await world.subscribe();
+    const sent = await world.ping(webhookId);
+    const { attempts } = await world.untilDelivery(sent, ({ attempt_count }) => attempt_count === 2);
+    // The lane makes the first retry.
+    expect(Date.parse(attempts[1].at) - Date.parse(attempts[0].at)).toBeGreaterThan(4_000);
+    const run = stack.temporal.workflow.getHandle(webhookSubscriptionWorkflowId(webhookId));
+    const seen = await vi.waitUntil(() => run.describe().catch(() => undefined), WAIT);
+    expect([seen.status.name, seen.historyLength]).toEqual(['RUNNING', 2]);
+    expect((seen.executionTime?.getTime() ?? 0) - seen.startTime.getTime()).toBeGreaterThan(240_000);
+    receiver.answer = (response) => response.writeHead(200).end();
+    await api.connection.pool.query('UPDATE webhook_deliveries SET next_attempt_at = now() WHERE webhook_id = $1', [
+      webhookId,
+    ]);
+    await run.signal(retriesAdded);
     await run.result();
+    expect(await world.untilDelivery(sent, ({ status }) => status === 'succeeded')).toMatchObject({ attempt_count: 3 });
     const { events = [] } = await run.fetchHistory();
     expect(events?.filter((event) => event.activityTaskScheduledEventAttributes)).toHaveLength(1);
-    expect(Date.parse(attempts[1].at) - Date.parse(attempts[0].at)).toBeGreaterThan(4_000);
   });
 
   test('that waits for its first retry begins at once when there is something to do before', async ({

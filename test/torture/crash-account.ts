@@ -45,15 +45,32 @@ const pingNewSubscriber = async (world: World): Promise<Subscriber> => {
 };
 export const ping: Pass = async (world) => void (await pingNewSubscriber(world));
 
-/** An event whose first attempt fails is sent again by the workflow of its subscription. */
-export const retry: Pass = async (world) => {
+/** An event whose first attempt fails: what makes the retry is done before it is due. */
+const failOnce = async (world: World, beforeRetry: (subscriber: Subscriber, eventId: string) => Promise<void>) => {
   const subscriber = await world.subscribe('fails_at_first');
   const path = `/v1/webhooks/${subscriber.webhookId}/test`;
   let eventId = '';
   while (!failsOnce(eventId))
     eventId = requireStatus(await send(world, subscriber.tenant, 'POST', path, {}), 202).body.event_id;
+  await beforeRetry(subscriber, eventId);
   await until(world, `retry of ${eventId}`, async () => subscriber.events.get(eventId));
 };
+
+/** The first retry is the lane's. */
+export const retryInLane: Pass = (world) => failOnce(world, async () => undefined);
+
+/** A later one is made by the workflow of the subscription. It gets the first one here, which is due after seconds. */
+export const retryByWorkflow: Pass = (world) =>
+  failOnce(world, async ({ tenant: { orgId }, webhookId }, eventId) => {
+    const moved = `UPDATE webhook_deliveries SET lane_key = NULL
+      WHERE event_id = '${eventId}' AND attempt_count = 1 AND claimed_by = 0 RETURNING 1`;
+    await until(world, `failure of ${eventId}`, async () => (await query(world, moved))[0]);
+    await query(
+      world,
+      `INSERT INTO outbox (kind, object_id, signal, context, request_id)
+       VALUES ('webhook_subscription', '${webhookId}', 'retriesAdded', '{"orgId":"${orgId}"}', 'torture')`,
+    );
+  });
 
 /** Every dispatcher takes a lane that runs for one that is to be started. */
 export const startLanes: Pass = async (world) =>
