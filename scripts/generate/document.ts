@@ -11,11 +11,14 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 }
 
 /**
- * A page with this content between `<!-- name -->` and `<!-- /name -->`.
+ * A page with each of these contents between `<!-- name -->` and `<!-- /name -->`.
  *
  * @throws Error if the page does not have both
  */
-export function withSection(text: string, name: string, content: string): string {
+export const withSections = (text: string, contents: Readonly<Record<string, string>>): string =>
+  Object.entries(contents).reduce((page, [name, content]) => withSection(page, name, content), text);
+
+function withSection(text: string, name: string, content: string): string {
   const [before, rest] = text.split(`<!-- ${name} -->\n`);
   const [, after] = rest?.split(`<!-- /${name} -->\n`) ?? [];
   if (after === undefined) throw new Error(`the page has no place for ${name}`);

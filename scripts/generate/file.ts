@@ -9,7 +9,7 @@ import { clientTypes } from './client.ts';
 import { configurationPage } from './configuration.ts';
 import { corridorPage } from './corridor.ts';
 import { dashboard } from './dashboard.ts';
-import { withSection } from './document.ts';
+import { withSections } from './document.ts';
 import { errorPage } from './error.ts';
 import { failurePage } from './failure.ts';
 import { biomeLayers, layerTable } from './layer.ts';
@@ -18,6 +18,7 @@ import { describeApi } from './openapi.ts';
 import { planTable } from './plan.ts';
 import { pythonClient } from './python/client.ts';
 import type { OpenApi } from './python/document.ts';
+import { shardKeyTable } from './shard-key.ts';
 import { stateMachinePage } from './state-machine.ts';
 import { temporalCostTable } from './temporal-cost.ts';
 
@@ -35,7 +36,7 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
   return {
     'docs/openapi.json': json(document),
     'biome.layers.json': json(biomeLayers()),
-    'docs/architecture.md': withSection(await read('docs/architecture.md'), 'layers', layerTable()),
+    'docs/architecture.md': withSections(await read('docs/architecture.md'), { layers: layerTable() }),
     'docs/configuration.md': configurationPage(),
     'docs/errors.md': errorPage(),
     'docs/guides/corridors.md': corridorPage(),
@@ -43,11 +44,11 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
     ...charts(await read('docs/performance.md')),
     'docs/images/settlement-way.svg': settlementPicture({ label: SETTLEMENT_WAY, isFile: true }),
     'docs/observability/dashboard.json': dashboard(),
-    'docs/scaling.md': withSection(
-      withSection(await read('docs/scaling.md'), 'temporal-cost', await temporalCostTable()),
-      'plan',
-      planTable(),
-    ),
+    'docs/scaling.md': withSections(await read('docs/scaling.md'), {
+      'temporal-cost': await temporalCostTable(),
+      plan: planTable(),
+      'shard-key': shardKeyTable(),
+    }),
     'docs/state-machines.md': stateMachinePage(),
     'clients/typescript/generated/openapi.ts': await clientTypes(written),
     ...pythonClient(written),
@@ -58,7 +59,7 @@ export async function generatedFiles(): Promise<GeneratedFiles> {
 async function readmes(document: OpenApi, read: (file: string) => Promise<string>): Promise<Record<string, string>> {
   const texts = (['python', 'typescript'] as const).map(async (language) => {
     const file = `clients/${language}/README.md`;
-    return [file, withSection(await read(file), 'methods', methodTables(document, language))];
+    return [file, withSections(await read(file), { methods: methodTables(document, language) })];
   });
   return Object.fromEntries(await Promise.all(texts));
 }

@@ -1,7 +1,8 @@
 /**
  * `complete`: settlements per second from `POST /v2/settle` through the card processor's signed event to `settled`,
- * and the same with one subscriber to all events, to the last delivery. They are compared with a bare workflow on the
- * same servers: one signal, and three local activities that insert a row each.
+ * and the same with one subscriber to all events, and of five organizations with five subscribers each, to the last
+ * delivery. They are compared with a bare workflow on the same servers: one signal, and three local activities that
+ * insert a row each.
  *
  * A turn has two parts. First all settlements (or workflows) are started, until all of them wait for money (or for the
  * signal). Then all of them are paid (or signalled), until the last one is done.
@@ -19,6 +20,7 @@ import { type BenchStack, withBenchStack } from './stack.ts';
 const AT_ONCE = 16;
 const REACHED = { timeoutMs: 180_000, everyMs: 25 };
 const NO_CONTENT = 204;
+const MANY = 5;
 
 /** What is begun and resumed. The counts are of all turns together. */
 type Subject = {
@@ -53,9 +55,12 @@ export const complete: Bench = command({
           take: () => takeTurn(stack, subject, settlements),
         });
         const bare = contender(bareWorkflow(stack));
-        const alone = contender(await settlement(stack), bare);
-        const subscribed = contender(await settlement(stack, receiver.url), alone);
-        const { table } = await compare(printer, { rounds, labels: ['what'] }, [alone, subscribed, bare]);
+        const alone = contender(await settlement(stack, 'card settlement', []), bare);
+        const one = contender(await settlement(stack, 'the same with one subscriber', [receiver.url]), alone);
+        const urls = Array.from({ length: MANY }, (_, n) => `${receiver.url}/${n}`);
+        const name = `of ${MANY} organizations with ${MANY} subscribers each`;
+        const many = contender(await settlement(stack, name, urls, MANY), alone);
+        const { table } = await compare(printer, { rounds, labels: ['what'] }, [alone, one, many, bare]);
         report(printer, 'complete', [table]);
         return EXIT.done;
       } finally {
@@ -82,17 +87,29 @@ async function takeTurn({ database }: BenchStack, subject: Subject, size: number
   };
 }
 
-/** @param subscriber the address of one to all events */
-async function settlement(stack: BenchStack, subscriber?: string): Promise<Subject> {
-  const { orgId, settle, pay, subscribe } = await createPayer(stack);
-  if (subscriber !== undefined) await subscribe(subscriber);
+/** @param urls of each organization's subscribers to all events */
+async function settlement(
+  stack: BenchStack,
+  name: string,
+  urls: readonly string[],
+  organizations = 1,
+): Promise<Subject> {
+  const first = await createPayer(stack);
+  const payers = [first];
+  while (payers.length < organizations) payers.push(await createPayer(stack));
+  for (const { subscribe } of payers) for (const url of urls) await subscribe(url);
+  const among = payers.map(({ orgId }) => `'${orgId}'`).join();
   const reached = (status: string): string =>
     `SELECT count(*) FROM settlement_transitions JOIN settlements USING (settlement_id)
-     WHERE to_status = '${status}' AND org_id = '${orgId}'`;
+     WHERE to_status = '${status}' AND org_id IN (${among})`;
+  let begun = 0;
   return {
-    name: subscriber === undefined ? 'card settlement' : 'the same with one subscriber',
-    begin: settle,
-    resume: pay,
+    name,
+    begin: () => {
+      begun += 1;
+      return (payers[begun % payers.length] ?? first).settle();
+    },
+    resume: first.pay,
     waiting: reached('awaiting_funds'),
     ended: reached('settled'),
     left: `SELECT FROM webhook_deliveries WHERE status = 'pending' LIMIT 1`,

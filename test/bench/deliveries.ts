@@ -20,7 +20,7 @@ import type { BenchStack } from './stack.ts';
 export const SLOW_MS = 80;
 export const RECIPIENTS_EACH = 10;
 const SUBSCRIPTIONS = 2_000;
-const FAILING = 200;
+const FAILING = 1_000;
 const TENANTS = 200;
 const SIGN_UPS_AT_ONCE = 4;
 const RECIPIENTS_AT_ONCE = 8;

@@ -82,9 +82,9 @@ async function takeSamples(
   const statement = `SELECT
     coalesce((SELECT extract(epoch FROM now() - min(created_at)) FROM outbox), 0)::float8 AS outbox,
     coalesce((SELECT extract(epoch FROM now() - min(next_attempt_at)) FROM webhook_deliveries
-      WHERE lane_key IS NOT NULL), 0)::float8 AS lane,
+      WHERE lane_key IS NOT NULL AND next_attempt_at <= now()), 0)::float8 AS lane,
     coalesce((SELECT extract(epoch FROM now() - min(next_attempt_at)) FROM webhook_deliveries JOIN webhooks USING (webhook_id)
-      WHERE webhook_deliveries.lane_key IS NOT NULL AND failing_since IS NULL), 0)::float8 AS sound_lane,
+      WHERE webhook_deliveries.lane_key IS NOT NULL AND next_attempt_at <= now() AND failing_since IS NULL), 0)::float8 AS sound_lane,
     coalesce((SELECT extract(epoch FROM now() - min(created_at)) FROM settlements
       WHERE status NOT IN ('settled', 'rejected', 'expired', 'failed', 'canceled')), 0)::float8 AS settlement`;
   const samples: Sample[] = [];
