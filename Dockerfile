@@ -1,5 +1,5 @@
 # One image for the API, the worker, the migrations and the operators' commands. The command decides which one runs.
-ARG NODE_IMAGE=node:24.21.0-bookworm-slim
+ARG NODE_IMAGE=node:24.21.0-bookworm-slim@sha256:2fe369e969550cde8e867afc3fe370b260140cab4a23d467074295b42163d553
 
 FROM ${NODE_IMAGE} AS packages
 WORKDIR /app
