@@ -50,10 +50,9 @@ const REST = { factor: 2, maxMs: 25 } as const;
 const TAKE_OVER_MS = 5_000;
 /** While nothing is due, the lane looks less and less often. */
 const LOOK_MS = { first: 50, most: 500 } as const;
-/**
- * So many subscribers' failures are recorded at once. When hundreds time out together, the lane must not wait behind them
- * for a connection to the database.
- */
+/** So many subscribers' failures are recorded by one transaction: when hundreds time out together, it is a few. */
+const JUDGED_TOGETHER = 32;
+/** And so many transactions at once, so that a lane does not wait behind them for a connection to the database. */
 const JUDGED_AT_ONCE = 2;
 /** What the lanes of a process need of the database: each exchanges and judges, and waits for no other work. */
 export const LANE_CONNECTIONS = LANES * (1 + JUDGED_AT_ONCE);
@@ -240,46 +239,51 @@ function settle(lane: Lane, subscriber: Subscriber, { requestId }: ClaimedDelive
 }
 
 function judgeNext(lane: Lane): void {
-  for (const subscriber of lane.toJudge) {
-    if (lane.judging >= JUDGED_AT_ONCE) return;
-    lane.toJudge.delete(subscriber);
+  while (lane.judging < JUDGED_AT_ONCE) {
+    const group = [...lane.toJudge].filter(({ isRecording }) => !isRecording).slice(0, JUDGED_TOGETHER);
+    if (group.length === 0) return;
     lane.judging += 1;
-    void judge(lane, subscriber).finally(() => {
+    void judge(lane, group).finally(() => {
       lane.judging -= 1;
+      lane.wakeUp.wake();
       judgeNext(lane);
     });
   }
 }
 
-/** Records the results of a subscriber that fails or has failed. */
-async function judge(lane: Lane, subscriber: Subscriber): Promise<void> {
-  const { deps, claimant } = lane;
-  const { webhookId, judged, requestId } = subscriber;
-  if (subscriber.isRecording) return;
-  subscriber.isRecording = true;
+/** Records the results of subscribers that fail or have failed. */
+async function judge(lane: Lane, group: readonly Subscriber[]): Promise<void> {
+  const { deps, claimant, known, toJudge } = lane;
+  for (const subscriber of group) {
+    toJudge.delete(subscriber);
+    subscriber.isRecording = true;
+  }
   try {
-    while (judged.length > 0) {
-      const results = [...judged];
-      const { isFailing } = await recordFailures(deps, { webhookId, claimant, requestId }, results);
-      judged.splice(0, results.length);
-      for (const { delivery_id } of results) lane.known.delete(delivery_id);
-      subscriber.isFailing = isFailing;
+    const recorded = group.map(({ webhookId, requestId, judged }) => ({ webhookId, requestId, results: [...judged] }));
+    const failing = await recordFailures(deps, claimant, recorded);
+    for (const [index, subscriber] of group.entries()) {
+      const results = recorded[index]?.results ?? [];
+      subscriber.judged.splice(0, results.length);
+      subscriber.isFailing = failing.has(subscriber.webhookId);
+      for (const { delivery_id } of results) known.delete(delivery_id);
     }
-    await giveBack(lane, subscriber);
+    await giveBack(
+      lane,
+      group.filter(({ judged }) => judged.length === 0),
+    );
   } catch (error) {
     lane.failure = { error };
   } finally {
-    subscriber.isRecording = false;
-    lane.wakeUp.wake();
+    for (const subscriber of group) subscriber.isRecording = false;
   }
 }
 
 /** What was claimed before a failure is claimed again, as many at a time as are sent to an endpoint that fails. */
-async function giveBack({ deps, claimant, known }: Lane, { queue }: Subscriber): Promise<void> {
-  const ids = queue.map(({ deliveryId }) => deliveryId);
-  if (ids.length > 0) await releaseDeliveries(deps.db, claimant, ids);
-  queue.splice(0, ids.length);
+async function giveBack({ deps, claimant, known }: Lane, group: readonly Subscriber[]): Promise<void> {
+  const ids = group.flatMap(({ queue }) => queue.splice(0).map(({ deliveryId }) => deliveryId));
+  // Not known from now on: if the statement fails, `recover` gives them back.
   for (const id of ids) known.delete(id);
+  if (ids.length > 0) await releaseDeliveries(deps.db, claimant, ids);
 }
 
 /**

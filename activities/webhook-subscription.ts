@@ -74,7 +74,7 @@ async function playRound(
       if (!delivery) continue;
       const result = await sendDelivery(deps, delivery, secretsOf, connections, now());
       lastOutcome = result.error === null ? `succeeded with ${result.response_status}` : `failed: ${result.error}`;
-      await recordFailures(deps, { webhookId, claimant, requestId: delivery.requestId }, [result]);
+      await recordFailures(deps, claimant, [{ webhookId, requestId: delivery.requestId, results: [result] }]);
       if (result.error === null)
         await commitStatement(deps, 'subscription.release', (db) => releaseRetries(db, webhookId, now()));
     }

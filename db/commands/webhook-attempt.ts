@@ -1,45 +1,72 @@
-/** What the results of attempts decide about a subscription. */
-import { type DisabledReason, hasFailedTooLong } from '../../domain/webhook.ts';
-import { disableWebhook, lockSubscription, setFailingSince } from '../queries/webhook.ts';
+/** What the results of attempts decide about subscriptions. */
+import { type DisabledReason, hasFailedTooLong, type Webhook } from '../../domain/webhook.ts';
+import { disableWebhook, lockSubscriptions, setFailingSince } from '../queries/webhook.ts';
 import { type AttemptResult, type ClaimedDelivery, recordResults } from '../queries/webhook-attempt.ts';
-import { holdForRetry, wakeSubscription } from '../queries/webhook-retry.ts';
+import { holdForRetry, wakeSubscriptions } from '../queries/webhook-retry.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 const GONE = 410;
 
-type Sender = { readonly webhookId: string; readonly claimant: number; readonly requestId: string };
+/** Results of one subscription's deliveries, in the order in which they came. */
+export type SubscriptionResults = {
+  readonly webhookId: string;
+  /** Of the last of these deliveries. */
+  readonly requestId: string;
+  readonly results: readonly AttemptResult[];
+};
 
 /**
- * Records results, in the order in which they came, of a subscription that fails or has failed: it may be disabled, or
- * its failing may end. What leaves its lane, and is to be retried, wakes the subscription's workflow.
+ * Records results of subscriptions that fail or have failed: one may be disabled, or its failing may end. What leaves its
+ * lane, and is to be retried, wakes its subscription's workflow. The number of statements does not grow with that of the
+ * subscriptions.
  *
- * @returns whether it is failing now
+ * @returns the ids of those that are failing now
  */
 export async function recordFailures(
   deps: CommitDeps,
-  { webhookId, claimant, requestId }: Sender,
-  results: readonly AttemptResult[],
-): Promise<{ readonly isFailing: boolean }> {
+  claimant: number,
+  all: readonly SubscriptionResults[],
+): Promise<ReadonlySet<string>> {
+  const byId = new Map(all.map((each) => [each.webhookId, each]));
   return await commit(deps, 'subscription.record', async (tx) => {
-    const webhook = await lockSubscription(tx, webhookId);
-    let { failingSince } = webhook;
-    let disabled: { readonly reason: Extract<DisabledReason, 'gone' | 'failing'>; readonly at: Date } | undefined;
-    for (const { outcome, at: startedAt, duration_ms, response_status } of results) {
-      const at = new Date(Date.parse(startedAt) + duration_ms);
-      const reason = response_status === GONE ? 'gone' : hasFailedTooLong(failingSince, at) ? 'failing' : undefined;
-      if (outcome === 'failed' && reason) disabled ??= { reason, at };
-      failingSince = outcome === 'succeeded' ? null : (failingSince ?? at);
-    }
-    await setFailingSince(tx, webhook, failingSince);
-    const isDisabled = webhook.status === 'enabled' && disabled !== undefined;
-    if (isDisabled && disabled) await disableWebhook(tx, webhook, disabled.reason, disabled.at);
-    await recordResults(tx, claimant, results);
-    // What was pending when it was disabled is ended by its workflow too.
-    const next = isDisabled ? disabled?.at : earliestRetry(results);
-    if (next) await wakeSubscription(tx, webhook, next, requestId);
-    return { isFailing: failingSince !== null };
+    const webhooks = await lockSubscriptions(tx, [...byId.keys()]);
+    const judged = webhooks.map((webhook) => judge(webhook, byId.get(webhook.webhookId)));
+    await setFailingSince(tx, judged.filter(isChanged));
+    for (const { webhook, disabled } of judged)
+      if (disabled) await disableWebhook(tx, webhook, disabled.reason, disabled.at);
+    await recordResults(
+      tx,
+      claimant,
+      judged.flatMap(({ results }) => results),
+    );
+    await wakeSubscriptions(
+      tx,
+      judged.flatMap(({ webhook, wakeAt: at, requestId }) => (at ? [{ webhook, at, requestId }] : [])),
+    );
+    return new Set(judged.flatMap(({ webhook, failingSince }) => (failingSince ? [webhook.webhookId] : [])));
   });
 }
+
+type Disabling = { readonly reason: Extract<DisabledReason, 'gone' | 'failing'>; readonly at: Date };
+type Judged = ReturnType<typeof judge>;
+
+/** What becomes of a locked subscription. */
+function judge(webhook: Webhook, { results = [], requestId = '' }: Partial<SubscriptionResults> = {}) {
+  let { failingSince } = webhook;
+  let disabled: Disabling | undefined;
+  for (const { outcome, at: startedAt, duration_ms, response_status } of results) {
+    const at = new Date(Date.parse(startedAt) + duration_ms);
+    const reason = response_status === GONE ? 'gone' : hasFailedTooLong(failingSince, at) ? 'failing' : undefined;
+    if (outcome === 'failed' && reason && webhook.status === 'enabled') disabled ??= { reason, at };
+    failingSince = outcome === 'succeeded' ? null : (failingSince ?? at);
+  }
+  // What was pending when it was disabled is ended by its workflow too.
+  const wakeAt = disabled?.at ?? earliestRetry(results);
+  return { webhook, results, requestId, failingSince, disabled, wakeAt };
+}
+
+const isChanged = ({ webhook, failingSince }: Judged): boolean =>
+  webhook.failingSince?.getTime() !== failingSince?.getTime();
 
 function earliestRetry(results: readonly AttemptResult[]): Date | undefined {
   const leaving = results.filter(({ stays_in_lane }) => !stays_in_lane);
@@ -53,9 +80,14 @@ export async function handOverDelivery(
   delivery: Pick<ClaimedDelivery, 'deliveryId' | 'webhookId' | 'orgId' | 'requestId'>,
   claimant: number,
 ): Promise<void> {
+  const { requestId } = delivery;
   await commit(deps, 'subscription.hand_over', async (tx) => {
-    const webhook = await lockSubscription(tx, delivery.webhookId);
+    const webhooks = await lockSubscriptions(tx, [delivery.webhookId]);
     await holdForRetry(tx, delivery.deliveryId, claimant);
-    await wakeSubscription(tx, webhook, deps.now(), delivery.requestId);
+    const at = deps.now();
+    await wakeSubscriptions(
+      tx,
+      webhooks.map((webhook) => ({ webhook, at, requestId })),
+    );
   });
 }

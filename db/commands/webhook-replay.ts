@@ -5,7 +5,7 @@ import { newId } from '../id.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
 import { lockWebhook, requireNotStopped } from '../queries/webhook.ts';
 import { findRunningReplay, insertReplay } from '../queries/webhook-replay.ts';
-import { wakeSubscription } from '../queries/webhook-retry.ts';
+import { wakeSubscriptions } from '../queries/webhook-retry.ts';
 import { type Creation, type CreationDeps, commitCreation } from './creation.ts';
 
 /**
@@ -28,7 +28,7 @@ export async function startReplay(
     if (running) throw replayRuns(running.replayId);
     const replayId = newId();
     await insertReplay(tx, { ...selection, replayId, webhookId, orgId, requestId });
-    await wakeSubscription(tx, webhook, deps.now(), requestId);
+    await wakeSubscriptions(tx, [{ webhook, at: deps.now(), requestId }]);
     return { id: replayId, created: replayId };
   });
 }

@@ -31,7 +31,7 @@ import {
 } from '../queries/webhook.ts';
 import { getDeliveryOfEvent } from '../queries/webhook-delivery.ts';
 import { cancelReplay } from '../queries/webhook-replay.ts';
-import { wakeSubscription } from '../queries/webhook-retry.ts';
+import { wakeSubscriptions } from '../queries/webhook-retry.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { type Creation, commitCreation } from './creation.ts';
 
@@ -81,7 +81,7 @@ export async function changeWebhook(
     if (change.status === 'enabled') requireNotStopped(webhook);
     const changed = await updateWebhook(tx, webhook, change, deps.now());
     if (webhook.status === 'enabled' && changed.status === 'disabled')
-      await wakeSubscription(tx, webhook, deps.now(), requestId);
+      await wakeSubscriptions(tx, [{ webhook, at: deps.now(), requestId }]);
     return changed;
   });
 }
@@ -104,7 +104,7 @@ export async function disableWebhookAsOperator(
       throw new DomainError('state_conflict', { current_state: 'disabled' }, 'An operator has disabled it before.');
     await disableWebhook(tx, webhook, 'operator', at);
     await cancelReplay(tx, webhookId);
-    await wakeSubscription(tx, webhook, at, requestId);
+    await wakeSubscriptions(tx, [{ webhook, at, requestId }]);
     await insertAuditEntry(tx, webhook.orgId, { objectId: webhookId, action: 'webhook_disable', ...act, at });
     return webhook;
   });
@@ -153,7 +153,7 @@ export async function deleteWebhook(deps: Deps, orgId: string, webhookId: string
     const webhook = await lockWebhook(tx, orgId, webhookId);
     await setWebhookDeleted(tx, webhook, deps.now());
     await cancelReplay(tx, webhookId);
-    await wakeSubscription(tx, webhook, deps.now(), requestId);
+    await wakeSubscriptions(tx, [{ webhook, at: deps.now(), requestId }]);
   });
 }
 

@@ -3,14 +3,14 @@
  * looks for due ones; it is read and set under the subscription's lock. So whoever adds a retry sees whether the
  * workflow must be woken, and no retry is missed.
  */
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import { subscriptionMessage } from '../../domain/outbox.ts';
 import { type DisabledReason, PENDING_COUNT_MAX, type Webhook, type WebhookStatus } from '../../domain/webhook.ts';
 import type { Queryable, Tx } from '../client.ts';
-import { webhookDeliveries, webhooks } from '../schema/webhook.ts';
+import { webhookDeliveries } from '../schema/webhook.ts';
 import { statement } from '../statement.ts';
 import { enqueue } from './outbox.ts';
-import { lockSubscription } from './webhook.ts';
+import { lockSubscriptions } from './webhook.ts';
 import { CLAIMED_COLUMNS, type ClaimedDelivery, claimedText } from './webhook-attempt.ts';
 
 /** Due: by the workflow's clock, or by the database's. */
@@ -67,22 +67,27 @@ export async function holdForRetry(tx: Tx, deliveryId: string, claimant: number)
     .where(and(eq(webhookDeliveries.deliveryId, deliveryId), eq(webhookDeliveries.claimedBy, claimant)));
 }
 
-/**
- * Wakes the workflow of a locked subscription, unless it looks for retries by then anyway.
- *
- * @param at when there will be something to do
- */
-export async function wakeSubscription(
-  tx: Tx,
-  { webhookId, orgId }: Pick<Webhook, 'webhookId' | 'orgId'>,
-  at: Date,
-  requestId: string,
-): Promise<void> {
-  const { rowCount } = await tx
-    .update(webhooks)
-    .set({ retriesAt: at })
-    .where(and(eq(webhooks.webhookId, webhookId), sql`coalesce(${webhooks.retriesAt} > ${at.toISOString()}, true)`));
-  if (rowCount === 1) await enqueue(tx, subscriptionMessage({ webhookId, orgId }, requestId));
+/** A locked subscription, and when there will be something to do for its workflow. */
+type Wake = {
+  readonly webhook: Pick<Webhook, 'webhookId' | 'orgId'>;
+  readonly at: Date;
+  readonly requestId: string;
+};
+
+const wakeStatement = statement<[webhookIds: readonly string[], times: readonly string[]], { webhook_id: string }>(
+  'wake_subscriptions',
+  `UPDATE webhooks w SET retries_at = f.at FROM unnest($1::text[], $2::timestamptz[]) AS f (webhook_id, at)
+  WHERE w.webhook_id = f.webhook_id AND coalesce(w.retries_at > f.at, true) RETURNING w.webhook_id`,
+);
+
+/** Wakes the workflows of locked subscriptions, but not one that looks for retries by then anyway. */
+export async function wakeSubscriptions(tx: Tx, wakes: readonly Wake[]): Promise<void> {
+  if (wakes.length === 0) return;
+  const ids = wakes.map(({ webhook }) => webhook.webhookId);
+  const times = wakes.map(({ at }) => at.toISOString());
+  const woken = new Set((await wakeStatement(tx, ids, times)).map(({ webhook_id }) => webhook_id));
+  const toWake = wakes.filter(({ webhook }) => woken.has(webhook.webhookId));
+  await enqueue(tx, ...toWake.map(({ webhook, requestId }) => subscriptionMessage(webhook, requestId)));
 }
 
 /** What the workflow of a subscription finds when it looks. Times are as JavaScript writes them. */
@@ -120,7 +125,7 @@ const lookStatement = statement<[webhookId: string, countMax: number], RetryLook
  * its own, so that the look sees every retry that was added under the lock.
  */
 export async function lookForRetries(tx: Tx, webhookId: string): Promise<RetryLook> {
-  await lockSubscription(tx, webhookId);
+  await lockSubscriptions(tx, [webhookId]);
   const [row] = await lookStatement(tx, webhookId, PENDING_COUNT_MAX);
   if (!row) throw new Error(`subscription ${webhookId} does not exist`);
   return row;

@@ -9,6 +9,7 @@ import type { Page, Paged } from '../../domain/page.ts';
 import { type DisabledReason, laneKeyOf, type Webhook } from '../../domain/webhook.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { webhookEarlierSecrets, webhooks } from '../schema/webhook.ts';
+import { statement } from '../statement.ts';
 import { type List, readPage } from './page.ts';
 
 type WebhookRow = typeof webhooks.$inferSelect;
@@ -71,11 +72,19 @@ export async function lockWebhook(tx: Tx, orgId: string, webhookId: string): Pro
   return toWebhook(row);
 }
 
-/** As `lockWebhook`, for the sender, which also ends the deliveries of a deleted one. */
-export async function lockSubscription(tx: Tx, webhookId: string): Promise<Webhook> {
-  const [row] = await tx.select().from(webhooks).where(eq(webhooks.webhookId, webhookId)).for('no key update');
-  if (!row) throw new DomainError('not_found');
-  return toWebhook(row);
+/**
+ * As `lockWebhook`, for senders, which also end the deliveries of deleted subscriptions. They are locked in the order of
+ * their ids, so that two senders never deadlock.
+ */
+export async function lockSubscriptions(tx: Tx, webhookIds: readonly string[]): Promise<Webhook[]> {
+  const rows = await tx
+    .select()
+    .from(webhooks)
+    .where(sql`${webhooks.webhookId} = ANY (${sql.param([...webhookIds])}::text[])`)
+    .orderBy(webhooks.webhookId)
+    .for('no key update');
+  if (rows.length < webhookIds.length) throw new DomainError('not_found');
+  return rows.map(toWebhook);
 }
 
 /**
@@ -158,10 +167,21 @@ export async function disableWebhook(
     .where(owned(webhook.orgId, webhook.webhookId));
 }
 
-/** Stores since when a locked subscription fails; null when it works. */
-export async function setFailingSince(tx: Tx, webhook: Webhook, failingSince: Date | null): Promise<void> {
-  if (webhook.failingSince?.getTime() === failingSince?.getTime()) return;
-  await tx.update(webhooks).set({ failingSince }).where(owned(webhook.orgId, webhook.webhookId));
+const setFailingStatement = statement<[webhookIds: readonly string[], failingSince: readonly (string | null)[]], never>(
+  'set_failing_since',
+  `UPDATE webhooks w SET failing_since = f.failing_since
+  FROM unnest($1::text[], $2::timestamptz[]) AS f (webhook_id, failing_since) WHERE w.webhook_id = f.webhook_id`,
+);
+
+/** Stores since when locked subscriptions fail; null for one that works. */
+export async function setFailingSince(
+  tx: Tx,
+  changes: readonly { readonly webhook: Webhook; readonly failingSince: Date | null }[],
+): Promise<void> {
+  if (changes.length === 0) return;
+  const ids = changes.map(({ webhook }) => webhook.webhookId);
+  const times = changes.map(({ failingSince }) => failingSince?.toISOString() ?? null);
+  await setFailingStatement(tx, ids, times);
 }
 
 /** How many earlier secrets of a subscription still sign at this time. */

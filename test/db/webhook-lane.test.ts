@@ -78,7 +78,7 @@ async function createWorld(api: TestApi) {
         ...claim,
       }),
     judge: (claimant: number, results: readonly AttemptResult[], { webhookId }: Subscription = own) =>
-      recordFailures(api.deps, { webhookId, claimant, requestId: 'test' }, results),
+      recordFailures(api.deps, claimant, [{ webhookId, requestId: 'test', results }]),
     look: () => db.transaction((tx) => lookForRetries(tx, own.webhookId)),
     wakeRows: async (): Promise<number> =>
       (await rowsOf('SELECT 1 FROM outbox WHERE object_id = $1', own.webhookId)).length,
@@ -285,6 +285,49 @@ describe('a claim', () => {
     expect(statements()).toHaveLength(1);
     const left = await world.rowsOf('SELECT 1 FROM webhook_deliveries WHERE lane_key IS NOT NULL');
     expect(left).toEqual([]);
+  });
+
+  test('records the failures of 20 subscriptions with as many statements as those of one, and judges each alone', async ({
+    world,
+    api,
+  }) => {
+    const owner = await api.createCaller();
+    const subscriptions = [world.own];
+    for (let n = 1; n < 20; n += 1) subscriptions.push(await world.addSubscription(owner));
+    for (const subscription of subscriptions) await world.write(2, subscription);
+    const claimant = await world.open();
+    const { claimed } = await world.exchange(claimant);
+    const resultsOf = (place: number) => {
+      const { webhookId } = subscriptions[place] ?? world.own;
+      const own = claimed.filter((delivery) => delivery.webhookId === webhookId);
+      const answers = { response_status: place === 1 ? 410 : 500 };
+      return {
+        ...{ webhookId, requestId: 'test' },
+        results: own.map((delivery) => ({ ...resultOf(delivery, { failed: place !== 2 }), ...answers })),
+      };
+    };
+    const record = async (places: readonly number[]): Promise<number> => {
+      const statements = recordStatements(api.connection.pool);
+      await recordFailures(api.deps, claimant, places.map(resultsOf));
+      return statements().length;
+    };
+    const ofOne = await record([0]);
+    const ofMany = await record(subscriptions.map((_subscription, place) => place).slice(3));
+    expect(ofMany).toBe(ofOne);
+    await record([1, 2]);
+    const states = await world.rowsOf(
+      `SELECT status, disabled_reason, failing_since IS NULL AS works, count(*)::int FROM webhooks
+       WHERE webhook_id = ANY ($1) GROUP BY 1, 2, 3 ORDER BY 4 DESC, 3`,
+      subscriptions.map(({ webhookId }) => webhookId),
+    );
+    expect(states).toEqual([
+      { status: 'enabled', disabled_reason: null, works: false, count: 18 },
+      { status: 'disabled', disabled_reason: 'gone', works: false, count: 1 },
+      { status: 'enabled', disabled_reason: null, works: true, count: 1 },
+    ]);
+    expect(await world.rowsOf(`SELECT count(*)::int FROM outbox WHERE signal = 'retriesAdded'`)).toEqual([
+      { count: 19 },
+    ]);
   });
 });
 
