@@ -109,7 +109,7 @@ const createLane = (deps: ActivityDeps, destinations: Destinations, number: numb
 
 async function serve(deps: ActivityDeps, destinations: Destinations, number: number, stop: AbortSignal): Promise<void> {
   const lane = createLane(deps, destinations, number, await openClaimant(deps.db));
-  const unsubscribe = deps.deliveriesDue.subscribe('', () => {
+  const unsubscribe = deps.deliveriesDue.subscribe(String(number), () => {
     lane.dueNotice.wake();
     lane.wakeUp.wake();
   });

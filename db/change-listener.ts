@@ -5,7 +5,7 @@
  */
 import pg from 'pg';
 
-/** `settlement_changed` names the settlement. `deliveries_due` names nothing: its subject is the empty text. */
+/** `settlement_changed` names the settlement, `deliveries_due` the number of a lane. */
 export type Channel = 'settlement_changed' | 'deliveries_due';
 
 export type ChangeListener = {

@@ -208,17 +208,23 @@ export async function releaseUnknown(
   await releaseUnknownStatement(db, claimant, keys.from, keys.to, known);
 }
 
+const RANGES = Array.from({ length: LANES }, (_, lane) => ({ lane, ...laneKeysOf(lane) }));
+
 const notifyStatement = statement<[], never>(
   'notify_lanes',
   // With a range of keys, the planner takes the index for a table that is still empty too. It keeps this plan.
-  `WITH untaken AS MATERIALIZED (
-    SELECT delivery_id FROM webhook_deliveries WHERE lane_key >= 0 AND lane_key < ${LANE_KEYS} AND claimed_by = 0
-    ORDER BY lane_key, org_id, webhook_id, next_attempt_at, delivery_id LIMIT 1
+  `WITH due AS MATERIALIZED (
+    SELECT lane FROM (VALUES ${RANGES.map(({ lane, from, to }) => `(${lane}, ${from}, ${to})`).join()}) AS l (lane, first, beyond),
+    LATERAL (
+      SELECT delivery_id FROM webhook_deliveries d
+      WHERE lane_key >= l.first AND lane_key < l.beyond AND claimed_by = 0 AND ${IS_DUE}
+      ORDER BY lane_key, org_id, webhook_id, next_attempt_at, delivery_id LIMIT 1
+    ) untaken
   )
-  SELECT pg_notify('deliveries_due', '') FROM untaken`,
+  SELECT pg_notify('deliveries_due', lane::text) FROM due`,
 );
 
-/** Tells the lanes of all processes that there are deliveries to take, if there are. */
+/** Tells those lanes, in all processes, that have deliveries to take. */
 export async function notifyLanes(db: Queryable): Promise<void> {
   await notifyStatement(db);
 }

@@ -1,7 +1,7 @@
 /** What a lane claims and records, in whose turn; and when the workflow of a subscription is woken for its retries. */
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import type { Tx } from '../../db/client.ts';
 import { recordFailures } from '../../db/commands/webhook-attempt.ts';
 import { recordEvent } from '../../db/queries/event.ts';
@@ -12,14 +12,15 @@ import {
   endDeliveries,
   openClaimant,
 } from '../../db/queries/webhook-attempt.ts';
-import { exchangeDeliveries, type LaneClaim, releaseUnknown } from '../../db/queries/webhook-lane.ts';
+import { exchangeDeliveries, type LaneClaim, notifyLanes, releaseUnknown } from '../../db/queries/webhook-lane.ts';
 import { claimRetry, lookForRetries } from '../../db/queries/webhook-retry.ts';
 import { statementTexts } from '../../db/statement.ts';
-import { LANE_KEYS } from '../../domain/webhook.ts';
+import { LANE_KEYS, LANES, laneKeyOf } from '../../domain/webhook.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { withoutTriggers } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
 import { subscribe } from '../support/webhook.ts';
 
@@ -337,6 +338,29 @@ describe('the notification of the lanes', () => {
     const text = plan.map((row) => row['QUERY PLAN']).join('\n');
     expect(text).toContain('using webhook_deliveries_unclaimed');
     expect(text).not.toMatch(/Seq Scan|Sort/);
+  });
+
+  test('is for the lanes with deliveries to take alone, not for one whose deliveries wait', async ({ world, api }) => {
+    const lanes: (string | undefined)[] = [];
+    const client = await api.connection.pool.connect();
+    client.on('notification', ({ payload }) => lanes.push(payload));
+    await client.query('LISTEN deliveries_due');
+    const others = await Promise.all(
+      Array.from({ length: 8 }, async () => await world.addSubscription(await api.createCaller())),
+    );
+    const due = [world.own, ...others.slice(0, 1)];
+    for (const subscription of [world.own, ...others]) await world.write(2, subscription);
+    await world.rowsOf(
+      `UPDATE webhook_deliveries SET next_attempt_at = now() + interval '1 hour' WHERE webhook_id <> ALL ($1)`,
+      due.map(({ webhookId }) => webhookId),
+    );
+    await notifyLanes(api.connection.db);
+    const laneOf = ({ webhookId }: Subscription) => String(Math.floor((laneKeyOf(webhookId) * LANES) / LANE_KEYS));
+    const wanted = new Set(due.map(laneOf));
+    // Those of one statement arrive together.
+    await vi.waitUntil(() => lanes.length > 0, WAIT);
+    client.release(true);
+    expect([lanes.length, new Set(lanes)]).toEqual([wanted.size, wanted]);
   });
 });
 
