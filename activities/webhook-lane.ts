@@ -1,8 +1,8 @@
 /**
  * A lane (contract §11): it makes the first attempts and the first retries for its share of all subscriptions, for as long
- * as its process serves it. One statement records what was sent and claims what is sent next, while other requests are under way. A
- * subscriber that hangs holds only its own share: of a subscription a bounded number is in flight, and of an
- * organization at most as many as the lane has free.
+ * as its process serves it. One statement records what was sent and claims what is sent next, while other requests are
+ * under way. A subscriber that hangs holds only its own share: of a subscription a bounded number is in flight, and of
+ * an organization at most as many as the lane has free.
  *
  * It has more than 300 lines, because all parts change the same state and are read together.
  */

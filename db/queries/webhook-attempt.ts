@@ -127,8 +127,8 @@ export const RECORDED = `
       redelivered_at = CASE WHEN ${BEGINS_AGAIN} THEN ${redeliveredNowText('d')} ELSE d.redelivered_at END
     FROM result r JOIN webhooks w ON w.webhook_id = r.webhook_id
     WHERE d.delivery_id = r.delivery_id AND d.claimed_by = $2
-    RETURNING d.delivery_id, d.attempt_count, d.created_at, r.at AS sent_at, r.outcome, r.response_status, r.response_bytes, r.response_sha256,
-      r.duration_ms, r.error, r.lost_ms
+    RETURNING d.delivery_id, d.attempt_count, d.created_at, r.at AS sent_at, r.outcome, r.response_status,
+      r.response_bytes, r.response_sha256, r.duration_ms, r.error, r.lost_ms
   ), timed AS (
     -- The times of a delivery increase, whatever the clocks of its senders say.
     SELECT r.*, greatest(r.sent_at, r.created_at, (

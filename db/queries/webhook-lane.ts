@@ -1,8 +1,8 @@
 /**
  * What a lane does in the database: one statement records what it sent and claims what it sends next, however many
  * deliveries that are and whoever they are for. A lane sends a delivery with a lane_key once it is due; each lane has a
- * range of the keys. The claims go through the subscriptions in turn, a bounded number at a time, and among those take one of
- * each organization before a second of any. The limit of a claim is divided among these organizations, and an
+ * range of the keys. The claims go through the subscriptions in turn, a bounded number at a time, and among those take
+ * one of each organization before a second of any. The limit of a claim is divided among these organizations, and an
  * organization's part among its subscriptions. What one of them does not need, another one gets.
  */
 import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
@@ -208,14 +208,17 @@ export async function releaseUnknown(
   await releaseUnknownStatement(db, claimant, keys.from, keys.to, known);
 }
 
-const RANGES = Array.from({ length: LANES }, (_, lane) => ({ lane, ...laneKeysOf(lane) }));
+/** As rows of SQL: a lane, and the keys of its range. */
+const RANGES = Array.from({ length: LANES }, (_, lane) => {
+  const { from, to } = laneKeysOf(lane);
+  return `(${lane}, ${from}, ${to})`;
+}).join();
 
 const notifyStatement = statement<[], never>(
   'notify_lanes',
   // With a range of keys, the planner takes the index for a table that is still empty too. It keeps this plan.
   `WITH due AS MATERIALIZED (
-    SELECT lane FROM (VALUES ${RANGES.map(({ lane, from, to }) => `(${lane}, ${from}, ${to})`).join()}) AS l (lane, first, beyond),
-    LATERAL (
+    SELECT lane FROM (VALUES ${RANGES}) AS l (lane, first, beyond), LATERAL (
       SELECT delivery_id FROM webhook_deliveries d
       WHERE lane_key >= l.first AND lane_key < l.beyond AND claimed_by = 0 AND ${IS_DUE}
       ORDER BY lane_key, org_id, webhook_id, next_attempt_at, delivery_id LIMIT 1

@@ -1,7 +1,7 @@
 /**
- * The retries that a subscription's workflow makes. They wait without a lane. `retries_at` of the subscription says when its workflow
- * looks for due ones; it is read and set under the subscription's lock. So whoever adds a retry sees whether the
- * workflow must be woken, and no retry is missed.
+ * The retries that a subscription's workflow makes. They wait without a lane. `retries_at` of the subscription says when
+ * its workflow looks for due ones; it is read and set under the subscription's lock. So whoever adds a retry sees
+ * whether the workflow must be woken, and no retry is missed.
  */
 import { and, eq } from 'drizzle-orm';
 import { subscriptionMessage } from '../../domain/outbox.ts';
