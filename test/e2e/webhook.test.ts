@@ -8,7 +8,6 @@ import { beforeEach, describe, expect, vi } from 'vitest';
 import { createGuardedHttp, type GuardedHttp } from '../../activities/providers/guarded-http.ts';
 import { REDELIVERIES_MAX } from '../../domain/webhook.ts';
 import { webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
-import { retriesAdded } from '../../workflows/contract.ts';
 import { withStack } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
 import type { Received } from '../support/http-server.ts';
@@ -46,6 +45,13 @@ const test = withStack({ deliveries: true, activities: { guardedHttp: { post } }
     ping: (webhookId: string) => ping(api, owner, webhookId),
     redeliver: ({ webhook_id, delivery_id }: DeliveryKey) =>
       api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/deliveries/${delivery_id}/redeliver`),
+    /** As a committed failure or a replay wakes the workflow of a subscription. A plain signal does not end a start delay. */
+    wake: (webhookId: string) =>
+      api.connection.pool.query(
+        `INSERT INTO outbox (kind, object_id, signal, context, request_id)
+         VALUES ('webhook_subscription', $1, 'retriesAdded', $2, 'req')`,
+        [webhookId, { orgId: owner.orgId }],
+      ),
     untilDelivery: (delivery: DeliveryKey, isExpected: (delivery: Json) => boolean) =>
       untilDelivery(api, owner, delivery, isExpected),
   }));
@@ -98,14 +104,14 @@ describe('the run of a subscription', () => {
     await api.connection.pool.query('UPDATE webhook_deliveries SET next_attempt_at = now() WHERE webhook_id = $1', [
       webhookId,
     ]);
-    await run.signal(retriesAdded);
+    await world.wake(webhookId);
     await run.result();
     expect(await world.untilDelivery(sent, ({ status }) => status === 'succeeded')).toMatchObject({ attempt_count: 3 });
     const { events = [] } = await run.fetchHistory();
     expect(events?.filter((event) => event.activityTaskScheduledEventAttributes)).toHaveLength(1);
   });
 
-  test('that waits for its first retry begins at once when there is something to do before', async ({
+  test('that waits for its next retry begins at once when there is something to do before', async ({
     world,
     api,
     owner,
@@ -114,11 +120,7 @@ describe('the run of a subscription', () => {
     const { webhook_id: webhookId } = await world.subscribe();
     const { pool } = api.connection;
     await pool.query(`UPDATE webhooks SET retries_at = now() + interval '1 hour' WHERE webhook_id = $1`, [webhookId]);
-    await pool.query(
-      `INSERT INTO outbox (kind, object_id, signal, context, request_id)
-       VALUES ('webhook_subscription', $1, 'retriesAdded', $2, 'req')`,
-      [webhookId, { orgId: owner.orgId }],
-    );
+    await world.wake(webhookId);
     const run = stack.temporal.workflow.getHandle(webhookSubscriptionWorkflowId(webhookId));
     const seen = await vi.waitUntil(() => run.describe().catch(() => undefined), WAIT);
     expect([seen.status.name, seen.historyLength]).toEqual(['RUNNING', 2]);
