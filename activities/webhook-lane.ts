@@ -50,9 +50,9 @@ const REST = { factor: 2, maxMs: 25 } as const;
 const TAKE_OVER_MS = 5_000;
 /** While nothing is due, the lane looks less and less often. */
 const LOOK_MS = { first: 50, most: 500 } as const;
-/** So many subscribers' failures are recorded by one transaction: when hundreds time out together, it is a few. */
+/** One transaction records the failures of at most so many subscribers. Hundreds of requests can time out together. */
 const JUDGED_TOGETHER = 32;
-/** And so many transactions at once, so that a lane does not wait behind them for a connection to the database. */
+/** At most so many of these transactions run at once, so that the lane never waits for a connection to the database. */
 const JUDGED_AT_ONCE = 2;
 /** What the lanes of a process need of the database: each exchanges and judges, and waits for no other work. */
 export const LANE_CONNECTIONS = LANES * (1 + JUDGED_AT_ONCE);
@@ -281,7 +281,7 @@ async function judge(lane: Lane, group: readonly Subscriber[]): Promise<void> {
 /** What was claimed before a failure is claimed again, as many at a time as are sent to an endpoint that fails. */
 async function giveBack({ deps, claimant, known }: Lane, group: readonly Subscriber[]): Promise<void> {
   const ids = group.flatMap(({ queue }) => queue.splice(0).map(({ deliveryId }) => deliveryId));
-  // Not known from now on: if the statement fails, `recover` gives them back.
+  // They are forgotten first: if the statement fails, `recover` gives back what is not known.
   for (const id of ids) known.delete(id);
   if (ids.length > 0) await releaseDeliveries(deps.db, claimant, ids);
 }

@@ -125,15 +125,16 @@ const exchangeText = (takeable: string): string =>
     -- As an array: so the planner uses the primary key, however many rows it expects.
     WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM chosen WHERE lane_key IS NOT NULL))
       AND w.webhook_id = d.webhook_id
-    RETURNING ${CLAIMED_COLUMNS}, d.lane_key IS NULL AS has_ended
+    -- One that has ended has no lane any more.
+    RETURNING ${CLAIMED_COLUMNS}
   )
   SELECT last.lane_key AS "laneKey", last.org_id AS "turnOrgId", last.webhook_id AS "turnWebhookId", last.turn AS turns,
-    (SELECT count(*)::integer FROM claimed WHERE has_ended) AS ended,
+    (SELECT count(*)::integer FROM claimed WHERE lane_key IS NULL) AS ended,
     (SELECT count(*)::integer FROM chosen WHERE is_left) AS "left",
     (SELECT coalesce(count(*) > $10 OR bool_or(is_cut), false) FROM candidate) AS "hasMore", sent.*
   FROM (SELECT lane_key, org_id, webhook_id, turn FROM listed ORDER BY turn DESC LIMIT 1) last LEFT JOIN (
     SELECT ${claimedText('now()')}, (places.of ->> c.delivery_id)::integer AS place
-    FROM claimed c, (SELECT jsonb_object_agg(delivery_id, place) AS of FROM chosen) places WHERE NOT c.has_ended
+    FROM claimed c, (SELECT jsonb_object_agg(delivery_id, place) AS of FROM chosen) places WHERE c.lane_key IS NOT NULL
   ) sent ON true
   ORDER BY sent.place`;
 

@@ -54,7 +54,7 @@ const releaseStatement = statement<[webhookId: string, now: string, limit: numbe
     ORDER BY next_attempt_at, delivery_id LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED)`,
 );
 
-/** Gives due retries to the lane, which sends many at once, now by its clock too: the endpoint works again. */
+/** The endpoint works again: gives due retries to the lane, which sends many at once. They are due by its clock too. */
 export async function releaseRetries(db: Queryable, webhookId: string, now: Date): Promise<void> {
   await releaseStatement(db, webhookId, now.toISOString(), RELEASED_AT_ONCE);
 }

@@ -13,6 +13,7 @@ type Config = ReturnType<typeof getTableConfig>;
 type Key = readonly string[];
 
 const carries = (key: Key): boolean => key.includes(SHARD_KEY);
+const hasColumn = ({ columns }: Config): boolean => columns.some(({ name }) => name === SHARD_KEY);
 
 /** The columns of each unique key. An expression in an index is shown as such. */
 function uniqueKeysOf({ columns, primaryKeys, indexes, uniqueConstraints }: Config): Key[] {
@@ -30,7 +31,7 @@ type Row = { readonly name: string; readonly hasColumn: boolean; readonly keys: 
 
 /** Tables of organizations: those with the organization's id, and those that refer to one of them. */
 function rowsOf(configs: readonly Config[]): Row[] {
-  const owned = new Set(configs.filter(({ columns }) => columns.some(({ name }) => name === SHARD_KEY)).map(nameOf));
+  const owned = new Set(configs.filter(hasColumn).map(({ name }) => name));
   const referencesOf = ({ foreignKeys }: Config) =>
     foreignKeys.map((key) => {
       const { columns, foreignTable } = key.reference();
@@ -44,7 +45,7 @@ function rowsOf(configs: readonly Config[]): Row[] {
     .filter(({ name }) => owned.has(name))
     .map((config) => ({
       name: config.name,
-      hasColumn: config.columns.some(({ name }) => name === SHARD_KEY),
+      hasColumn: hasColumn(config),
       keys: uniqueKeysOf(config).filter((key) => !carries(key)),
       references: referencesOf(config)
         .filter(({ columns, to }) => owned.has(to) && !carries(columns))
@@ -52,8 +53,6 @@ function rowsOf(configs: readonly Config[]): Row[] {
     }))
     .sort((a, b) => a.name.localeCompare(b.name));
 }
-
-const nameOf = ({ name }: Config): string => name;
 
 export function shardKeyTable(): string {
   const tables = Object.values(schema).filter((each) => is(each, PgTable));

@@ -400,7 +400,9 @@ describe('a lane', () => {
     expect([world.sent.length, await world.messages()]).toEqual([2, []]);
   });
 
-  test('gives what has failed twice to the workflow of its subscription, once for any number', async ({ world }) => {
+  test('gives deliveries that failed twice to the workflow of their subscription, with one message for all', async ({
+    world,
+  }) => {
     world.answer = failing;
     await world.burst(3);
     await world.deliver();

@@ -340,7 +340,7 @@ describe('the notification of the lanes', () => {
     expect(text).not.toMatch(/Seq Scan|Sort/);
   });
 
-  test('is for the lanes with deliveries to take alone, not for one whose deliveries wait', async ({ world, api }) => {
+  test('goes only to lanes that have deliveries to take, and to none whose deliveries wait', async ({ world, api }) => {
     const lanes: (string | undefined)[] = [];
     const client = await api.connection.pool.connect();
     client.on('notification', ({ payload }) => lanes.push(payload));
@@ -580,7 +580,7 @@ describe('a subscription with thousands of pending deliveries', () => {
     },
   );
 
-  test('costs a claim nothing while they wait for their first retry', async ({ world, api }) => {
+  test('is not read by a claim while its deliveries wait for their first retry', async ({ world, api }) => {
     await world.fill(PENDING, { due: '1 hour' });
     await world.write(1, await world.addSubscription(await api.createCaller()));
     const claim = {
