@@ -52,6 +52,8 @@ const TAKE_OVER_MS = 5_000;
 const LOOK_MS = { first: 50, most: 500 } as const;
 /** One transaction records the failures of at most so many subscribers. Hundreds of requests can time out together. */
 const JUDGED_TOGETHER = 32;
+/** For so long a transaction waits for more of them: requests that began together time out together. */
+const JUDGED_AFTER_MS = 50;
 /** At most so many of these transactions run at once, so that the lane never waits for a connection to the database. */
 const JUDGED_AT_ONCE = 2;
 /** What the lanes of a process need of the database: each exchanges and judges, and waits for no other work. */
@@ -239,21 +241,24 @@ function settle(lane: Lane, subscriber: Subscriber, { requestId }: ClaimedDelive
 }
 
 function judgeNext(lane: Lane): void {
-  while (lane.judging < JUDGED_AT_ONCE) {
-    const group = [...lane.toJudge].filter(({ isRecording }) => !isRecording).slice(0, JUDGED_TOGETHER);
-    if (group.length === 0) return;
-    lane.judging += 1;
-    void judge(lane, group).finally(() => {
-      lane.judging -= 1;
-      lane.wakeUp.wake();
-      judgeNext(lane);
-    });
-  }
+  if (lane.judging === JUDGED_AT_ONCE || judgeable(lane).length === 0) return;
+  lane.judging += 1;
+  void judge(lane).finally(() => {
+    lane.judging -= 1;
+    lane.wakeUp.wake();
+    judgeNext(lane);
+  });
 }
 
+const judgeable = ({ toJudge }: Lane): Subscriber[] =>
+  [...toJudge].filter(({ isRecording }) => !isRecording).slice(0, JUDGED_TOGETHER);
+
 /** Records the results of subscribers that fail or have failed. */
-async function judge(lane: Lane, group: readonly Subscriber[]): Promise<void> {
+async function judge(lane: Lane): Promise<void> {
   const { deps, claimant, known, toJudge } = lane;
+  await delay(JUDGED_AFTER_MS);
+  const group = judgeable(lane);
+  if (group.length === 0) return;
   for (const subscriber of group) {
     toJudge.delete(subscriber);
     subscriber.isRecording = true;

@@ -22,9 +22,10 @@ const IDLE_CALLS = 60;
 
 const ORGANIZATIONS = 50;
 const HANGING_EACH = SUBSCRIPTIONS_MAX / 5;
-const NOISY_ROUNDS = 3;
 const NOISY_CALLS = 200;
 const CALL_EVERY_MS = 50;
+/** A load that falls behind catches up with no more than this. */
+const BEHIND_MAX_MS = 1_000;
 /** They take longer than the time limit of a request. */
 const FIRST_CALLS = 500;
 
@@ -38,29 +39,35 @@ const RECOVERED = { timeoutMs: 120_000, everyMs: 25 };
 const p50 = (latencies: readonly number[]) => percentile(latencies, 0.5);
 const p99 = (latencies: readonly number[]) => percentile(latencies, 0.99);
 
-/** How soon a first attempt follows its call. @param rate of deliveries beside it, a second */
-export async function measureLatency(deliveries: Deliveries, rate: number): Promise<Table> {
+/** How soon a first attempt follows its call. @param rates of deliveries beside it, a second */
+export async function measureLatency(
+  deliveries: Deliveries,
+  { rounds, rates }: { readonly rounds: number; readonly rates: readonly number[] },
+): Promise<Table> {
   const pause = () => IDLE_MS.least + Math.random() * (IDLE_MS.most - IDLE_MS.least);
   const idleMs = await paceCalls(deliveries, IDLE_CALLS, pause);
-  const { aloneMs, firstMs, besideMs } = await measureNoise(deliveries, rate);
-  const [alone, beside] = [aloneMs.map(p99), besideMs.map(p99)];
+  const { aloneMs, firstMs, loads } = await measureNoise(deliveries, rounds, rates);
+  const alone = aloneMs.map(p99);
   const others =
-    `${ORGANIZATIONS} organizations with ${ORGANIZATIONS * SUBSCRIPTIONS_MAX} subscriptions, ` +
-    `${ORGANIZATIONS * HANGING_EACH} of them hanging, at ${rate.toFixed(0)}/s`;
-  const first = 'beside them in the first 25 s, until requests time out, once';
+    `beside ${ORGANIZATIONS} organizations with ${ORGANIZATIONS * SUBSCRIPTIONS_MAX} subscriptions, ` +
+    `${ORGANIZATIONS * HANGING_EACH} of them hanging, at`;
+  const first = `${others} ${rates[0]?.toFixed(0)}/s, in the first 25 s, until requests time out`;
   return {
     head: ['from the answer to the first attempt', 'wanted', 'p50 ms', 'p99 ms', 'p99 ÷ alone'],
     rows: [
       [`idle service, ${IDLE_CALLS} calls, once`, 'p50 60, p99 600', [p50(idleMs)], [p99(idleMs)], ''],
-      [`a call every ${CALL_EVERY_MS} ms, alone, ${NOISY_ROUNDS} rounds`, '', aloneMs.map(p50), alone, ''],
-      [`beside ${others}`, '÷ alone 2', besideMs.map(p50), beside, ratios(beside, alone)],
-      [first, '', [p50(firstMs)], [p99(firstMs)], ''],
+      [`a call every ${CALL_EVERY_MS} ms, alone, ${rounds} rounds`, '', aloneMs.map(p50), alone, ''],
+      [`${first}, once`, '', [p50(firstMs)], [p99(firstMs)], ''],
+      ...loads.map(({ rate, besideMs }) => {
+        const beside = besideMs.map(p99);
+        return [`${others} ${rate.toFixed(0)}/s`, '÷ alone 2', besideMs.map(p50), beside, ratios(beside, alone)];
+      }),
     ],
   };
 }
 
 /** `firstMs`: from the begin of the load, until the first requests to endpoints that hang have timed out. */
-async function measureNoise(deliveries: Deliveries, rate: number) {
+async function measureNoise(deliveries: Deliveries, rounds: number, rates: readonly number[]) {
   const { stack } = deliveries;
   const { log } = await stack.start('test/bench/bare-endpoints.ts');
   const [healthy = '', hanging = ''] = log.match(/http:\S+/g) ?? [];
@@ -77,34 +84,43 @@ async function measureNoise(deliveries: Deliveries, rate: number) {
   };
   const repeated = async (): Promise<number[][]> => {
     const found: number[][] = [];
-    for (let round = 0; round < NOISY_ROUNDS; round += 1) found.push(await callsOfTenant(NOISY_CALLS));
+    for (let round = 0; round < rounds; round += 1) found.push(await callsOfTenant(NOISY_CALLS));
     return found;
   };
   await untilQuiet(deliveries);
   const aloneMs = await repeated();
-  let isOver = false;
-  const measure = async () => ({ firstMs: await callsOfTenant(FIRST_CALLS), besideMs: await repeated() });
+  /** Of the load that runs; none when it is over. */
+  let [rateNow] = rates;
+  const measure = async () => {
+    const firstMs = await callsOfTenant(FIRST_CALLS);
+    const loads: { readonly rate: number; readonly besideMs: readonly number[][] }[] = [];
+    for (const rate of rates) {
+      rateNow = rate;
+      loads.push({ rate, besideMs: await repeated() });
+    }
+    return { firstMs, loads };
+  };
   const end = async (): Promise<void> => {
-    isOver = true;
+    rateNow = undefined;
     await (await request(`${healthy}/release`, { method: 'POST' })).body.dump();
   };
-  const [beside] = await Promise.all([measure().finally(end), drive(deliveries, noisy, rate, () => isOver)]);
+  const [beside] = await Promise.all([measure().finally(end), drive(deliveries, noisy, () => rateNow)]);
   return { aloneMs, ...beside };
 }
 
-/** Commits an event of one organization after the other. */
+/** Commits an event of one organization after the other, while there is a rate. */
 async function drive(
   { connection }: Deliveries,
   noisy: readonly Subscriber[],
-  rate: number,
-  isOver: () => boolean,
+  rateNow: () => number | undefined,
 ): Promise<void> {
   let dueMs = performance.now();
-  for (let index = 0; !isOver(); index += 1) {
+  for (let index = 0; ; index += 1) {
     const subscriber = noisy[index % noisy.length];
-    if (!subscriber) return;
+    const rate = rateNow();
+    if (!subscriber || rate === undefined) return;
     await publish(connection, [subscriber], 1);
-    dueMs += (subscriber.urls.length * 1_000) / rate;
+    dueMs = Math.max(dueMs, performance.now() - BEHIND_MAX_MS) + (subscriber.urls.length * 1_000) / rate;
     await delay(Math.max(0, dueMs - performance.now()));
   }
 }

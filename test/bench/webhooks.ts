@@ -32,8 +32,8 @@ const EVENTS_EACH = 10;
 /** To one subscription, in a turn. A slow endpoint gets a part of them: it takes long enough. */
 const DELIVERIES = 4_000;
 const SLOW_PART = 4;
-/** Of the measured rate: beside it another tenant is measured. */
-const LOAD = 0.5;
+/** Of the measured rate: beside each, another tenant is measured, one after the other. */
+const LOADS = [0.5, 0.25, 0.1] as const;
 
 export const webhooks: Bench = command({
   name: 'webhooks',
@@ -57,7 +57,11 @@ export const webhooks: Bench = command({
           return EXIT.done;
         }
         printer.warn('calls on the idle service, and beside others');
-        const latency = await measureLatency(deliveries, LOAD * spreadOf(figuresOf(singles, '/s')).median);
+        const { median } = spreadOf(figuresOf(singles, '/s'));
+        const latency = await measureLatency(deliveries, {
+          rounds,
+          rates: LOADS.map((part) => part * median),
+        });
         printer.warn('the kill of the worker');
         report(printer, 'webhooks', [table, latency, await measureKill(deliveries)]);
         return EXIT.done;
