@@ -5,8 +5,11 @@ import type { SecretsOf } from './webhook-attempt.ts';
 
 /** A subscription with none in flight gets as many as a new one, until it has proved to take more than this. */
 const LEARNED = 2 * IN_FLIGHT.first;
-/** So many deliveries to a subscription that answers well are claimed before they can be sent. */
-const QUEUED_MAX = 96;
+/**
+ * To a subscription that answers well, so many deliveries are claimed before they can be sent: at most those of so long a
+ * time, because they are still sent if the subscription is disabled meanwhile.
+ */
+const QUEUED = { most: 224, ms: 500 } as const;
 /** How many subscriptions a report names. */
 const SLOWEST_MAX = 5;
 
@@ -44,16 +47,23 @@ export function freePlaces(subscribers: Iterable<Subscriber>, inFlight: number):
   for (const { orgId, inFlight: own } of all)
     if (own > 0) ofOrganizations.set(orgId, (ofOrganizations.get(orgId) ?? 0) + own);
   const free = new Map<string, number>();
-  for (const { webhookId, orgId, inFlight: own, inFlightMax, queue, judged } of all) {
+  for (const subscriber of all) {
+    const { webhookId, orgId, inFlight: own, inFlightMax, queue, judged } = subscriber;
     // A failure is recorded first: it may disable the subscription.
     if (judged.length > 0) free.set(webhookId, 0);
     else if (own > 0 || queue.length > 0 || inFlightMax > LEARNED) {
       const ofOrganization = LANE_IN_FLIGHT_MAX - inFlight - (ofOrganizations.get(orgId) ?? 0);
-      const queueMax = inFlightMax < IN_FLIGHT.most ? 0 : QUEUED_MAX;
-      free.set(webhookId, Math.max(0, Math.min(inFlightMax + queueMax - own - queue.length, ofOrganization)));
+      const places = inFlightMax + queuedMax(subscriber) - own - queue.length;
+      free.set(webhookId, Math.max(0, Math.min(places, ofOrganization)));
     }
   }
   return free;
+}
+
+function queuedMax({ inFlightMax, requests, totalMs }: Subscriber): number {
+  if (inFlightMax < IN_FLIGHT.most || requests === 0) return 0;
+  const meanMs = Math.max(1, totalMs / requests);
+  return Math.min(QUEUED.most, Math.floor((inFlightMax * QUEUED.ms) / meanMs));
 }
 
 /** Begins another minute, and forgets those with nothing to do. @returns those whose requests took longest in total */
