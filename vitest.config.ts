@@ -32,9 +32,8 @@ export default defineConfig({
     // Files share a few processes and their imports: modules do nothing when they are imported, and keep no state.
     isolate: false,
     // Few, because the servers that the tests use need processor time too, and each worker imports everything again.
-    // More than two cores, because files often wait. test/api and test/contract alone: 63 s and 96 s of processor time
-    // with three, 72 and 113 with four.
-    maxWorkers: 3,
+    // More than two cores, because files often wait: all tests took 313 s with three, and 281 s with four.
+    maxWorkers: 4,
     // They only end what hangs. The first file that needs a server starts it, and a clone installs packages of Python.
     testTimeout: stretched(600_000),
     hookTimeout: stretched(600_000),
