@@ -182,10 +182,10 @@ export const hasFailedTooLong = (failingSince: Date | null, at: Date): boolean =
 export const LANES = 4;
 /** A lane makes so many attempts of a generation. The subscription's workflow makes the others, whose waits are long. */
 export const LANE_ATTEMPTS = 2;
-/** Each subscription has one of so many keys. A lane sends to a range of them. */
+/** Each organization has one of so many keys. A lane sends to a range of them. */
 export const LANE_KEYS = 256;
-/** The key of a subscription: the last byte of its id, which is random. */
-export const laneKeyOf = (webhookId: string): number => Number.parseInt(webhookId.slice(-2), 16);
+/** The key of an organization's subscriptions: the last byte of its id, which is random. */
+export const laneKeyOf = (orgId: string): number => Number.parseInt(orgId.slice(-2), 16);
 
 /** How many requests of one lane are in flight at most. */
 export const LANE_IN_FLIGHT_MAX = 512;

@@ -53,7 +53,7 @@ export async function insertWebhook(
     createdAt: at,
     updatedAt: at,
   };
-  const laneKey = laneKeyOf(webhook.webhookId);
+  const laneKey = laneKeyOf(orgId);
   await tx.insert(webhooks).values({ ...webhook, eventTypes: [...webhook.eventTypes], laneKey, secretSealed });
   return webhook;
 }

@@ -355,7 +355,7 @@ describe('the notification of the lanes', () => {
       due.map(({ webhookId }) => webhookId),
     );
     await notifyLanes(api.connection.db);
-    const laneOf = ({ webhookId }: Subscription) => String(Math.floor((laneKeyOf(webhookId) * LANES) / LANE_KEYS));
+    const laneOf = ({ orgId }: Subscription) => String(Math.floor((laneKeyOf(orgId) * LANES) / LANE_KEYS));
     const wanted = new Set(due.map(laneOf));
     // Those of one statement arrive together.
     await vi.waitUntil(() => lanes.length > 0, WAIT);
