@@ -52,7 +52,7 @@ const TAKE_OVER_MS = 5_000;
 const LOOK_MS = { first: 50, most: 500 } as const;
 /** One transaction records the failures of at most so many subscribers. Hundreds of requests can time out together. */
 const JUDGED_TOGETHER = 32;
-/** For so long a transaction waits for more of them: requests that began together time out together. */
+/** Such a transaction waits this long for more failures: requests that began together time out together. */
 const JUDGED_AFTER_MS = 50;
 /** At most so many of these transactions run at once, so that the lane never waits for a connection to the database. */
 const JUDGED_AT_ONCE = 2;

@@ -6,8 +6,8 @@ import type { SecretsOf } from './webhook-attempt.ts';
 /** A subscription with none in flight gets as many as a new one, until it has proved to take more than this. */
 const LEARNED = 2 * IN_FLIGHT.first;
 /**
- * To a subscription that answers well, so many deliveries are claimed before they can be sent: at most those of so long a
- * time, because they are still sent if the subscription is disabled meanwhile.
+ * How many deliveries are claimed before they can be sent, to a subscription that answers well: at most as many as it takes
+ * in this time, because they are still sent if it is disabled meanwhile.
  */
 const QUEUED = { most: 224, ms: 500 } as const;
 /** How many subscriptions a report names. */
@@ -60,6 +60,7 @@ export function freePlaces(subscribers: Iterable<Subscriber>, inFlight: number):
   return free;
 }
 
+/** How many deliveries may wait for a place. */
 function queuedMax({ inFlightMax, requests, totalMs }: Subscriber): number {
   if (inFlightMax < IN_FLIGHT.most || requests === 0) return 0;
   const meanMs = Math.max(1, totalMs / requests);

@@ -24,7 +24,7 @@ const ORGANIZATIONS = 50;
 const HANGING_EACH = SUBSCRIPTIONS_MAX / 5;
 const NOISY_CALLS = 200;
 const CALL_EVERY_MS = 50;
-/** A load that falls behind catches up with no more than this. */
+/** A load that is later than this does not catch up with the rest. */
 const BEHIND_MAX_MS = 1_000;
 /** They take longer than the time limit of a request. */
 const FIRST_CALLS = 500;

@@ -45,7 +45,7 @@ const test = withStack({ deliveries: true, activities: { guardedHttp: { post } }
     ping: (webhookId: string) => ping(api, owner, webhookId),
     redeliver: ({ webhook_id, delivery_id }: DeliveryKey) =>
       api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/deliveries/${delivery_id}/redeliver`),
-    /** As a committed failure or a replay wakes the workflow of a subscription. A plain signal does not end a start delay. */
+    /** Wakes a subscription's workflow as a failure or a replay does. A plain signal does not end a start delay. */
     wake: (webhookId: string) =>
       api.connection.pool.query(
         `INSERT INTO outbox (kind, object_id, signal, context, request_id)
