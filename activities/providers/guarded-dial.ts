@@ -41,9 +41,31 @@ export async function dial(options: DialOptions, url: URL, signal: AbortSignal):
   // One refused address refuses the name: the name's owner could choose which address we connect to.
   if (!addresses.every((address) => admitsAddress(address, options.rules))) throw new AttemptFailure('blocked_target');
   const port = url.port === '' ? HTTPS_PORT : Number(url.port);
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
-  const socket = await dialFirst(options, addresses, port, deadline);
-  return url.protocol === 'https:' ? await secure(socket, host, options.ca, deadline) : socket;
+  return await within(CONNECT_TIMEOUT_MS, signal, async (deadline) => {
+    const socket = await dialFirst(options, addresses, port, deadline);
+    return url.protocol === 'https:' ? await secure(socket, host, options.ca, deadline) : socket;
+  });
+}
+
+/**
+ * Runs with a signal that is aborted after so many milliseconds, or by `signal`. It does not combine `signal` with an
+ * `AbortSignal.timeout`: Node.js 20 collects that timeout as garbage before it fires.
+ */
+async function within<Result>(
+  timeoutMs: number,
+  signal: AbortSignal,
+  run: (deadline: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const deadline = new AbortController();
+  const end = () => deadline.abort();
+  signal.addEventListener('abort', end, { once: true });
+  const timer = setTimeout(end, timeoutMs);
+  try {
+    return await run(deadline.signal);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', end);
+  }
 }
 
 async function resolve(
@@ -53,9 +75,8 @@ async function resolve(
 ): Promise<readonly string[]> {
   if (isAddress(host)) return [host];
   if (rules.allowLocal && isLoopbackHost(host)) return ['127.0.0.1', '::1'];
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(DNS_TIMEOUT_MS)]);
   try {
-    return await Promise.race([lookup(host), rejection(deadline)]);
+    return await within(DNS_TIMEOUT_MS, signal, (deadline) => Promise.race([lookup(host), rejection(deadline)]));
   } catch {
     throw new AttemptFailure('dns');
   }

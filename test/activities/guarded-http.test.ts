@@ -5,6 +5,8 @@ import http from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
+import v8 from 'node:v8';
+import vm from 'node:vm';
 import { test as base, describe, expect, vi } from 'vitest';
 import { createGuardedHttp, type GuardOptions, keepConnections } from '../../activities/providers/guarded-http.ts';
 import { FILE } from '../support/fixture.ts';
@@ -177,7 +179,13 @@ describe('no connection is made', () => {
     expect(canary.connections).toBe(0);
   });
 
-  test('no connection if the name server does not answer within two seconds', async ({ canary }) => {
+  test('no connection if the name server does not answer within two seconds, also while memory is collected', async ({
+    canary,
+    onTestFinished,
+  }) => {
+    v8.setFlagsFromString('--expose-gc');
+    const collecting = setInterval(vm.runInNewContext('gc'), 100);
+    onTestFinished(() => clearInterval(collecting));
     const outcome = await post('https://hooks.partner.example/', {
       resolve: () => new Promise(() => undefined),
       dial: canary.dial(),
