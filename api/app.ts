@@ -28,6 +28,7 @@ import { operationList } from './plugins/operation-list.ts';
 import { outboxLimit } from './plugins/outbox-limit.ts';
 import { rateLimit } from './plugins/rate-limit.ts';
 import { remoteGate } from './plugins/remote-gate.ts';
+import { requestEnd } from './plugins/request-end.ts';
 import { acceptSignedBodies } from './plugins/signed-body.ts';
 import { tracing } from './plugins/tracing.ts';
 import { turn } from './plugins/turn.ts';
@@ -97,6 +98,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   const app = createServer(deps, logger);
   await app.register(operationList);
   const frame: Frame = { runtime: deps.runtime, assets: await loadAssets() };
+  await app.register(requestEnd);
   await app.register(http, { deps, sendNotFoundPage: createNotFoundPage(frame) });
   await app.register(unreadAnswer, LIMITS);
   await app.register(metrics, { deps });

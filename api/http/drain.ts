@@ -6,6 +6,7 @@
 import type { Server, ServerResponse } from 'node:http';
 import { Server as TcpServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { whenOver } from './request-end.ts';
 
 const LINGER_MS = 2_000;
 const POLL_MS = 20;
@@ -19,10 +20,10 @@ export function createDrain(server: Server, lingerMs = LINGER_MS): () => Promise
   const underWay = new Set<ServerResponse>();
   let draining = false;
   // Before the application's listener, which may answer at once.
-  server.prependListener('request', (_request, response) => {
+  server.prependListener('request', (request, response) => {
     if (draining) return announceEnd(response);
     underWay.add(response);
-    response.once('close', () => underWay.delete(response));
+    whenOver(request, response, () => underWay.delete(response));
   });
   return async () => {
     draining = true;

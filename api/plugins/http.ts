@@ -12,7 +12,7 @@ import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { type ClientAddress, createClientAddress } from '../http/client-address.ts';
 import { namesOneHost } from '../http/client-error.ts';
-import { ABORTED_STATUS, handleError } from '../http/error-handler.ts';
+import { handleError } from '../http/error-handler.ts';
 import { headerLines } from '../http/header-lines.ts';
 import { parseJsonBody } from '../http/json-body.ts';
 import { subjectFields } from '../http/log-subject.ts';
@@ -137,15 +137,7 @@ export const http = fp(async (app: FastifyInstance, { deps, sendNotFoundPage }: 
   });
   // Its fields are the ones above, and none of them is secret: looking for what to redact costs more than the line.
   const accessLog = app.log.child({}, { redact: [] });
-  app.addHook('onResponse', (request, reply, done) => {
-    logAccess(accessLog, request, reply.statusCode);
-    done();
-  });
-  // If the caller has gone, the answer is not sent, and `onResponse` is not called.
-  app.addHook('onRequestAbort', (request, done) => {
-    logAccess(accessLog, request, ABORTED_STATUS);
-    done();
-  });
+  app.onRequestEnd((request, _reply, status) => logAccess(accessLog, request, status));
   app.setErrorHandler(handleError);
   app.setNotFoundHandler((request, reply) => {
     const allow = app.supportedMethods.includes(request.method)

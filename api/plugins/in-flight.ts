@@ -2,45 +2,25 @@
  * How many requests may be under way at the same time, of one organization and of one address. One more is 429 at once
  * (contract §2): it costs nothing but its lookup.
  */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import fp from 'fastify-plugin';
 import { DomainError } from '../../domain/error.ts';
 import { createPlaces } from '../http/places.ts';
+import { isOver, whenOver } from '../http/request-end.ts';
 
 /** In one process. Those of an address are those of all organizations behind it. */
 export const IN_FLIGHT = { ofOrganization: 320, ofAddress: 640 } as const;
 
 const RETRY_AFTER_SECONDS = '1';
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Gives back the places that the request has taken. */
-    leavePlaces: (() => void) | null;
-  }
-}
-
-/** Registered before authentication for addresses; `requestPlaces` follows it for organizations. */
+/** Registered before authentication for addresses; `organizationPlaces` follows it for organizations. */
 export const addressPlaces = fp(async (app: FastifyInstance) => {
   const places = createPlaces(IN_FLIGHT.ofAddress);
-  app.decorateRequest('leavePlaces', null);
   app.addHook('onRequest', (request, reply, done) => {
     const { limitKey } = request.clientAddress;
     if (request.routeOptions.config.access?.uncounted) return done();
     if (!places.enter(limitKey)) refuse(reply);
-    request.leavePlaces = () => places.leave(limitKey);
-    done();
-  });
-  const leave = (request: FastifyRequest): void => {
-    request.leavePlaces?.();
-    request.leavePlaces = null;
-  };
-  app.addHook('onResponse', (request, _reply, done) => {
-    leave(request);
-    done();
-  });
-  // If the caller has gone, `onResponse` is not called.
-  app.addHook('onRequestAbort', (request, done) => {
-    leave(request);
+    whenOver(request.raw, reply.raw, () => places.leave(limitKey));
     done();
   });
 });
@@ -49,13 +29,9 @@ export const organizationPlaces = fp(async (app: FastifyInstance) => {
   const places = createPlaces(IN_FLIGHT.ofOrganization);
   app.addHook('onRequest', (request, reply, done) => {
     const orgId = request.principal?.orgId ?? request.consumer?.orgId;
-    if (orgId === undefined) return done();
+    if (orgId === undefined || isOver(request.raw, reply.raw)) return done();
     if (!places.enter(orgId)) refuse(reply);
-    const leaveAddress = request.leavePlaces;
-    request.leavePlaces = () => {
-      places.leave(orgId);
-      leaveAddress?.();
-    };
+    whenOver(request.raw, reply.raw, () => places.leave(orgId));
     done();
   });
 });

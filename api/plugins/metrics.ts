@@ -3,14 +3,14 @@
  * The address that a caller sent is never a label: an unknown route is `none`. Also counts what the objectives are about:
  * acceptances and reads.
  */
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import { Counter, Histogram } from 'prom-client';
 import { ERROR_CODES, type ErrorCode } from '../../domain/error.ts';
 import { countServiceLevels } from '../../process/service-level.ts';
 import type { ApiDeps } from '../deps.ts';
 import { refusalOf } from '../http/client-error.ts';
-import { STATUS_OF } from '../http/error-handler.ts';
+import { ABORTED_STATUS, STATUS_OF } from '../http/error-handler.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -26,6 +26,10 @@ const ACCEPTING = ['/v2/settle', '/v1/caribbean/settle'];
 const ACCEPT_MS_MAX = 1_000;
 const READ_MS_MAX = 500;
 const SERVER_ERRORS_FROM = 500;
+
+/** Whether a request counts for an objective: also one whose caller went because it was slow, and its body was read. */
+const isOurs = ({ raw }: FastifyRequest, status: number, isSlow: boolean): boolean =>
+  status !== ABORTED_STATUS || (isSlow && raw.complete);
 
 export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   if (!deps.metrics) return;
@@ -53,16 +57,19 @@ export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps
     duration.observe({ route: 'none', method: 'none', status: STATUS_OF[code] }, 0);
     refusals.inc({ code });
   });
-  app.addHook('onResponse', (request, reply, done) => {
+  app.onRequestEnd((request, reply, status) => {
     const { url: route = 'none' } = request.routeOptions;
-    duration.observe({ route, method: request.method, status: reply.statusCode }, reply.elapsedTime / 1_000);
+    const { elapsedTime: ms } = reply;
+    duration.observe({ route, method: request.method, status }, ms / 1_000);
     if (request.refusal !== undefined) refusals.inc({ code: request.refusal });
-    // A closed gate is meant. A read that waits is as slow as its caller wishes.
-    const isBad = reply.statusCode >= SERVER_ERRORS_FROM && request.refusal !== 'launch_gates_closed';
-    if (request.method === 'POST' && ACCEPTING.includes(route))
-      count('accept', !isBad && reply.elapsedTime <= ACCEPT_MS_MAX);
-    if (request.method === 'GET' && request.routeOptions.config.access?.auth !== 'none')
-      count('read', !isBad && (reply.elapsedTime <= READ_MS_MAX || reply.hasHeader('preference-applied')));
-    done();
+    // A closed gate is meant.
+    const isBad = status >= SERVER_ERRORS_FROM && request.refusal !== 'launch_gates_closed';
+    if (request.method === 'POST' && ACCEPTING.includes(route)) {
+      if (isOurs(request, status, ms > ACCEPT_MS_MAX)) count('accept', !isBad && ms <= ACCEPT_MS_MAX);
+    } else if (request.method === 'GET' && request.routeOptions.config.access?.auth !== 'none') {
+      // A read that waits is as slow as its caller wishes.
+      const isSlow = ms > READ_MS_MAX && !reply.hasHeader('preference-applied');
+      if (isOurs(request, status, isSlow && request.headers['prefer'] === undefined)) count('read', !isBad && !isSlow);
+    }
   });
 });

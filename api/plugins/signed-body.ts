@@ -8,6 +8,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { DomainError } from '../../domain/error.ts';
 import { parseJsonBody } from '../http/json-body.ts';
 import { type ReadSignature, requireMatch } from '../http/provider-signature.ts';
+import { whenOver } from '../http/request-end.ts';
 
 /** More than other bodies may have, because providers send batches. */
 export const SIGNED_BODY_BYTES_MAX = 256 * 1024;
@@ -29,7 +30,7 @@ export function acceptSignedBodies(app: FastifyInstance): void {
     request.rawBody = Buffer.isBuffer(body) ? body : Buffer.from(body);
     done(null, undefined);
   });
-  app.addHook('preParsing', (request, _reply, payload, done) => {
+  app.addHook('preParsing', (request, reply, payload, done) => {
     const size = Math.min(Number(request.headers['content-length'] ?? SIGNED_BODY_BYTES_MAX), SIGNED_BODY_BYTES_MAX);
     for (const oldest of reading) {
       if (inFlight + size <= BODIES_IN_FLIGHT_BYTES_MAX) break;
@@ -40,18 +41,11 @@ export function acceptSignedBodies(app: FastifyInstance): void {
     sizes.set(request, size);
     reading.add(request);
     inFlight += size;
+    whenOver(request.raw, reply.raw, () => release(request));
     done(null, payload);
   });
   app.addHook('preValidation', (request, _reply, done) => {
     reading.delete(request);
-    done();
-  });
-  app.addHook('onResponse', (request, _reply, done) => {
-    release(request);
-    done();
-  });
-  app.addHook('onRequestAbort', (request, done) => {
-    release(request);
     done();
   });
 }

@@ -24,13 +24,8 @@ export const tracing = fp(async (app: FastifyInstance, { deps: { requestTracing 
     if (request.span) request.span.run(done);
     else done();
   });
-  app.addHook('onResponse', async (request, reply) => {
+  app.onRequestEnd((request, _reply, status) => {
     const orgId = request.principal?.orgId ?? request.consumer?.orgId;
-    request.span?.end({
-      route: request.routeOptions.url ?? 'none',
-      status: reply.statusCode,
-      orgId,
-      refusal: request.refusal,
-    });
+    request.span?.end({ route: request.routeOptions.url ?? 'none', status, orgId, refusal: request.refusal });
   });
 });

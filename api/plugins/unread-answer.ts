@@ -5,6 +5,7 @@
  */
 import type { FastifyInstance } from 'fastify';
 import fp from 'fastify-plugin';
+import { whenOver } from '../http/request-end.ts';
 
 declare module 'fastify' {
   interface FastifyReply {
@@ -22,7 +23,6 @@ export const unreadAnswer = fp(async (app: FastifyInstance, { answerTimeoutMs, w
   let waitingBytes = 0;
   app.decorateReply('hasSharedBody', false);
   app.addHook('onSend', (request, reply, payload, done) => {
-    const { raw } = reply;
     const size = typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
     const answer: Waiting = { bytes: reply.hasSharedBody ? 0 : size, end: () => request.raw.socket.destroy() };
     const timer = setTimeout(answer.end, answerTimeoutMs);
@@ -33,8 +33,8 @@ export const unreadAnswer = fp(async (app: FastifyInstance, { answerTimeoutMs, w
       clearTimeout(timer);
       if (waiting.delete(answer)) waitingBytes -= answer.bytes;
     };
-    // Finished: everything was handed to the system. Closed: the caller went away before.
-    raw.once('finish', forget).once('close', forget);
+    // Everything was handed to the system, or the caller went away before, perhaps before there was an answer.
+    whenOver(request.raw, reply.raw, forget);
     for (const oldest of waiting) {
       if (waitingBytes <= waitingBytesMax || oldest === answer) break;
       // Its end would free no memory.

@@ -5,11 +5,10 @@ import http from 'node:http';
 import https from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
-import v8 from 'node:v8';
-import vm from 'node:vm';
 import { test as base, describe, expect, vi } from 'vitest';
 import { createGuardedHttp, type GuardOptions, keepConnections } from '../../activities/providers/guarded-http.ts';
 import { FILE } from '../support/fixture.ts';
+import { collectGarbage } from '../support/garbage.ts';
 import { stretched } from '../support/patience.ts';
 import { words } from '../support/words.ts';
 
@@ -183,8 +182,7 @@ describe('no connection is made', () => {
     canary,
     onTestFinished,
   }) => {
-    v8.setFlagsFromString('--expose-gc');
-    const collecting = setInterval(vm.runInNewContext('gc'), 100);
+    const collecting = setInterval(collectGarbage, 100);
     onTestFinished(() => clearInterval(collecting));
     const outcome = await post('https://hooks.partner.example/', {
       resolve: () => new Promise(() => undefined),

@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { createLogger } from '../../process/logger.ts';
+import { recipientBody } from '../../scripts/sandbox/partner.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, settleBody } from '../support/partner.ts';
 
@@ -67,6 +68,18 @@ test('a caller that goes away has a line, and is not taken for a fault of the da
   await delay(500);
   waiting.destroy();
   await expect.poll(() => ofRoute('/v2/settle/:settlement_id')).toEqual([expect.objectContaining({ status: 499 })]);
+
+  const blocker = await api.owner.pool.connect();
+  await blocker.query('BEGIN; LOCK TABLE recipients IN EXCLUSIVE MODE');
+  const signal = AbortSignal.timeout(100);
+  const headers = { 'x-api-key': partner.apiKey, 'content-type': 'application/json' };
+  const body = JSON.stringify(recipientBody());
+  await fetch(`http://127.0.0.1:${port}/v1/recipients`, { method: 'POST', headers, body, signal }).catch(
+    () => undefined,
+  );
+  await blocker.query('ROLLBACK');
+  blocker.release();
+  await expect.poll(() => ofRoute('/v1/recipients').at(-1)).toMatchObject({ status: 499, key_id: partner.keyId });
   await delay(200);
   const others = lines.slice(before).filter((line) => Number(line['level']) > 30);
   expect(others).toEqual([]);

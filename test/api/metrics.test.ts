@@ -1,5 +1,6 @@
 /** `/metrics` of the API with a real database: what it counts, and what it must not contain. */
-import { describe, expect } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { describe, expect, vi } from 'vitest';
 import { connect } from '../../db/client.ts';
 import { TEMPORAL_CAUSES, type TemporalHealth, temporalFault } from '../../domain/temporal-health.ts';
 import { processRegistry, serveMetrics } from '../../process/metrics.ts';
@@ -7,7 +8,8 @@ import { stateExposition } from '../../process/state-metrics.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
-import { createRecipient } from '../support/partner.ts';
+import { createRecipient, settleBody } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { BY_MANUAL_CARD, openSettlement } from '../support/settlement.ts';
 
 const quiet = { warn: () => undefined };
@@ -154,6 +156,32 @@ describe('the counts of requests', () => {
     const page = await scraper.scrape();
     for (const slo of ['accept', 'read'])
       expect(sampleOf(page, sample(slo, 'good'))).toBe((sampleOf(before, sample(slo, 'good')) ?? 0) + 1);
+  });
+
+  test("the objectives': an acceptance that took too long is bad, also if its caller went before its answer", async ({
+    api,
+    partner,
+    port,
+  }) => {
+    const ended = 'settlement_http_request_duration_seconds_count{route="/v2/settle",method="POST",status="499"}';
+    const recipientId = await createRecipient(api, partner);
+    const { pool } = api.connection;
+    const leave = async (afterMs: number): Promise<string> => {
+      const taken = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+      const before = sampleOf(await metrics.metrics(), ended) ?? 0;
+      await fetch(`http://127.0.0.1:${port}/v2/settle`, {
+        method: 'POST',
+        headers: { 'x-api-key': partner.apiKey, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
+        body: JSON.stringify(settleBody(recipientId)),
+        signal: AbortSignal.timeout(afterMs),
+      }).catch(() => undefined);
+      await vi.waitUntil(async () => (sampleOf(await metrics.metrics(), ended) ?? 0) === before + 1, WAIT);
+      for (const client of taken) client.release();
+      return await metrics.metrics();
+    };
+    const bad = (page: string) => sampleOf(page, 'settlement_slo_total{slo="accept",result="bad"}') ?? Number.NaN;
+    const early = bad(await leave(100));
+    expect(bad(await leave(1_100))).toBe(early + 1);
   });
 
   test('how far the clock of the process is from that of PostgreSQL, and its memory', async ({ api }) => {
