@@ -9,7 +9,7 @@ const CALL_TIMEOUT_MS = 5_000;
 const IDS_PER_QUERY_MAX = 200;
 const CALLS_AT_ONCE = 8;
 /** Of a history, newest first: a failed local activity is followed by a timer and a workflow task. */
-const EVENTS_MAX = 20;
+const EVENTS_MAX = 200;
 
 export const createRuns = (client: Client): Runs => ({
   findRunning: async (workflowIds) => {
@@ -120,7 +120,7 @@ export async function describeRun(client: Client, workflowId: string): Promise<R
 
 /**
  * The local activity that fails, if the last one did. Temporal lists no local activity as pending: the SDK records a
- * marker with the failure when it begins to wait for the next attempt.
+ * marker for each attempt, with its failure. Attempts beyond the latest `EVENTS_MAX` events are not counted.
  */
 async function findFailingLocalActivity(
   client: Client,
@@ -139,12 +139,16 @@ async function findFailingLocalActivity(
   const data = latest?.details?.['data']?.payloads?.[0]?.data;
   if (!latest?.failure || !data) return undefined;
   const read = LocalActivity.safeParse(JSON.parse(Buffer.from(data).toString()));
-  const { activity_type: name = 'unknown', attempt = 1 } = read.success ? read.data : {};
-  return { name, attempt, lastFailure: failureText(latest.failure) };
+  const firstDone = markers.findIndex(({ failure }) => !failure);
+  return {
+    name: read.data?.activity_type ?? 'unknown',
+    attempt: firstDone < 0 ? markers.length : firstDone,
+    lastFailure: failureText(latest.failure),
+  };
 }
 
 /** What the SDK writes of a local activity. */
-const LocalActivity = z.object({ activity_type: z.string(), attempt: z.number() });
+const LocalActivity = z.object({ activity_type: z.string() });
 
 /** The code of an error, which says more than the constant sentence. */
 const failureText = (failure: Failure | null | undefined): string | null =>

@@ -3,10 +3,15 @@
  * has ended: by default a workflow continues while a canceled payout is still running.
  */
 import {
+  ActivityFailure,
   type ActivityOptions,
+  ApplicationFailure,
+  isCancellation,
   type LocalActivityOptions,
   proxyActivities,
   proxyLocalActivities,
+  sleep,
+  TemporalFailure,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 
@@ -17,19 +22,36 @@ const RETRY = { initialInterval: 250, backoffCoefficient: 2, maximumInterval: 30
 const proxyRemote = (options: ActivityOptions) => proxyActivities<Activities>({ ...options, ...WAIT });
 const proxyLocal = (options: LocalActivityOptions) => proxyLocalActivities<Activities>({ ...options, ...WAIT });
 
-/**
- * A local activity that fails keeps one of the worker's slots for workflow tasks while it waits for its next retry. A
- * longer wait than this is a timer of the workflow instead, and the slot is free. The SDK's default is a minute: forty
- * failing workflows then stop a worker.
- */
-const LOCAL_RETRY_THRESHOLD_MS = 2_000;
+const localActivities = proxyLocal({ startToCloseTimeout: 10_000, retry: { maximumAttempts: 1 } });
 
-/** For one short transaction on PostgreSQL. It is retried until PostgreSQL answers. */
-export const local = proxyLocal({
-  startToCloseTimeout: 10_000,
-  retry: RETRY,
-  localRetryThreshold: LOCAL_RETRY_THRESHOLD_MS,
-});
+/**
+ * Runs an activity that is one short transaction on PostgreSQL, and repeats it until PostgreSQL answers. The workflow
+ * repeats it, not the SDK, which would give each repetition the input of the first: whether a wait is over is judged by
+ * the workflow's time, and that goes on. Meanwhile none of the worker's slots for workflow tasks is kept.
+ *
+ * @param call calls one activity, and is called once for each attempt
+ */
+export async function local<Result>(call: (activities: typeof localActivities) => Promise<Result>): Promise<Result> {
+  for (
+    let waitMs: number = RETRY.initialInterval;
+    ;
+    waitMs = Math.min(waitMs * RETRY.backoffCoefficient, RETRY.maximumInterval)
+  ) {
+    try {
+      return await call(localActivities);
+    } catch (error) {
+      if (isPermanent(error)) throw error;
+    }
+    await sleep(waitMs);
+  }
+}
+
+/** The SDK throws the failure of a local activity itself, or as the cause of an `ActivityFailure`. */
+function isPermanent(error: unknown): boolean {
+  const failure = error instanceof ActivityFailure ? error.cause : error;
+  if (!(failure instanceof TemporalFailure) || isCancellation(error)) return true;
+  return failure instanceof ApplicationFailure && failure.nonRetryable === true;
+}
 
 /** For work that calls other systems, or that operators should see as a row of its own under this summary. */
 export const remote = (summary: string) => proxyRemote({ startToCloseTimeout: 15_000, retry: RETRY, summary });

@@ -65,10 +65,10 @@ type Run = {
   inReview: SettlementState | undefined;
 };
 
-const admit = async (run: Run) => publishState(run, await local.admitSettlement(activityInput(run)));
+const admit = async (run: Run) => publishState(run, await local((now) => now.admitSettlement(activityInput(run))));
 
 const awaitCompliance = (run: Run, state: SettlementState) =>
-  awaitChange(run, state, () => local.reviewSettlement(activityInput(run)));
+  awaitChange(run, state, () => local((now) => now.reviewSettlement(activityInput(run))));
 
 /**
  * New evidence usually covers the amount. So one activity decides by it and, where it does, sends the payout: the
@@ -76,7 +76,7 @@ const awaitCompliance = (run: Run, state: SettlementState) =>
  */
 const awaitFunds = (run: Run, state: SettlementState) =>
   awaitChange(run, state, (hasEvidence) =>
-    hasEvidence ? sendPayout(run) : local.reviewSettlement(activityInput(run)),
+    hasEvidence ? sendPayout(run) : local((now) => now.reviewSettlement(activityInput(run))),
   );
 
 async function sendPayout(run: Run): Promise<SettlementState> {
@@ -87,7 +87,7 @@ async function sendPayout(run: Run): Promise<SettlementState> {
 }
 
 const awaitPayout = (run: Run, state: SettlementState) =>
-  awaitChange(run, state, () => local.reviewSettlement(activityInput(run)));
+  awaitChange(run, state, () => local((now) => now.reviewSettlement(activityInput(run))));
 
 /** The input of an activity that runs now. */
 const activityInput = ({ input }: Run): SettlementActivityInput => ({ ...input, nowMs: Date.now() });
@@ -157,7 +157,7 @@ const isUnreviewed = (signals: Signals): boolean => signals.received > signals.r
 function handleCancellation(run: Run): void {
   const cancel = async (): Promise<void> => {
     run.canceling = true;
-    await local.cancelOnRequest(activityInput(run));
+    await local((now) => now.cancelOnRequest(activityInput(run)));
     run.canceling = false;
     // The wait, if there is one, reviews the settlement and sees that it was canceled.
     run.signals.received += 1;
@@ -173,7 +173,7 @@ async function awaitOperator(run: Run, state: SettlementState): Promise<Settleme
     await condition(() => (isResolved() || isUnreviewed(run.signals)) && allHandlersFinished());
     if (!isResolved()) {
       run.signals.reviewed = run.signals.received;
-      run.inReview = await local.reviewSettlement(activityInput(run));
+      run.inReview = await local((now) => now.reviewSettlement(activityInput(run)));
     }
     if (isResolved()) return publishState(run, run.inReview);
     await shortenHistory(run);

@@ -171,6 +171,32 @@ describe('a settlement that waits for its money', () => {
     await world.untilStatus(id, 'expired');
   });
 
+  test('has its whole window once it is admitted, however long the database could not be reached before', async ({
+    world,
+    api,
+    partner,
+    time,
+  }) => {
+    let failures = 0;
+    time.override.admitSettlement = async () => {
+      failures += 1;
+      throw new Error('The database has failed.');
+    };
+    const recipientId = await createRecipient(api, partner);
+    const { settlement_id: id } = await world.post(
+      '/v2/settle',
+      settleBody(recipientId, { card_token: 'tok_manual' }),
+      202,
+    );
+    await vi.waitUntil(() => failures > 0, WAIT);
+    await time.advance(45 * MINUTE_MS);
+    const restoredMs = await time.now();
+    time.restore();
+    await time.advance(MINUTE_MS);
+    const { expires_at: until } = await world.untilStatus(id, 'awaiting_funds');
+    expect(Date.parse(until) - restoredMs).toBeGreaterThanOrEqual(30 * MINUTE_MS);
+  });
+
   test('is reviewed once more when its clock is moved during a review', async ({ world, api, time, activities }) => {
     const id = await world.awaitingFunds('wire');
     const release = createBarrier();

@@ -10,7 +10,7 @@ import { uncancelable } from '../uncancelable.ts';
 export const sandboxCollection = uncancelable(collect);
 
 async function collect(input: SandboxCollectionInput): Promise<void> {
-  const plan = await local.planCollection(input);
+  const plan = await local((now) => now.planCollection(input));
   for (const { step, event, delayMs } of plan) {
     if (delayMs > 0) await sleep(delayMs, { summary: `The provider waits before ${event}` });
     await remote(`Post ${event} to the webhook, signed`).postCollectionEvent({ ...input, step });

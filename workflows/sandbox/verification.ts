@@ -13,7 +13,7 @@ const PROVIDER_DELAY_MS = 250;
 export const sandboxVerification = uncancelable(verify);
 
 async function verify(input: VerificationInput): Promise<void> {
-  const plan = await local.planVerification(input);
+  const plan = await local((now) => now.planVerification(input));
   for (const { step, event } of plan) {
     await sleep(PROVIDER_DELAY_MS, { summary: `The provider waits before ${event}` });
     await remote(`Post ${event} to the webhook, signed`).postVerificationEvent({ ...input, step });
