@@ -1,7 +1,7 @@
 /**
- * The activities of a verification: its applicant at the provider, its expiry, and in the local sandbox the events of the simulated provider. An
- * activity that runs twice, or again after a crash, changes nothing more. Recipients' names are read here and not
- * returned.
+ * The activities of a verification: its applicant at the provider, its expiry, and in the local sandbox the events of the
+ * simulated provider. An activity that runs twice, or again after a crash, changes nothing more. Recipients' names are
+ * read here and not returned.
  */
 import type { CommandDeps } from '../db/commands/commit.ts';
 import { expireVerification, storeApplicant } from '../db/commands/verification.ts';
@@ -40,13 +40,17 @@ export function verificationActivities(deps: Pick<ActivityDeps, keyof CommandDep
     /**
      * Creates the applicant at the identity provider, and stores its id. The provider knows it by the verification's id,
      * so that a second attempt finds the first one's. The contact data is the recipient's.
+     *
+     * @throws DomainError `state_conflict` once the verification has ended: the provider is no longer asked
      */
     createApplicant: async ({ verificationId, orgId }: VerificationInput): Promise<void> => {
       const verification = await findVerification(deps, orgId, verificationId);
       if (!verification) throw new DomainError('not_found');
       if (verification.applicantId !== null) return;
+      if (!isOpen(verification.status)) throw new DomainError('state_conflict');
       const provider = deps.idverify;
-      if (!provider) throw new DomainError('provider_not_configured');
+      // Another worker may have it, or this one after its restart: the workflow would remember a final failure.
+      if (!provider) throw new ProviderFailure('This worker has no identity provider.');
       const { email, phone } = await getRecipient(deps, orgId, verification.recipientId);
       const { verificationType } = verification;
       const levelName = levelOf(verification);

@@ -45,7 +45,8 @@ export function stateExposition(registry: Registry, { db, config, now, log }: St
   let latest: { readonly atMs: number; readonly counts: Promise<StateCounts> } | undefined;
   return async () => {
     // A failed read is cached too: a database that has failed is not read at every scrape.
-    if (!latest || now().getTime() - latest.atMs >= CACHE_MS)
+    // So is one whose time is ahead: a clock that was set back would keep it.
+    if (!latest || Math.abs(now().getTime() - latest.atMs) >= CACHE_MS)
       latest = { atMs: now().getTime(), counts: countStates(db, now(), config.retentionDays) };
     try {
       const counts = await latest.counts;

@@ -50,7 +50,8 @@ async function untilEnded(run: Run): Promise<SettlementState> {
     state = publishState(run, await sendPayout(run));
   if (state.status === 'paying_out') state = await awaitPayout(run, state);
   if (state.status === 'needs_review') state = await awaitOperator(run, state);
-  await condition(() => !run.canceling);
+  // An operator's update may come while the rail's own evidence decides.
+  await condition(() => !run.canceling && allHandlersFinished());
   return state;
 }
 

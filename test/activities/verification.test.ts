@@ -26,6 +26,29 @@ const test = withApi()
     };
   });
 
+describe('the applicant of a verification', () => {
+  test('is awaited while a worker has no provider: the failure is repeated', async ({ api, open }) => {
+    const { input } = await open();
+    const deps = { ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }), idverify: undefined };
+    await expect(createActivities(deps).createApplicant(input)).rejects.toMatchObject({ nonRetryable: false });
+  });
+
+  test('is not asked for once the verification has ended, so that the provider is not called permanently', async ({
+    api,
+    activities,
+    open,
+  }) => {
+    const { input, expiresAtMs } = await open();
+    await activities.reviewVerification({ ...input, nowMs: expiresAtMs });
+    await expectUnchanged(api.connection.pool, async () => {
+      await expect(activities.createApplicant(input)).rejects.toMatchObject({
+        type: 'state_conflict',
+        nonRetryable: true,
+      });
+    });
+  });
+});
+
 describe('a review of a verification', () => {
   test('fails without a retry for the verification of another organization: not_found', async ({
     open,

@@ -11,6 +11,7 @@ import { createOps } from '../support/ops.ts';
 import { createRecipient, settleBody } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { BY_MANUAL_CARD, openSettlement } from '../support/settlement.ts';
+import { recordStatements } from '../support/statement-count.ts';
 
 const quiet = { warn: () => undefined };
 const HOUR_MS = 3_600_000;
@@ -40,7 +41,10 @@ const test = withApi({ deps: { metrics } }).extend('scraper', FILE, async ({ api
     clockMs += 6_000;
     return await scrape();
   };
-  return { port: server.port, origin, now: () => clockMs, scrape, scrapeAnew };
+  const setBack = (ms: number): void => {
+    clockMs -= ms;
+  };
+  return { port: server.port, origin, now: () => clockMs, scrape, scrapeAnew, setBack };
 });
 
 /** The value of the sample with these labels; undefined if the page has no such sample. */
@@ -206,6 +210,14 @@ describe('the counts of requests', () => {
 });
 
 describe('the database', () => {
+  test('is read again when the clock was set back', async ({ api, scraper }) => {
+    await scraper.scrapeAnew();
+    const recorded = recordStatements(api.connection.pool);
+    scraper.setBack(HOUR_MS);
+    await scraper.scrape();
+    expect(recorded().length).toBeGreaterThan(0);
+  });
+
   test('is read once for all scrapes within five seconds', async ({ api, partner, scraper }) => {
     const before = await scraper.scrapeAnew();
     await openSettlement(api, partner);
