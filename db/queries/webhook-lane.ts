@@ -141,7 +141,14 @@ const exchangeText = (takeable: string): string =>
 const IS_DUE = 'd.next_attempt_at <= now()';
 /** Reads the index of what nobody has claimed, so that what is under way, however much it is, makes no claim longer. */
 const exchangeStatement: Exchange = statement('exchange_deliveries', exchangeText(`d.claimed_by = 0 AND ${IS_DUE}`));
-const takeOverStatement: Exchange = statement('take_over_deliveries', exchangeText(`d.claimed_by < $2 AND ${IS_DUE}`));
+/** Longer than any attempt takes, with the recording of its result. */
+const ABANDONED = `interval '2 minutes'`;
+/**
+ * What an earlier activity of the lane has claimed; and what another claimant has held for longer than any attempt: a
+ * round of the subscription that died, and whose delivery was given to the lane again.
+ */
+const IS_LEFT = `(d.claimed_by < $2 OR (d.claimed_by > $2 AND d.claimed_at < now() - ${ABANDONED}))`;
+const takeOverStatement: Exchange = statement('take_over_deliveries', exchangeText(`${IS_LEFT} AND ${IS_DUE}`));
 
 /**
  * Records results of subscriptions that do not fail, and claims deliveries.

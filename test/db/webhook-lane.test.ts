@@ -525,6 +525,30 @@ async function countRead(tx: Tx): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
+describe('a redelivery of what a round that died had claimed', () => {
+  test('is taken by the lane once its claim is older than any attempt, and not before', async ({ world, api }) => {
+    await world.write();
+    const lane = await world.open();
+    await world.rowsOf('UPDATE webhook_deliveries SET lane_key = NULL WHERE webhook_id = $1', world.own.webhookId);
+    const claim = { claimant: await world.open(), now: new Date() };
+    const { deliveryId: id } =
+      (await claimRetry(api.connection.db, world.own.webhookId, claim)) ?? expect.unreachable();
+    const { owner, webhookId } = world.own;
+    const url = `/v1/webhooks/${webhookId}`;
+    for (const status of ['disabled', 'enabled']) await api.call(owner, 'PATCH', url, { status });
+    await endDeliveries(api.connection.db, webhookId);
+    expect((await api.call(owner, 'POST', `${url}/deliveries/${id}/redeliver`)).statusCode).toBe(202);
+    const takeOver = async () =>
+      (await world.exchange(lane, { takesOver: true })).claimed.map(({ deliveryId }) => deliveryId);
+    expect(await takeOver()).toEqual([]);
+    await world.rowsOf(
+      `UPDATE webhook_deliveries SET claimed_at = now() - interval '3 minutes' WHERE delivery_id = $1`,
+      id,
+    );
+    expect(await takeOver()).toEqual([id]);
+  });
+});
+
 describe('a subscription with thousands of pending deliveries', () => {
   const PENDING = 12_000;
   const CLAIMED = 128;
