@@ -18,6 +18,11 @@ export type Queryable = Database | Tx;
 const CONNECT_TIMEOUT_MS = 3_000;
 /** Of a process that serves tenants: who waits for a lock holds a connection that others need. */
 export const TENANTS = { lockTimeoutMs: 250 } as const;
+/**
+ * Of a process that serves: twice the time after which PostgreSQL itself ends a statement (session.ts). A host that
+ * vanishes ends no connection: without this limit, its statements would wait for a quarter of an hour.
+ */
+export const STATEMENT_TIMEOUT_MS = 10_000;
 
 /**
  * Runs reads on one snapshot: that of the first of them.
@@ -62,7 +67,8 @@ export type Connection = {
  *
  * @param options `onIdleError` is called when an idle connection breaks; the pool replaces it. `refusesOwner`: no
  * statement runs as a role that owns the tables. `tenants`: they get the connections in turn, and none waits longer
- * for a lock. `isPooled`: the address leads to a pooler (session.ts)
+ * for a lock. `isPooled`: the address leads to a pooler (session.ts). `statementTimeoutMs`: of this side, for a server
+ * that does not answer
  */
 export function connect(
   databaseUrl: string,
@@ -74,6 +80,7 @@ export function connect(
     isPooled?: boolean;
     tenants?: { readonly lockTimeoutMs: number; readonly turnTimeoutMs?: number } | undefined;
     connectTimeoutMs?: number;
+    statementTimeoutMs?: number | undefined;
   },
 ): Connection {
   const pool = new pg.Pool({
@@ -81,6 +88,7 @@ export function connect(
     max: options.poolSizeMax,
     application_name: options.name,
     connectionTimeoutMillis: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
+    query_timeout: options.statementTimeoutMs,
     options: options.isPooled ? undefined : startOptions(options.tenants?.lockTimeoutMs),
     verify: options.refusesOwner ? verifyRole : undefined,
   });
@@ -102,10 +110,12 @@ export function connect(
 
 /** SQLSTATE of a write to a server that only reads. */
 const READ_ONLY = '25006';
+/** The driver's sentence when the server's answer to a statement did not come in time. */
+const NO_ANSWER = 'Query read timeout';
 
 /**
- * After a failover, a connection may still lead to what was the primary: it ends once that refuses to write, and the pool
- * opens another one.
+ * After a failover, a connection may still lead to what was the primary, or to a host that has vanished. It ends once a
+ * statement is refused because the server only reads, or is not answered, and the pool opens another one.
  *
  * @param lockTimeoutMs of each transaction, where the session cannot have it
  */
@@ -116,18 +126,23 @@ function watchQueries(client: pg.PoolClient, lockTimeoutMs: number | undefined):
     const result: unknown = Reflect.apply(pg.Client.prototype.query, client, [sent, ...rest]);
     if (result instanceof Promise)
       result.catch((error: unknown) => {
-        if (error instanceof pg.DatabaseError && error.code === READ_ONLY) void client.end();
+        const isReadOnly = error instanceof pg.DatabaseError && error.code === READ_ONLY;
+        if (isReadOnly || (error instanceof Error && error.message === NO_ANSWER)) void client.end();
+        // Drizzle keeps the connection of a transaction that could not begin.
+        if (isBegin(query)) client.release(true);
       });
     return result;
   };
   client.query = watched as typeof client.query;
 }
 
+/** The statement with which Drizzle begins a transaction. */
+const isBegin = (query: unknown): query is { readonly text: string } =>
+  typeof query === 'object' && query !== null && 'text' in query && String(query.text).startsWith('begin');
+
 /** The beginning of a transaction, with its limit in the same message. Every other query as it is. */
 const withLockTimeout = (query: unknown, lockTimeoutMs: number): unknown =>
-  typeof query === 'object' && query !== null && 'text' in query && String(query.text).startsWith('begin')
-    ? { ...query, text: `${query.text}; SET LOCAL lock_timeout = ${lockTimeoutMs}` }
-    : query;
+  isBegin(query) ? { ...query, text: `${query.text}; SET LOCAL lock_timeout = ${lockTimeoutMs}` } : query;
 
 /** The driver's error that made a query fail; any other error as it is. */
 export const causeOf = (error: unknown): unknown => (error instanceof DrizzleQueryError ? error.cause : error);
@@ -135,6 +150,7 @@ export const causeOf = (error: unknown): unknown => (error instanceof DrizzleQue
 /** SQLSTATE classes and codes that say nothing about the request: the database was unreachable or busy. */
 const UNAVAILABLE_SQLSTATE = /^(08|53|57P|58|XX)|^(55P03|57014|40001|40P01|25006|25P03)$/;
 const UNAVAILABLE_MESSAGES = [
+  NO_ANSWER.toLowerCase(),
   'connection terminated',
   'connect timeout',
   'timeout exceeded when trying to connect',

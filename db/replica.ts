@@ -26,6 +26,8 @@ type Options = {
 /** For how long a list waits for the replica. A replica in one data center is a few milliseconds late. */
 const CATCH_UP_MS = 100;
 const ASK_INTERVAL_MS = 3;
+/** For how long a list waits for one answer of the replica, which costs it a fraction of a millisecond. */
+const ANSWER_MS = 500;
 /** After a failure, lists go to the primary for so long. */
 const PAUSE_MS = 5_000;
 
@@ -43,7 +45,7 @@ export function createReplicaReads({ primary, replica, onAnswer, onFault }: Opti
   const hasCaughtUp = async (): Promise<boolean> => {
     const wanted = await flushed();
     for (const endsAtMs = performance.now() + CATCH_UP_MS; ; ) {
-      if ((await replayed()) >= wanted) return true;
+      if ((await answered(replayed())) >= wanted) return true;
       if (performance.now() >= endsAtMs) return false;
       await setTimeout(ASK_INTERVAL_MS);
     }
@@ -76,6 +78,21 @@ export function createReplicaReads({ primary, replica, onAnswer, onFault }: Opti
     onAnswer('primary');
     return await run(primary.db);
   };
+}
+
+/** @throws Error when there is no answer in time: a replica that has vanished answers nothing */
+async function answered<Answer>(asked: Promise<Answer>): Promise<Answer> {
+  const isOver = new AbortController();
+  try {
+    return await Promise.race([asked, refuseLate(isOver.signal)]);
+  } finally {
+    isOver.abort();
+  }
+}
+
+async function refuseLate(signal: AbortSignal): Promise<never> {
+  await setTimeout(ANSWER_MS, undefined, { signal });
+  throw new Error('the replica does not answer');
 }
 
 /** Callers that come while a question is under way share the next one: its answer is not older than they are. */

@@ -2,7 +2,7 @@
 import type pino from 'pino';
 import { ConfigError } from '../config/fault.ts';
 import { type Config, loadConfig } from '../config/load.ts';
-import { connect, TENANTS } from '../db/client.ts';
+import { connect, STATEMENT_TIMEOUT_MS, TENANTS } from '../db/client.ts';
 import { refuseOwner } from '../db/role.ts';
 import { createSealer } from '../db/seal.ts';
 import { findPoolerFault } from '../db/session.ts';
@@ -47,9 +47,17 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
   const openPool = (
     poolName: string,
     poolSizeMax: number,
-    { url = config.databaseUrl, ...limits }: { readonly url?: string; readonly connectTimeoutMs?: number } = {},
+    {
+      url = config.databaseUrl,
+      ...limits
+    }: {
+      readonly url?: string;
+      readonly connectTimeoutMs?: number;
+      readonly statementTimeoutMs?: undefined;
+    } = {},
   ) =>
     connect(url, {
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
       ...limits,
       poolSizeMax,
       name: poolName,
@@ -62,7 +70,10 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
   await refuseOwner(connection.pool);
   const poolerFault = await findPoolerFault(connection.pool, config.databaseIsPooled);
   if (poolerFault !== undefined) return refuseConfiguration(log, [poolerFault]);
-  await checkKeys({ config, db: connection.db, log, refuse: (faults) => refuseConfiguration(log, faults) });
+  // Where a key is lacking, whole tables are read.
+  const patient = openPool(name, 1, { statementTimeoutMs: undefined });
+  await checkKeys({ config, db: patient.db, log, refuse: (faults) => refuseConfiguration(log, faults) });
+  await patient.close();
   const tracing = await loadTracing(config, { service: name, log });
   const temporal = connectTemporal(config, tracing);
   const now = () => new Date();
