@@ -16,17 +16,21 @@ export function sweepActivities(deps: ActivityDeps) {
   return {
     /**
      * Restarts the workflow of each open settlement, of each open verification and of each subscription with a due
-     * delivery, if it has none. Then deletes deliveries that were kept for long enough, makes the months that are missing,
-     * drops one that has expired, and deletes secrets of subscriptions that no longer sign, a bounded number of
+     * delivery, if it has none. Then makes the months that are missing, deletes deliveries that were kept for long enough,
+     * drops a month that has expired, and deletes secrets of subscriptions that no longer sign, a bounded number of
      * each. May be repeated.
      */
     restartLostRuns: async ({ nowMs }: { readonly nowMs: number }): Promise<SweepResult> => {
       const restarted = await restartLostRuns(deps, new Date(nowMs));
       if (Object.values(restarted).some((count) => count > 0))
         deps.log.warn(restarted, 'open objects had no workflow; it was restarted');
+      // Before what could fail: without a month to write to, nothing can be accepted.
+      const added = await addPartitions(deps.db);
+      if (added > 0) deps.log.info({ added }, 'partitions for coming months are made');
       const deleted = await deleteExpired(deps);
       if (deleted > 0) deps.log.info({ deleted }, 'deliveries were kept for long enough; they are deleted');
-      await keepPartitions(deps);
+      const partition = await dropExpiredPartition(deps.db, deps.retentionDays);
+      if (partition !== null) deps.log.info({ partition }, 'a month was kept for long enough; it is dropped');
       await deleteExpiredSecrets(deps.db, new Date(nowMs));
       return restarted;
     },
@@ -42,12 +46,4 @@ async function deleteExpired({ db, retentionDays }: ActivityDeps): Promise<numbe
     deleted += step;
     if (step < DELIVERIES_DELETED_MAX || performance.now() >= endsAtMs) return deleted;
   }
-}
-
-/** Makes the months that are missing, and drops one that has expired: a sweep holds one lock, for a moment. */
-async function keepPartitions({ db, retentionDays, log }: ActivityDeps): Promise<void> {
-  const added = await addPartitions(db);
-  if (added > 0) log.info({ added }, 'partitions for coming months are made');
-  const dropped = await dropExpiredPartition(db, retentionDays);
-  if (dropped !== null) log.info({ partition: dropped }, 'a month was kept for long enough; it is dropped');
 }

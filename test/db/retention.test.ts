@@ -42,9 +42,14 @@ function createWorld(api: TestApi, caller: Caller, webhookId: string) {
     );
   return {
     caller,
-    /** An event of that age in days, with a delivery and its one attempt, and a quote. @returns the id of all of them */
-    add: async (daysAgo: number, status = 'succeeded'): Promise<string> => {
-      const id = v7({ msecs: Date.now() - daysAgo * DAY_MS });
+    /**
+     * An event of that age in days, with a delivery and its one attempt, and a quote.
+     *
+     * @param idEarlierMs by how much the time of its id is before that of its row
+     * @returns the id of all of them
+     */
+    add: async (daysAgo: number, status = 'succeeded', idEarlierMs = 0): Promise<string> => {
+      const id = v7({ msecs: Date.now() - daysAgo * DAY_MS - idEarlierMs });
       added.push(id);
       await pool.query(
         `WITH given AS (
@@ -106,6 +111,24 @@ describe('a delivery of 90 days ago', () => {
     const [, young] = [await world.add(DAYS + HOUR), await world.add(DAYS - HOUR)];
     expect(await world.expire()).toBe(1);
     expect(await world.deliveries()).toEqual([young]);
+  });
+
+  test('stays until its row is old enough, also if its id is older, and no younger one fails the sweep', async ({
+    world,
+  }) => {
+    const young = await world.add(DAYS - HOUR, 'succeeded', 2 * HOUR * DAY_MS);
+    await world.add(DAYS + HOUR);
+    await world.sweep();
+    expect(await world.deliveries()).toEqual([young]);
+  });
+
+  test('is as old in every time zone: no function counts days, which have 25 hours where clocks change', async ({
+    api,
+  }) => {
+    const { rows } = await api.owner.pool.query(
+      `SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prosrc ~ 'interval ''[0-9]+ day|days =>'`,
+    );
+    expect(rows).toEqual([]);
   });
 
   test('stays for as long as is configured, up to a hundred years', async ({ world }) => {
