@@ -1,13 +1,20 @@
 /**
  * `keys reseal`: seals again, with the active key, every text that another configured key has sealed, and hashes again the
- * contacts of consumers, with the active pepper. Each page is a statement of its own, so the command can be interrupted and repeated, and it can run while the service runs.
+ * contacts of consumers, with the active pepper. Each page is a statement of its own, so the command can be interrupted and
+ * repeated, and it can run while the service runs.
  */
 import type { Pepper } from '../config/environment.ts';
 import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
 import { insertAuditEntry } from '../db/queries/audit.ts';
 import { listConsumersToRehash, setContactHash } from '../db/queries/consumer.ts';
-import { listSealed, replaceSealed, SEALED_COLUMNS, type SealedColumn } from '../db/queries/sealed.ts';
+import {
+  listSealed,
+  replaceSealed,
+  SEALED_COLUMNS,
+  type SealedColumn,
+  sealedColumnName,
+} from '../db/queries/sealed.ts';
 import { createSealer, type Sealer } from '../db/seal.ts';
 import { consumerContactBinding } from '../domain/consumer.ts';
 import { hashConsumerContact } from '../process/contact-hash.ts';
@@ -43,11 +50,12 @@ export async function reseal(
   });
   for (const change of changes) deps.print(change);
   const sealer = createSealer(deps.keys.encryptionKeys);
-  const tallies = new Map<string, Tally>();
+  const tallies: (Tally & { readonly column: string })[] = [];
   for (const sealed of SEALED_COLUMNS) {
+    const column = sealedColumnName(sealed);
     const tally = await resealColumn(deps, sealer, sealed);
-    deps.print(`${sealed.column.name}: ${tally.resealed} sealed by ${active.id}${restOf(tally)}`);
-    tallies.set(sealed.column.name, tally);
+    deps.print(`${column}: ${tally.resealed} sealed by ${active.id}${restOf(tally)}`);
+    tallies.push({ column, ...tally });
   }
   const [pepper] = deps.keys.apiKeyPeppers;
   const rehashed = await rehashConsumers(deps, sealer, pepper);
@@ -55,9 +63,9 @@ export async function reseal(
   deps.printData({
     key: active.id,
     rehashed_consumers: rehashed,
-    columns: [...tallies].map(([column, { resealed, busy, unreadable }]) => ({ column, resealed, busy, unreadable })),
+    columns: tallies,
   });
-  return [...tallies.values()].every(({ busy, unreadable }) => busy + unreadable === 0) ? EXIT.done : EXIT.refused;
+  return tallies.every(({ busy, unreadable }) => busy + unreadable === 0) ? EXIT.done : EXIT.refused;
 }
 
 /** A hash is replaced by one of the same contact, so it does not matter who else replaces it meanwhile. */

@@ -1,10 +1,9 @@
 /**
  * All columns with sealed text, so that a new key of the service reaches each of those that it seals; a test checks that
- * none is missing. Text is
- * replaced page by page, only where it has not changed since it was read, and without waiting for locks. So the service
- * keeps running meanwhile.
+ * none is missing. Text is replaced page by page, only where it has not changed since it was read, and without waiting for
+ * locks. So the service keeps running meanwhile.
  */
-import { type SQL, sql } from 'drizzle-orm';
+import { getTableName, type SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { consumerContactBinding } from '../../domain/consumer.ts';
 import { otpBinding } from '../../domain/otp.ts';
@@ -30,6 +29,9 @@ export type SealedColumn = {
   /** What the sealed text of the row with this key is bound to. */
   readonly bindingOf: (key: readonly string[]) => string;
 };
+
+/** With its table: several tables have a column of one name. */
+export const sealedColumnName = ({ column }: SealedColumn): string => `${getTableName(column.table)}.${column.name}`;
 
 const first = ([id = '']: readonly string[]): string => id;
 

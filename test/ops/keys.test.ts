@@ -94,7 +94,7 @@ describe('keys reseal', () => {
     const before = await texts.openedBy(OLD);
     const { exitCode, printed } = await ops(rotated(NEW), 'reseal', ...AUDIT_ARGS);
     expect(exitCode).toBe(1);
-    expect(printed.join('\n')).toMatch(/data_key_sealed: 0 sealed by new-1, \d+ UNREADABLE/);
+    expect(printed.join('\n')).toMatch(/recipients\.data_key_sealed: 0 sealed by new-1, \d+ UNREADABLE/);
     expect(await texts.openedBy(OLD)).toEqual(before);
   });
 
@@ -111,22 +111,30 @@ describe('keys reseal', () => {
     expect(`whsec_${text}`).toBe(rotation.json().secret);
   });
 
-  test('leaves a row in use for the next run, and reseals the others', async ({ api, ops, texts }) => {
-    const { recipientId } = await texts.fill();
-    const holder = await api.connection.pool.connect();
-    try {
-      await holder.query('BEGIN');
-      await holder.query('SELECT 1 FROM recipients WHERE recipient_id = $1 FOR SHARE', [recipientId]);
-      const { exitCode, printed } = await ops(rotated(newKey('new-0'), OLD), 'reseal', ...AUDIT_ARGS);
-      expect(exitCode).toBe(1);
-      expect(printed.join('\n')).toMatch(/data_key_sealed: \d+ sealed by new-0, 1 in use: run it again/);
-      await holder.query('COMMIT');
-    } finally {
-      holder.release(true);
-    }
-    expect(await texts.countBy(OLD.id)).toBe(1);
-    await api.connection.db.delete(schema.otpChallenges);
-  });
+  test.for<[string, string, 'recipientId' | 'webhookId']>([
+    ['recipients.data_key_sealed', 'recipient_id', 'recipientId'],
+    // Another table has a column of this name.
+    ['webhooks.secret_sealed', 'webhook_id', 'webhookId'],
+  ])(
+    'leaves a row in use for the next run, and reseals the others: %s',
+    async ([column, id, held], { api, ops, texts }) => {
+      const filled = await texts.fill();
+      const holder = await api.connection.pool.connect();
+      const name = `new-${id}`;
+      try {
+        await holder.query('BEGIN');
+        await holder.query(`SELECT 1 FROM ${column.split('.')[0]} WHERE ${id} = $1 FOR SHARE`, [filled[held]]);
+        const { exitCode, printed } = await ops(rotated(newKey(name), OLD), 'reseal', ...AUDIT_ARGS);
+        expect(exitCode).toBe(1);
+        expect(printed.join('\n')).toMatch(new RegExp(`${column}: \\d+ sealed by ${name}, 1 in use: run it again`));
+        await holder.query('COMMIT');
+      } finally {
+        holder.release(true);
+      }
+      expect(await texts.countBy(OLD.id)).toBe(1);
+      await api.connection.db.delete(schema.otpChallenges);
+    },
+  );
 });
 
 test('every text opens by the new key alone after a rotation, a second run changes nothing, and the old key can go', async ({
