@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { listLostRuns } from '../db/commands/lost-run.ts';
 import { isSettlementId } from '../db/id.ts';
 import { findStatuses, listSettledSince, type Stored } from '../db/queries/operator/reconcile.ts';
-import type { ListedRun } from '../process/runs.ts';
+import { type ListedRun, RUNS_LISTED_MAX } from '../process/runs.ts';
 import type { OpsCommand, OpsDeps } from './command.ts';
 import { optional, text, withDefault } from './command-line/parameter.ts';
 import { CommandError, command, EXIT } from './command-line/program.ts';
@@ -45,6 +45,8 @@ export const reconcileCommand: OpsCommand = command({
 async function compareRuns(deps: OpsDeps, since: Date): Promise<Readonly<Record<string, Difference>>> {
   const { db } = deps;
   const runs = await deps.listRuns(since);
+  if (runs.length >= RUNS_LISTED_MAX)
+    deps.warn(`Only ${RUNS_LISTED_MAX} runs are compared; there are more. A shorter --since has fewer that ended.`);
   const statuses = await findStatuses(
     db,
     runs.map(({ objectId }) => objectId),
@@ -90,7 +92,8 @@ async function comparePayouts(
     else known.add(id);
   const among = (isWanted: (stored: Stored | undefined) => boolean | undefined): string[] =>
     [...known].filter((id) => isWanted(statuses.get(id))).slice(0, LINES_MAX);
-  const settled = await listSettledSince(db, since, LINES_MAX);
+  const unpaid: string[] = [];
+  for await (const page of listSettledSince(db, since)) unpaid.push(...page.filter((id) => !known.has(id)));
   return {
     payouts_without_settlement: {
       title: 'The rail paid, and the database has no settlement',
@@ -114,7 +117,7 @@ async function comparePayouts(
     settlements_without_payout: {
       title: 'The settlement is settled, and the file has no payout',
       next: 'ask the rail by the id. Does the file cover the whole time (--since)?',
-      ids: settled.map(({ settlementId }) => settlementId).filter((id) => !known.has(id)),
+      ids: unpaid.slice(0, LINES_MAX),
     },
     paid_twice: {
       title: 'The rail paid more than once',

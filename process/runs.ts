@@ -30,7 +30,8 @@ export const createRuns = (client: Client): Runs => ({
 /** A run of a settlement or a verification. */
 export type ListedRun = { readonly objectId: string; readonly isRunning: boolean };
 
-const LISTED_MAX = 100_000;
+/** `listRuns` lists no more. */
+export const RUNS_LISTED_MAX = 100_000;
 const LIST_TIMEOUT_MS = 120_000;
 
 /** The settlements and verifications with a run that runs, or that began since then; the list is a second old. */
@@ -43,7 +44,7 @@ export async function listRuns(client: Client, since: Date): Promise<ListedRun[]
       const objectId = workflowId.slice(workflowId.indexOf(':') + 1);
       const isRunning = status.name === 'RUNNING' || runs.get(objectId)?.isRunning === true;
       runs.set(objectId, { objectId, isRunning });
-      if (runs.size === LISTED_MAX) return;
+      if (runs.size === RUNS_LISTED_MAX) return;
     }
   });
   return [...runs.values()];

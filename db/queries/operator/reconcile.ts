@@ -1,5 +1,5 @@
 /** What a comparison with Temporal and with the payout rail reads. For an operator, as object.ts says. */
-import { and, asc, eq, gte, inArray } from 'drizzle-orm';
+import { and, asc, eq, gte, inArray, sql } from 'drizzle-orm';
 import { isTerminal } from '../../../domain/settlement/state.ts';
 import { isOpen } from '../../../domain/verification.ts';
 import type { Queryable } from '../../client.ts';
@@ -30,11 +30,26 @@ export async function findStatuses(db: Queryable, ids: readonly string[]): Promi
   return found;
 }
 
-/** The settlements that were settled since then, the oldest first. */
-export const listSettledSince = (db: Queryable, since: Date, limit: number) =>
-  db
-    .select({ settlementId: settlements.settlementId })
-    .from(settlements)
-    .where(and(eq(settlements.status, 'settled'), gte(settlements.updatedAt, since)))
-    .orderBy(asc(settlements.updatedAt))
-    .limit(limit);
+type Settled = { readonly settlementId: string; readonly updatedAt: Date };
+
+/** The settlements that were settled since then, the oldest first, in pages. */
+export async function* listSettledSince(db: Queryable, since: Date): AsyncGenerator<readonly string[]> {
+  for (let last: Settled = { settlementId: '', updatedAt: since }; ; ) {
+    const page = await db
+      .select({ settlementId: settlements.settlementId, updatedAt: settlements.updatedAt })
+      .from(settlements)
+      .where(
+        and(
+          eq(settlements.status, 'settled'),
+          gte(settlements.updatedAt, last.updatedAt),
+          sql`(${settlements.updatedAt}, ${settlements.settlementId}) > (${last.updatedAt.toISOString()}, ${last.settlementId})`,
+        ),
+      )
+      .orderBy(asc(settlements.updatedAt), asc(settlements.settlementId))
+      .limit(IDS_MAX);
+    yield page.map(({ settlementId }) => settlementId);
+    const next = page.at(-1);
+    if (!next || page.length < IDS_MAX) return;
+    last = next;
+  }
+}

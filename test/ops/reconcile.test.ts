@@ -1,0 +1,35 @@
+/** `reconcile` with more settlements than it prints. test/e2e/reconcile.test.ts has what differs after a restore. */
+import { rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { expect } from 'vitest';
+import { withApi } from '../support/fixture.ts';
+import { createOps } from '../support/ops.ts';
+import { fillSettlements } from '../support/settlement-fill.ts';
+
+const SETTLED = 2_500;
+
+const test = withApi();
+
+test('names the settlement that the file of the rail lacks, however many were settled before it', async ({
+  api,
+  partner,
+  steps,
+  onTestFinished,
+}) => {
+  await fillSettlements(api.owner.pool, api.deps.sealer, {
+    ...{ orgId: partner.orgId, templateId: await steps.accept(), settlements: SETTLED },
+    // Many of one moment.
+    columns: { status: `'settled'`, updated_at: `now() - n / 100 * interval '1 second'` },
+  });
+  const { rows } = await api.owner.pool.query<{ id: string }>(
+    `SELECT settlement_id AS id FROM settlements WHERE status = 'settled' ORDER BY updated_at, settlement_id`,
+  );
+  expect(rows).toHaveLength(SETTLED);
+  const newest = rows.pop()?.id ?? expect.unreachable();
+  const file = path.join(os.tmpdir(), `payouts-${process.pid}.csv`);
+  onTestFinished(() => rmSync(file));
+  writeFileSync(file, `settlement_id,outcome\n${rows.map(({ id }) => `${id},paid\n`).join('')}`);
+  const { exitCode, printed } = await createOps(api.connection.db)('reconcile', '--rail', file, '--json');
+  expect([exitCode, JSON.parse(printed.join('')).settlements_without_payout]).toEqual([1, [newest]]);
+});
