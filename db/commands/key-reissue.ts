@@ -10,6 +10,7 @@ import { type ApiKeyCredential, insertApiKey } from '../queries/api-key.ts';
 import { type AuditAction, insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { confirmKeyReissue, findOpenKeyReissue, insertKeyReissue } from '../queries/key-reissue.ts';
 import { getOrganization, lockOrganization } from '../queries/organization.ts';
+import { recordKeyEvent } from './api-key.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now' | 'runtime'>;
@@ -19,7 +20,7 @@ const CONFIRM_WITHIN_MS = 24 * 60 * 60_000;
 
 /**
  * The first call requests a key; the same call by another operator creates it. The organization's other keys stay as
- * they are: only the partner knows which of them is lost.
+ * they are: only the partner knows which of them is lost. Its subscribers are told of the new one.
  *
  * @param credential of a new key, which is stored only when it is confirmed
  * @returns `keyId` null: it is requested, and can be confirmed until `expiresAt`
@@ -29,7 +30,7 @@ export async function reissueApiKey(
   deps: Deps,
   orgId: string,
   credential: ApiKeyCredential,
-  { operator, note }: Omit<OperatorAct, 'requestId'>,
+  { operator, note, requestId }: OperatorAct,
 ): Promise<{ readonly keyId: string | null; readonly expiresAt: Date }> {
   const at = deps.now();
   return await commit(deps, 'api_key.reissue', async (tx) => {
@@ -58,8 +59,10 @@ export async function reissueApiKey(
       createdBy: null,
       createdAt: at,
     } as const;
-    const { keyId } = await insertApiKey(tx, orgId, key);
+    const created = await insertApiKey(tx, orgId, key);
+    const { keyId } = created;
     await confirmKeyReissue(tx, open.reissueId, { confirmedBy: operator, keyId });
+    await recordKeyEvent(tx, created, 'api_key.created', { at, requestId });
     await audit('key_reissue');
     return { keyId, expiresAt: open.expiresAt };
   });

@@ -25,6 +25,8 @@ test('the first operator requests a key, another one gets it, and it works with 
   const { api_key: apiKey, key_id: keyId } = JSON.parse(printed.join(''));
   const keys = (await api.call({ ...partner, keyId, apiKey }, 'GET', `/v1/orgs/${partner.orgId}/keys`)).json();
   expect(keys.find(({ key_id }: { key_id: string }) => key_id === keyId)).toMatchObject({ scope: 'full' });
+  const events = (await api.call(partner, 'GET', `/v1/events?object_id=${keyId}`)).json();
+  expect(events).toMatchObject([{ type: 'api_key.created', sequence: 1, data: { key_id: keyId, scope: 'full' } }]);
   expect(await listAudit(api.connection.db, partner.orgId)).toMatchObject([
     { action: 'key_reissue_request', operator: 'ana', orgId: partner.orgId },
     { action: 'key_reissue', operator: 'bo', orgId: partner.orgId },
