@@ -73,10 +73,16 @@ type Selection = {
 
 async function listSelected(deps: OpsDeps, { status, olderThan: ageMs, ...selection }: Selection) {
   const before = ageMs === undefined ? undefined : new Date(deps.now().getTime() - ageMs);
-  return await listDeliveriesBy(deps.db, { ...selection, before, statuses: [status], oldestFirst: true });
+  return await listDeliveriesBy(deps.db, {
+    ...selection,
+    before,
+    statuses: [status],
+    oldestFirst: true,
+    isSendable: true,
+  });
 }
 
-/** False when the subscription of the delivery was deleted. */
+/** False when the subscription of the delivery was deleted since it was listed. */
 async function retry(deps: OpsDeps, deliveryId: string, act: OperatorAct): Promise<boolean> {
   try {
     await redeliverAsOperator(deps, deliveryId, act);

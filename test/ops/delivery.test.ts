@@ -124,18 +124,26 @@ test('retry-deliveries previews the exhausted deliveries of a subscription, and 
   expect((await ops(...args, '--yes')).printed).toEqual(['0 deliveries will be attempted again.']);
 });
 
-test('retry-deliveries leaves out the deliveries of a deleted subscription', async ({ api, partner, ops }) => {
-  const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/');
-  const { delivery_id: deliveryId } = await ping(api, partner, webhookId);
-  await api.connection.db
-    .update(webhookDeliveries)
-    .set({ status: 'exhausted', nextAttemptAt: null, laneKey: null })
-    .where(eq(webhookDeliveries.deliveryId, deliveryId));
-  await api.call(partner, 'DELETE', `/v1/webhooks/${webhookId}`);
-  expect(await ops('retry-deliveries', '--webhook', webhookId, ...AUDIT_ARGS)).toEqual({
+test('retry-deliveries counts no deliveries of a deleted subscription, however many are older', async ({
+  api,
+  ops,
+}) => {
+  const caller = await api.createCaller();
+  const exhaust = async (): Promise<string> => {
+    const { webhook_id: webhookId } = await subscribe(api, caller, 'http://127.0.0.1:9999/');
+    const { delivery_id: deliveryId } = await ping(api, caller, webhookId);
+    await api.connection.db
+      .update(webhookDeliveries)
+      .set({ status: 'exhausted', nextAttemptAt: null, laneKey: null })
+      .where(eq(webhookDeliveries.deliveryId, deliveryId));
+    return webhookId;
+  };
+  await api.call(caller, 'DELETE', `/v1/webhooks/${await exhaust()}`);
+  await exhaust();
+  expect(await ops('retry-deliveries', '--org', caller.orgId, '--limit', '1', ...AUDIT_ARGS)).toEqual({
     exitCode: 0,
-    printed: ['0 deliveries will be attempted again.'],
-    warned: [`${deliveryId} is left out: its subscription ${webhookId} was deleted.`],
+    printed: ['1 deliveries will be attempted again.'],
+    warned: [],
   });
 });
 

@@ -78,6 +78,8 @@ export const listSettlementsBy = (
 type DeliveryFilter = Omit<Cut, 'limit'> & {
   readonly statuses: readonly DeliveryStatus[];
   readonly webhookId?: string | undefined;
+  /** Without those of deleted subscriptions, which nothing sends any more. */
+  readonly isSendable?: boolean;
 };
 
 const deliveriesBy = (filter: DeliveryFilter): SQL | undefined =>
@@ -86,6 +88,9 @@ const deliveriesBy = (filter: DeliveryFilter): SQL | undefined =>
     when(filter.orgId, (orgId) => eq(webhookDeliveries.orgId, orgId)),
     when(filter.webhookId, (webhookId) => eq(webhookDeliveries.webhookId, webhookId)),
     when(filter.before, (before) => lte(webhookDeliveries.createdAt, before)),
+    filter.isSendable
+      ? sql`EXISTS (SELECT FROM webhooks w WHERE w.webhook_id = ${webhookDeliveries.webhookId} AND w.deleted_at IS NULL)`
+      : undefined,
   );
 
 export const listDeliveriesBy = (
