@@ -44,6 +44,14 @@ test('every resource is valid in Kubernetes 1.30 and 1.37', async ({ skip }) => 
   expect((await validate([broken])).stdout).toContain("3000 is not of type 'string'");
 });
 
+test('the API and the workers reach the identity provider: the API asks it for tokens, a worker for applicants', () => {
+  const reach = named('NetworkPolicy').filter(({ spec }) => JSON.stringify(spec).includes('"cidr":"0.0.0.0/0"'));
+  expect(reach.map(({ spec }) => JSON.stringify(spec).match(/"app":"(\w+)"/)?.[1]).toSorted()).toEqual([
+    'api',
+    'worker',
+  ]);
+});
+
 test('the example is built as kubectl builds it, where there is one', async ({ skip }) => {
   const { stdout, failed } = await execa('kubectl', ['kustomize', path.join(repositoryRoot, EXAMPLE)], {
     reject: false,
