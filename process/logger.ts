@@ -6,6 +6,8 @@ import pg from 'pg';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
 import { causeOf } from '../db/client.ts';
 
+const STANDARD_OUTPUT = 1;
+
 const REDACTED = [
   'authorization',
   '*.authorization',
@@ -28,7 +30,26 @@ export function createLogger(options: { level: string; name: string }, destinati
     redact: { paths: REDACTED, censor: '[redacted]' },
     serializers: { err: describeError },
   };
-  return destination ? pino(settings, destination) : pino(settings);
+  return pino(settings, destination ?? standardOutput());
+}
+
+/** Of lines that standard output has not taken yet; further ones are dropped. */
+const WAITING_BYTES_MAX = 8 * 1024 * 1024;
+
+/**
+ * A disk that is full, or a reader that does not read, costs lines of the log and never the service. pino's stream would
+ * end the process by an error, and would then try for ever to write what is left, deaf to SIGTERM.
+ */
+function standardOutput(): DestinationStream {
+  const stream = pino.destination({ dest: STANDARD_OUTPUT, sync: false, maxLength: WAITING_BYTES_MAX });
+  const { flushSync } = stream;
+  stream.on('error', () => {
+    stream.flushSync = () => undefined;
+  });
+  stream.on('write', () => {
+    stream.flushSync = flushSync;
+  });
+  return stream;
 }
 
 const CAUSES_MAX = 5;

@@ -1,8 +1,15 @@
 /** What the log has of an error: enough to find its cause, and nothing that a caller sent. */
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { text as readText } from 'node:stream/consumers';
 import { DrizzleQueryError } from 'drizzle-orm';
 import pg from 'pg';
 import { expect, test } from 'vitest';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { describeError } from '../../process/logger.ts';
+import { stretched } from '../support/patience.ts';
 
 const SECRET = 'Marcia\n    at Secretive (file.ts:1:1)';
 
@@ -34,4 +41,29 @@ test.for<[what: string, error: unknown, shown: Record<string, unknown>]>([
 
 test('the log has the type of what is no error, and no value', () => {
   expect(describeError(SECRET)).toEqual({ kind: 'string' });
+});
+
+test('a disk that is full costs lines of the log: the process goes on, and ends in order at SIGTERM', async () => {
+  const code = `
+    import { createLogger } from './process/logger.ts';
+    import { closeInOrder } from './process/shutdown.ts';
+    const log = createLogger({ level: 'info', name: 'test' });
+    closeInOrder(30_000, async ({ err }) => console.error(String(err)));
+    for (let line = 0; line < 10; line += 1) {
+      log.info('line');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    process.kill(process.pid, 'SIGTERM');
+    setInterval(() => undefined, 1_000);`;
+  const full = openSync('/dev/full', 'w');
+  const started = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', code], {
+    ...{ cwd: repositoryRoot, stdio: ['ignore', full, 'pipe'] },
+    ...{ timeout: stretched(30_000), killSignal: 'SIGKILL' },
+  });
+  const [said, [exitCode]] = await Promise.all([
+    readText(started.stderr ?? expect.unreachable()),
+    once(started, 'exit'),
+  ]);
+  closeSync(full);
+  expect([exitCode, said.trim()]).toEqual([0, 'undefined']);
 });
