@@ -16,6 +16,7 @@ export type ChangeListener = {
 
 const CONNECT_TIMEOUT_MS = 3_000;
 const RECONNECT_DELAY_MS = 1_000;
+const KEEP_ALIVE_MS = 10_000;
 
 /**
  * Connects when something waits for the first time.
@@ -47,6 +48,9 @@ export function createChangeListener(
       application_name: 'settlement-changes',
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       keepAlive: true,
+      // A host that vanishes ends no connection, and the system's own first probe comes after two hours.
+      keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+      query_timeout: CONNECT_TIMEOUT_MS,
     });
     client = opened;
     const onBroken = retryLater(opened);
@@ -74,7 +78,8 @@ export function createChangeListener(
     async close() {
       isClosed = true;
       clearTimeout(timer);
-      await client?.end().catch(() => undefined);
+      // Not awaited: a server that has vanished never says that it has closed.
+      client?.end().catch(() => undefined);
     },
   };
 }

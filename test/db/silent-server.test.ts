@@ -1,11 +1,14 @@
 /** PostgreSQL's host vanishes: its connections stay open, and nothing is answered on them. */
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { sql } from 'drizzle-orm';
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
+import { createChangeListener } from '../../db/change-listener.ts';
 import { type Connection, connect, isUnavailable } from '../../db/client.ts';
 import { createReplicaReads } from '../../db/replica.ts';
 import { withApi } from '../support/fixture.ts';
 import { startForwarder } from '../support/forwarder.ts';
-import { stretched } from '../support/patience.ts';
+import { stretched, WAIT } from '../support/patience.ts';
 
 const LIMIT_MS = 300;
 
@@ -47,6 +50,33 @@ describe('a statement that is not answered', () => {
     link.heal();
     await run(connection);
   });
+});
+
+test('the connection for notifications is opened again when LISTEN is not answered, and its end waits for nobody', async ({
+  api: _,
+  onTestFinished,
+}) => {
+  let connections = 0;
+  // Completes the start of a session, and answers nothing more.
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.on('error', () => undefined);
+    socket.once('data', () => socket.write(Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I', 'latin1')));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const errors: Error[] = [];
+  const listener = createChangeListener(`postgresql://test@127.0.0.1:${port}/test`, 'settlement_changed', (error) =>
+    errors.push(error),
+  );
+  listener.subscribe('one', () => undefined);
+  await vi.waitUntil(() => connections === 2, WAIT);
+  expect(errors.length).toBeGreaterThan(0);
+  const startedMs = performance.now();
+  await listener.close();
+  expect(performance.now() - startedMs).toBeLessThan(stretched(1_000));
 });
 
 test('a list is answered by the primary while the replica is silent', async ({ api, link, open }) => {
