@@ -67,6 +67,24 @@ const hasTwins = (keys: readonly { readonly id: string }[]): boolean =>
 
 const port = z.coerce.number({ error: 'must be a port number' }).int().min(0).max(65_535);
 const url = (protocol: RegExp) => z.url({ protocol, error: required('must be a URL of the right kind') });
+/** The driver takes them from the address before those that each session has (db/session.ts). */
+const SESSION_PARAMETERS = [
+  'options',
+  'query_timeout',
+  'statement_timeout',
+  'lock_timeout',
+  'idle_in_transaction_session_timeout',
+];
+const parametersOf = (address: string): string[] =>
+  URL.canParse(address) ? [...new URL(address).searchParams.keys()] : [];
+const databaseUrl = url(/^postgres(ql)?$/).refine(
+  (address) => !parametersOf(address).some((name) => SESSION_PARAMETERS.includes(name)),
+  { error: 'must not set options or timeouts: the service sets them for each session' },
+);
+/** Others would change how its TLS is verified. */
+const mailServerUrl = url(/^smtps?$/).refine((address) => parametersOf(address).every((name) => name === 'from'), {
+  error: 'must have no parameter but from',
+});
 const crashAt = z.string().transform((value, context) => {
   const [, name, nth = '1'] = /^(.*?)(?::([1-9]\d*))?$/.exec(value) ?? [];
   const point = CRASH_POINTS.find((known) => known === name);
@@ -128,14 +146,14 @@ export const Environment = z.object({
   PUBLIC_BASE_URL: url(/^https?$/)
     .optional()
     .describe('The address of the API as partners see it. Without it: `http://<HOST>:<PORT>`.'),
-  DATABASE_URL: url(/^postgres(ql)?$/).describe('PostgreSQL, with the role of the service.'),
+  DATABASE_URL: databaseUrl.describe('PostgreSQL, with the role of the service.'),
   MIGRATION_DATABASE_URL: url(/^postgres(ql)?$/)
     .optional()
     .describe('PostgreSQL, with the role that owns the tables. Only `npm run migrate` reads it.'),
-  DATABASE_LISTEN_URL: url(/^postgres(ql)?$/)
+  DATABASE_LISTEN_URL: databaseUrl
     .optional()
     .describe('Says that `DATABASE_URL` leads to a pooler of transactions: the direct address, for notifications.'),
-  DATABASE_READ_URL: url(/^postgres(ql)?$/)
+  DATABASE_READ_URL: databaseUrl
     .optional()
     .describe('A streaming replica of `DATABASE_URL`, with the same role and database: the API reads lists from it.'),
   DATABASE_POOL_MAX: wholeNumber(2, 1_000)
@@ -193,7 +211,7 @@ export const Environment = z.object({
   IDVERIFY_LEVEL_NAMES: levelNames
     .default([])
     .describe('A list of its sets of checks that callers may choose in addition to the default ones.'),
-  SMTP_URL: url(/^smtps?$/)
+  SMTP_URL: mailServerUrl
     .optional()
     .describe('The mail server for one-time codes. Without it, a remote runtime refuses to send one.'),
   WEBHOOK_ALLOW_LOCAL_TARGETS: z

@@ -203,6 +203,25 @@ describe('the configuration is refused', () => {
     expect(faultsOf(remoteEnvironment('production', { [name]: value }))).toHaveLength(1);
   });
 
+  test.for([
+    ['DATABASE_URL', 'options=-c%20search_path%3Dpublic'],
+    ['DATABASE_URL', 'query_timeout=0'],
+    ['DATABASE_READ_URL', 'lock_timeout=0'],
+  ] as const)('%s with %s, which would replace the limits of each session', ([name, parameter], { faultsOf }) => {
+    const address = `postgres://settlement@127.0.0.1/settlement?${parameter}`;
+    expect(faultsOf(remoteEnvironment('production', { [name]: address }))).toEqual([
+      `${name} must not set options or timeouts: the service sets them for each session`,
+    ]);
+  });
+
+  test.for(['requireTLS=false', 'ignoreTLS=true', 'tls.rejectUnauthorized=false'])(
+    'SMTP_URL with %s, which would switch its TLS off',
+    (parameter, { faultsOf }) => {
+      const given = remoteEnvironment('production', { SMTP_URL: `smtps://mail.example?from=a@b.example&${parameter}` });
+      expect(faultsOf(given)).toEqual(['SMTP_URL must have no parameter but from']);
+    },
+  );
+
   test.for(REFUSED)('a remote runtime does not start with %s', ([, given, fault], { faultsOf }) => {
     for (const runtime of ['remote-sandbox', 'production'])
       expect(faultsOf(remoteEnvironment(runtime, given))).toEqual([fault]);
