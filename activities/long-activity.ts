@@ -11,9 +11,18 @@ export async function whileHeartbeating<Result>(
 ): Promise<Result> {
   const context = asyncLocalStorage.getStore();
   const heartbeat = context && setInterval(() => context.heartbeat(), HEARTBEAT_MS);
+  // Not `AbortSignal.any`, which leaves something at `stopping` for as long as the process lives.
+  const stop = new AbortController();
+  const end = () => stop.abort();
+  const signals = [stopping, ...(context ? [context.cancellationSignal] : [])];
+  for (const signal of signals) {
+    if (signal.aborted) end();
+    signal.addEventListener('abort', end, { once: true });
+  }
   try {
-    return await run(context ? AbortSignal.any([stopping, context.cancellationSignal]) : stopping);
+    return await run(stop.signal);
   } finally {
     clearInterval(heartbeat);
+    for (const signal of signals) signal.removeEventListener('abort', end);
   }
 }

@@ -24,6 +24,10 @@ const proxyLocal = (options: LocalActivityOptions) => proxyLocalActivities<Activ
 
 const localActivities = proxyLocal({ startToCloseTimeout: 10_000, retry: { maximumAttempts: 1 } });
 
+/** After an hour of failures: each attempt is six events of a history, of which Temporal allows 51 200. */
+const PATIENT_ATTEMPTS = 120;
+const PATIENT_WAIT_MS = 5 * 60_000;
+
 /**
  * Runs an activity that is one short transaction on PostgreSQL, and repeats it until PostgreSQL answers. The workflow
  * repeats it, not the SDK, which would give each repetition the input of the first: whether a wait is over is judged by
@@ -32,17 +36,14 @@ const localActivities = proxyLocal({ startToCloseTimeout: 10_000, retry: { maxim
  * @param call calls one activity, and is called once for each attempt
  */
 export async function local<Result>(call: (activities: typeof localActivities) => Promise<Result>): Promise<Result> {
-  for (
-    let waitMs: number = RETRY.initialInterval;
-    ;
-    waitMs = Math.min(waitMs * RETRY.backoffCoefficient, RETRY.maximumInterval)
-  ) {
+  for (let attempt = 1, waitMs: number = RETRY.initialInterval; ; attempt += 1) {
     try {
       return await call(localActivities);
     } catch (error) {
       if (isPermanent(error)) throw error;
     }
-    await sleep(waitMs);
+    await sleep(attempt < PATIENT_ATTEMPTS ? waitMs : PATIENT_WAIT_MS);
+    waitMs = Math.min(waitMs * RETRY.backoffCoefficient, RETRY.maximumInterval);
   }
 }
 
