@@ -1,6 +1,7 @@
 /** An activity that lasts: it heartbeats, so that a worker that died is noticed, and is told when to stop. */
 import { asyncLocalStorage } from '@temporalio/activity';
 import type { ActivityDeps } from './deps.ts';
+import { withLinkedAbort } from './linked-abort.ts';
 
 const HEARTBEAT_MS = 2_000;
 
@@ -11,18 +12,9 @@ export async function whileHeartbeating<Result>(
 ): Promise<Result> {
   const context = asyncLocalStorage.getStore();
   const heartbeat = context && setInterval(() => context.heartbeat(), HEARTBEAT_MS);
-  // Not `AbortSignal.any`, which leaves something at `stopping` for as long as the process lives.
-  const stop = new AbortController();
-  const end = () => stop.abort();
-  const signals = [stopping, ...(context ? [context.cancellationSignal] : [])];
-  for (const signal of signals) {
-    if (signal.aborted) end();
-    signal.addEventListener('abort', end, { once: true });
-  }
   try {
-    return await run(stop.signal);
+    return await (context ? withLinkedAbort([stopping, context.cancellationSignal], run) : run(stopping));
   } finally {
     clearInterval(heartbeat);
-    for (const signal of signals) signal.removeEventListener('abort', end);
   }
 }

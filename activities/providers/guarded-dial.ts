@@ -8,6 +8,7 @@ import tls from 'node:tls';
 import type { AttemptError } from '../../domain/webhook.ts';
 import { isAddress, isSameAddress } from '../../domain/webhook-address.ts';
 import { admitsAddress, isLoopbackHost, type TargetRules, targetHost } from '../../domain/webhook-target.ts';
+import { withLinkedAbort } from '../linked-abort.ts';
 
 export type DialOptions = {
   readonly rules: TargetRules;
@@ -41,31 +42,11 @@ export async function dial(options: DialOptions, url: URL, signal: AbortSignal):
   // One refused address refuses the name: the name's owner could choose which address we connect to.
   if (!addresses.every((address) => admitsAddress(address, options.rules))) throw new AttemptFailure('blocked_target');
   const port = url.port === '' ? HTTPS_PORT : Number(url.port);
-  return await within(CONNECT_TIMEOUT_MS, signal, async (deadline) => {
+  const open = async (deadline: AbortSignal): Promise<net.Socket> => {
     const socket = await dialFirst(options, addresses, port, deadline);
     return url.protocol === 'https:' ? await secure(socket, host, options.ca, deadline) : socket;
-  });
-}
-
-/**
- * Runs with a signal that is aborted after so many milliseconds, or by `signal`. It does not combine `signal` with an
- * `AbortSignal.timeout`: Node.js 20 collects that timeout as garbage before it fires.
- */
-async function within<Result>(
-  timeoutMs: number,
-  signal: AbortSignal,
-  run: (deadline: AbortSignal) => Promise<Result>,
-): Promise<Result> {
-  const deadline = new AbortController();
-  const end = () => deadline.abort();
-  signal.addEventListener('abort', end, { once: true });
-  const timer = setTimeout(end, timeoutMs);
-  try {
-    return await run(deadline.signal);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', end);
-  }
+  };
+  return await withLinkedAbort([signal], open, CONNECT_TIMEOUT_MS);
 }
 
 async function resolve(
@@ -76,7 +57,8 @@ async function resolve(
   if (isAddress(host)) return [host];
   if (rules.allowLocal && isLoopbackHost(host)) return ['127.0.0.1', '::1'];
   try {
-    return await within(DNS_TIMEOUT_MS, signal, (deadline) => Promise.race([lookup(host), rejection(deadline)]));
+    const answer = (deadline: AbortSignal) => Promise.race([lookup(host), rejection(deadline)]);
+    return await withLinkedAbort([signal], answer, DNS_TIMEOUT_MS);
   } catch {
     throw new AttemptFailure('dns');
   }
