@@ -48,7 +48,7 @@ export function createChangeListener(
       application_name: 'settlement-changes',
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       keepAlive: true,
-      // A host that vanishes ends no connection, and the system's own first probe comes after two hours.
+      // A host that vanishes ends no connection, and the system would look for it only after two hours.
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
       query_timeout: CONNECT_TIMEOUT_MS,
     });

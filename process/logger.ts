@@ -33,12 +33,13 @@ export function createLogger(options: { level: string; name: string }, destinati
   return pino(settings, destination ?? standardOutput());
 }
 
-/** Of lines that standard output has not taken yet; further ones are dropped. */
+/** Lines that standard output has not taken yet may have so many bytes; further lines are dropped. */
 const WAITING_BYTES_MAX = 8 * 1024 * 1024;
 
 /**
- * A disk that is full, or a reader that does not read, costs lines of the log and never the service. pino's stream would
- * end the process by an error, and would then try for ever to write what is left, deaf to SIGTERM.
+ * A disk that is full, or a reader that does not read, costs lines of the log and never the service. Without this, an
+ * error of pino's stream ends the process, and at its exit pino tries without end to write what is left: SIGTERM does
+ * nothing then.
  */
 function standardOutput(): DestinationStream {
   const stream = pino.destination({ dest: STANDARD_OUTPUT, sync: false, maxLength: WAITING_BYTES_MAX });

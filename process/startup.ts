@@ -53,7 +53,7 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
     }: {
       readonly url?: string;
       readonly connectTimeoutMs?: number;
-      readonly statementTimeoutMs?: undefined;
+      readonly statementTimeoutMs?: number | undefined;
     } = {},
   ) =>
     connect(url, {
@@ -70,7 +70,7 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
   await refuseOwner(connection.pool);
   const poolerFault = await findPoolerFault(connection.pool, config.databaseIsPooled);
   if (poolerFault !== undefined) return refuseConfiguration(log, [poolerFault]);
-  // Where a key is lacking, whole tables are read.
+  // Without the limit of a statement: if a key is missing, whole tables are read.
   const patient = openPool(name, 1, { statementTimeoutMs: undefined });
   await checkKeys({ config, db: patient.db, log, refuse: (faults) => refuseConfiguration(log, faults) });
   await patient.close();

@@ -45,7 +45,7 @@ export function stateExposition(registry: Registry, { db, config, now, log }: St
   let latest: { readonly atMs: number; readonly counts: Promise<StateCounts> } | undefined;
   return async () => {
     // A failed read is cached too: a database that has failed is not read at every scrape.
-    // So is one whose time is ahead: a clock that was set back would keep it.
+    // By the difference in either direction: the clock may have been set back.
     if (!latest || Math.abs(now().getTime() - latest.atMs) >= CACHE_MS)
       latest = { atMs: now().getTime(), counts: countStates(db, now(), config.retentionDays) };
     try {

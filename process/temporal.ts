@@ -17,8 +17,8 @@ export type TemporalClient = {
 };
 
 /**
- * By default gRPC waits up to two minutes before it connects again, and fails every call meanwhile: what waits for Temporal
- * would wait for half as long again as Temporal was away.
+ * By default gRPC waits up to two minutes before it connects again, and every call fails until then: after an outage,
+ * Temporal would be unused for up to half as long again.
  */
 const RECONNECT = { 'grpc.initial_reconnect_backoff_ms': 250, 'grpc.max_reconnect_backoff_ms': 1_000 } as const;
 

@@ -24,7 +24,7 @@ const proxyLocal = (options: LocalActivityOptions) => proxyLocalActivities<Activ
 
 const localActivities = proxyLocal({ startToCloseTimeout: 10_000, retry: { maximumAttempts: 1 } });
 
-/** After an hour of failures: each attempt is six events of a history, of which Temporal allows 51 200. */
+/** After an hour of failures, attempts are rarer: each adds six events, and Temporal ends a run with 51 200. */
 const PATIENT_ATTEMPTS = 120;
 const PATIENT_WAIT_MS = 5 * 60_000;
 

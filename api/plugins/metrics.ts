@@ -27,8 +27,8 @@ const ACCEPT_MS_MAX = 1_000;
 const READ_MS_MAX = 500;
 const SERVER_ERRORS_FROM = 500;
 
-/** Whether a request counts for an objective: also one whose caller went because it was slow, and its body was read. */
-const isOurs = ({ raw }: FastifyRequest, status: number, isSlow: boolean): boolean =>
+/** Every answered request does. One without an answer does if it was already slow, and its body had been read. */
+const countsForObjective = ({ raw }: FastifyRequest, status: number, isSlow: boolean): boolean =>
   status !== ABORTED_STATUS || (isSlow && raw.complete);
 
 export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
@@ -65,11 +65,12 @@ export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps
     // A closed gate is meant.
     const isBad = status >= SERVER_ERRORS_FROM && request.refusal !== 'launch_gates_closed';
     if (request.method === 'POST' && ACCEPTING.includes(route)) {
-      if (isOurs(request, status, ms > ACCEPT_MS_MAX)) count('accept', !isBad && ms <= ACCEPT_MS_MAX);
+      if (countsForObjective(request, status, ms > ACCEPT_MS_MAX)) count('accept', !isBad && ms <= ACCEPT_MS_MAX);
     } else if (request.method === 'GET' && request.routeOptions.config.access?.auth !== 'none') {
       // A read that waits is as slow as its caller wishes.
       const isSlow = ms > READ_MS_MAX && !reply.hasHeader('preference-applied');
-      if (isOurs(request, status, isSlow && request.headers['prefer'] === undefined)) count('read', !isBad && !isSlow);
+      if (countsForObjective(request, status, isSlow && request.headers['prefer'] === undefined))
+        count('read', !isBad && !isSlow);
     }
   });
 });

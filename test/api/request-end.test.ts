@@ -33,7 +33,7 @@ async function serve(onTestFinished: (end: () => void) => void) {
   return { over, held, ask };
 }
 
-test('comes with each answer, once, also when the connection ends later', async ({ onTestFinished }) => {
+test('a request is over with its answer, once, also when its connection ends later', async ({ onTestFinished }) => {
   const { over, held, ask } = await serve(onTestFinished);
   const socket = await ask('/1', '/2');
   expect(over).toEqual([]);
@@ -48,7 +48,7 @@ test('comes with each answer, once, also when the connection ends later', async 
   expect(over).toEqual(['/1', '/2', '/3']);
 });
 
-test('comes for all requests of a connection whose caller goes, also for those behind another one', async ({
+test('each request of a connection is over when the caller goes, also one that waits behind another', async ({
   onTestFinished,
 }) => {
   const { over, ask } = await serve(onTestFinished);
@@ -58,7 +58,7 @@ test('comes for all requests of a connection whose caller goes, also for those b
   expect(over.toSorted()).toEqual(['/1', '/2', '/3']);
 });
 
-test('comes soon when it is waited for after the caller has gone', async ({ onTestFinished }) => {
+test('a function that waits for the end of a request that is over is called soon', async ({ onTestFinished }) => {
   const { over, held, ask } = await serve(onTestFinished);
   const socket = await ask('/1');
   socket.destroy();

@@ -15,7 +15,7 @@ import { WAIT } from '../support/patience.ts';
 import { SIGNATURES } from './world.ts';
 
 const AT_ONCE = 80;
-/** Of a request that has arrived: its head and its body are read within. */
+/** The server reads the head and the body of a request that has arrived within this time. */
 const READ_MS = 50;
 
 const test = withApi();

@@ -113,7 +113,7 @@ describe('a delivery of 90 days ago', () => {
     expect(await world.deliveries()).toEqual([young]);
   });
 
-  test('stays until its row is old enough, also if its id is older, and no younger one fails the sweep', async ({
+  test('stays until its row is old enough, also if its id is older, and does not make the sweep fail', async ({
     world,
   }) => {
     const young = await world.add(DAYS - HOUR, 'succeeded', 2 * HOUR * DAY_MS);

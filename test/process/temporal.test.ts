@@ -8,7 +8,9 @@ import { stretched } from '../support/patience.ts';
 
 const AWAY_MS = 12_000;
 
-test('is tried again every second, however long Temporal has been away', async ({ onTestFinished }) => {
+test('a process tries to connect to Temporal every second, however long Temporal has been away', async ({
+  onTestFinished,
+}) => {
   const times: number[] = [];
   // A port that somebody holds, and that ends every connection.
   const server = createServer((socket) => {
