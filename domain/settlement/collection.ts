@@ -28,8 +28,7 @@ export function reviewCollection(facts: StepFacts, change: SettlementChange): Se
 
 function admit(facts: StepFacts, change: SettlementChange): SettlementChange {
   const { settlement, recipient, verification } = facts;
-  if (!recipient.isActive)
-    return end(facts, datedAfter(change, recipient.updatedAt), 'rejected', FAILURES.recipientInactive);
+  if (!recipient.isActive) return rejectInactive(facts, change);
   if (facts.isScreeningHit) return end(facts, change, 'rejected', FAILURES.screeningHit);
   if (settlement.amountMinor < VERIFICATION_THRESHOLD_MINOR) return beginCollection(facts, change);
   return verification?.to === 'verified'
@@ -38,14 +37,17 @@ function admit(facts: StepFacts, change: SettlementChange): SettlementChange {
 }
 
 function reviewCompliance(facts: StepFacts, change: SettlementChange): SettlementChange {
-  const { verification } = facts;
+  const { recipient, verification } = facts;
   if (verification) {
     const dated = datedAfter(change, verification.at);
-    if (verification.to === 'verified') return beginCollection(facts, dated);
-    return end(facts, dated, 'rejected', FAILURES.verificationRejected);
+    if (verification.to === 'rejected') return end(facts, dated, 'rejected', FAILURES.verificationRejected);
+    return recipient.isActive ? beginCollection(facts, dated) : rejectInactive(facts, dated);
   }
   return isOver(change) ? end(facts, change, 'expired', FAILURES.verificationTimeout) : change;
 }
+
+const rejectInactive = (facts: StepFacts, change: SettlementChange): SettlementChange =>
+  end(facts, datedAfter(change, facts.recipient.updatedAt), 'rejected', FAILURES.recipientInactive);
 
 function beginCollection(facts: StepFacts, change: SettlementChange): SettlementChange {
   if (facts.isGateClosed) return end(facts, change, 'rejected', FAILURES.gateClosed);

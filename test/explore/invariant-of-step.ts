@@ -113,6 +113,7 @@ function complianceIsKept(step: Step): string | undefined {
     return "it is rejected, and no verification about the payee's name was";
   if (!moveTo(step, 'awaiting_funds')) return undefined;
   if (before.isGateClosed) return 'it collects money behind a closed gate';
+  if (!before.identity.recipient.isActive) return 'it collects money for an inactive recipient';
   return change.before.amountMinor >= VERIFICATION_THRESHOLD_MINOR && about !== 'verified'
     ? "it collects money, and the payee's name is not verified"
     : undefined;

@@ -24,7 +24,8 @@ export function steps(scenario: Scenario, world: World): World[] {
     case 'accepted':
       return [admit(scenario, world)];
     case 'compliance_hold':
-      if (world.verification === 'verified') return [collect(scenario, world)];
+      if (world.verification === 'verified')
+        return [world.active ? collect(scenario, world) : end(world, 'rejected', 'recipient_inactive')];
       if (world.verification === 'rejected') return [end(world, 'rejected', 'verification_rejected')];
       return world.waitOver ? [end(world, 'expired', 'verification_timeout')] : [];
     case 'awaiting_funds':
