@@ -48,7 +48,11 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: 'accepted', to: 'awaiting_funds', when: 'compliance passes' },
   { from: 'accepted', to: 'canceled', when: 'canceled by the partner' },
   { from: 'compliance_hold', to: 'awaiting_funds', when: 'compliance passes' },
-  { from: 'compliance_hold', to: 'rejected', when: 'verification rejected, recipient inactive, or a launch gate closed' },
+  {
+    from: 'compliance_hold',
+    to: 'rejected',
+    when: 'verification rejected, recipient inactive, or a launch gate closed',
+  },
   { from: 'compliance_hold', to: 'expired', when: 'seven days without a decision' },
   { from: 'compliance_hold', to: 'canceled', when: 'canceled by the partner' },
   { from: 'awaiting_funds', to: 'funded', when: 'evidence covers the amount' },
