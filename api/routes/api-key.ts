@@ -54,9 +54,8 @@ export const apiKeyRoutes =
       },
       async (request, reply) => {
         const caller = principalOf(request);
-        const { name, scope, expires_at: expiry, allowed_cidrs: allowedCidrs = null } = request.body;
+        const { name, scope, expires_at: expiresAt = null, allowed_cidrs: allowedCidrs = null } = request.body;
         const now = deps.now();
-        const expiresAt = expiry === undefined ? null : new Date(expiry);
         // The route requires scope `full`, which covers every scope. The rule must not depend on that.
         requireScope(caller, scope);
         const isPast = expiresAt !== null && expiresAt <= now;

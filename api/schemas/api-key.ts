@@ -17,6 +17,7 @@ import {
   timestampOrNull,
   visibleText,
 } from './common.ts';
+import { moment } from './page.ts';
 
 const Scope = closedEnum(
   'ApiKeyScope',
@@ -58,7 +59,7 @@ export const CreateApiKeyRequest = z
       example: 'Payout service',
     }),
     scope: scope('What the new key may do; at most what your key may do.'),
-    expires_at: nullAsAbsent(z.iso.datetime({ offset: true })).meta({
+    expires_at: nullAsAbsent(moment()).meta({
       description:
         'RFC 3339, in the future. At this time the key becomes invalid. At most the expiry of your key, which is the default.',
       example: '2027-11-21T08:00:00.000Z',

@@ -31,7 +31,7 @@ export const repeatable = <const Value extends string>(value: z.ZodEnum<Record<V
 
 /** PostgreSQL and JavaScript write the dates of these years alike. */
 const EARLIEST_MS = Date.UTC(1970, 0, 1);
-const LATEST_MS = Date.UTC(9999, 11, 31);
+const LATEST_MS = Date.UTC(10_000, 0, 1) - 1;
 
 /** An RFC 3339 date and time, with any offset. */
 export const moment = () =>
