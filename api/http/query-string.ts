@@ -27,7 +27,8 @@ export function routedAddress(url: string): string {
   }
 }
 
-const METADATA = /^metadata\[([^\]]*)\]$/;
+/** No object has an entry `__proto__`, so that this one stays an unknown parameter. */
+const METADATA = /^metadata\[(?!__proto__\])([^\]]*)\]$/;
 
 /**
  * The parameters of a query string. `metadata[key]=value` is an entry of the one parameter `metadata` (OpenAPI's style
