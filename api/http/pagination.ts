@@ -96,19 +96,20 @@ export async function answerPage<Row>(
 
 /**
  * The value of `Link` for one page of the list at `url`. A caller that pages by `offset` gets offsets, every other one
- * a cursor. Other query parameters are kept. Empty if there is no other page.
+ * a cursor. Other query parameters are kept, a limit too: an absent one is the default of what was answered. Empty if
+ * there is no other page.
  */
 export function pageLinks(url: string, page: Page, { total, next }: Pick<Paged<unknown>, 'total' | 'next'>): string {
   const { limit, offset } = page;
-  const isByOffset = new URLSearchParams(splitAddress(url).query).has('offset');
+  const isByOffset = page.after === undefined && new URLSearchParams(splitAddress(url).query).has('offset');
   const links: string[] = [];
   const nextOffset = offset + limit;
   if (next !== null && !isByOffset) links.push(link('next', url, { after: cursorText(next) }));
   if (next !== null && isByOffset && nextOffset <= PAGE.offsetMax)
-    links.push(link('next', url, { limit, offset: nextOffset }));
+    links.push(link('next', url, { offset: nextOffset }));
   // An offset after the last object leads back to the last page that has objects.
   if (offset > 0 && total !== 0)
-    links.push(link('prev', url, { limit, offset: Math.max(0, Math.min(offset, total ?? offset) - limit) }));
+    links.push(link('prev', url, { offset: Math.max(0, Math.min(offset, total ?? offset) - limit) }));
   return links.join(', ');
 }
 

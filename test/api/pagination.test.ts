@@ -52,9 +52,16 @@ describe('the links of a page', () => {
     );
   });
 
-  test('have a limit even if the request has an offset and no limit', () => {
-    expect(pageLinks('/v1/recipients?offset=0', { limit: 50, offset: 0 }, more(51))).toBe(
-      '</v1/recipients?offset=50&limit=50>; rel="next"',
+  test('have no limit if the request has none: a CSV page has more lines than a limit may say', () => {
+    expect(pageLinks('/v2/settlements?offset=10000', { limit: 10_000, offset: 10_000 }, more(null))).toBe(
+      '</v2/settlements?offset=20000>; rel="next", </v2/settlements?offset=0>; rel="prev"',
+    );
+  });
+
+  test('a cursor is followed by a cursor, also with an offset of 0', () => {
+    const page = { limit: 2, offset: 0, after: LAST };
+    expect(pageLinks('/v1/events?limit=2&offset=0&after=old', page, more(null))).toBe(
+      `</v1/events?limit=2&offset=0&after=${cursorText(LAST)}>; rel="next"`,
     );
   });
 
