@@ -38,6 +38,8 @@ function requireReadableBody({ headers, raw }: FastifyRequest): void {
   if (headers['content-encoding'] !== undefined)
     throw new DomainError('unsupported_media_type', {}, 'Send the body without content encoding.');
   if (headerLines(raw, 'content-type').length > 1) throw new DomainError('unsupported_media_type');
+  // No bytes have no type, although some clients name one.
+  if (headers['content-length'] === '0' && headers['transfer-encoding'] === undefined) delete headers['content-type'];
 }
 
 /** Refuses `null` as a body: a schema with an optional body would accept it as absent. */

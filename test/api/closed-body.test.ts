@@ -44,4 +44,14 @@ describe('an operation that takes no body refuses its fields, and accepts none a
   });
 });
 
+describe('an empty body has no type', () => {
+  test.for(BODILESS)('$name', async (operation, { attack }) => {
+    const others = await attack.createTenant();
+    const headers = { ...headersOf(operation), 'content-type': 'text/plain', 'content-length': '0' };
+    const url = urlOf(operation, idsOf(others, operation));
+    const answer = await attack.send(operation, others, { url, body: Buffer.alloc(0), headers });
+    expect(answer.statusCode, answer.body).toBeLessThan(415);
+  });
+});
+
 test('operations that take no body exist', () => expect(BODILESS.length).toBeGreaterThan(5));
