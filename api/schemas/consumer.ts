@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { createdAt, objectId, outputTextOrNull, timestamp } from './common.ts';
 import { EstimateResponseV2, pricedForm } from './estimate.ts';
-import { CreateRecipientRequest, EXAMPLE_PERSON, RecipientResponse } from './recipient.ts';
+import { detailsCheck, EXAMPLE_PERSON, RecipientResponse, recipientForm } from './recipient.ts';
 import { VerificationResponse } from './verification.ts';
 
 export const MeResponse = z
@@ -20,11 +20,14 @@ export const MeResponse = z
 
 const NOT_A_CONSUMERS = { org_id: true, kind: true, metadata: true } as const;
 
-export const RecipientBody = CreateRecipientRequest.omit(NOT_A_CONSUMERS).meta({
-  id: 'RecipientBody',
-  description: 'A recipient has `bank_details`, `mobile_details` or both.',
-  example: { entity_type: 'individual', ...EXAMPLE_PERSON },
-});
+export const RecipientBody = z
+  .strictObject(recipientForm)
+  .check(detailsCheck())
+  .meta({
+    id: 'RecipientBody',
+    description: 'A recipient has `bank_details`, `mobile_details` or both.',
+    example: { entity_type: 'individual', ...EXAMPLE_PERSON },
+  });
 
 export const ConsumerRecipientResponse = RecipientResponse.omit(NOT_A_CONSUMERS).meta({
   id: 'ConsumerRecipientResponse',

@@ -4,6 +4,7 @@ import countries from 'i18n-iso-countries/index.js';
 import { z } from 'zod';
 import {
   ACCOUNT_TYPES,
+  detailsFaults,
   ENTITY_TYPES,
   RECIPIENT_KINDS,
   RECIPIENT_VERIFICATION_STATUSES,
@@ -141,19 +142,39 @@ const BANK = 'Needed for `bank_transfer`.';
 const MOBILE = 'Needed for `mobile_money`.';
 const NEEDS_DETAILS = 'A recipient has `bank_details`, `mobile_details` or both.';
 
+/** The fields that consumers give too. */
+export const recipientForm = {
+  entity_type: EntityType.meta({ description: 'A person or a company.', example: 'individual' }),
+  name: name(),
+  country: country('Where the recipient is paid (ISO 3166-1 alpha-2).'),
+  email: nullAsAbsent(email(EMAIL)).meta({ description: EMAIL }),
+  phone: nullAsAbsent(phone(PHONE)).meta({ description: PHONE }),
+  bank_details: nullAsAbsent(BankDetailsRequest).meta({ description: BANK }),
+  mobile_details: nullAsAbsent(MobileDetails).meta({ description: MOBILE }),
+};
+
+const isFields = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The faults of a valid form are the command's. When the form has others, this check adds those of the details. */
+export function detailsCheck() {
+  const check = z.superRefine<z.output<z.ZodObject<typeof recipientForm>>>((body, context) => {
+    const details = { bankDetails: body.bank_details ?? null, mobileDetails: body.mobile_details ?? null };
+    for (const { field, rule } of detailsFaults(body.country, details))
+      context.addIssue({ code: 'custom', path: field?.split('.') ?? [], message: rule });
+  });
+  // Zod would leave it out when another field has a fault.
+  check._zod.def.when = ({ value, issues }) => issues.length > 0 && isFields(value);
+  return check;
+}
+
 export const CreateRecipientRequest = z
   .strictObject({
     org_id: ownOrganization(),
     kind: RecipientKind.meta({ description: 'What the recipient is to you.', example: 'contractor' }),
-    entity_type: EntityType.meta({ description: 'A person or a company.', example: 'individual' }),
-    name: name(),
-    country: country('Where the recipient is paid (ISO 3166-1 alpha-2).'),
-    email: nullAsAbsent(email(EMAIL)).meta({ description: EMAIL }),
-    phone: nullAsAbsent(phone(PHONE)).meta({ description: PHONE }),
-    bank_details: nullAsAbsent(BankDetailsRequest).meta({ description: BANK }),
-    mobile_details: nullAsAbsent(MobileDetails).meta({ description: MOBILE }),
+    ...recipientForm,
     metadata: nullAsAbsent(metadata()).meta({ description: 'Your own keys and values.' }),
   })
+  .check(detailsCheck())
   .meta({
     id: 'CreateRecipientRequest',
     description: NEEDS_DETAILS,

@@ -54,6 +54,30 @@ describe('POST /v1/recipients', () => {
       { country: 'US', ...bank({ routing_number: '021000022' }) },
       [['body.bank_details.routing_number', 'value_error']],
     ],
+    [
+      'an unknown kind and neither details',
+      { kind: 'x', bank_details: null },
+      [
+        ['body.kind', 'enum'],
+        ['body', 'value_error'],
+      ],
+    ],
+    [
+      'an unknown kind and an invalid routing number in the US',
+      { kind: 'x', country: 'US', ...bank({ routing_number: '021000022' }) },
+      [
+        ['body.kind', 'enum'],
+        ['body.bank_details.routing_number', 'value_error'],
+      ],
+    ],
+    [
+      'details and a country of a wrong type',
+      { country: 1, bank_details: 'x' },
+      [
+        ['body.country', 'string_type'],
+        ['body.bank_details', 'dict_type'],
+      ],
+    ],
   ])('422 for %s, and nothing is written', async ([_case, overrides, faults], { api }) => {
     const caller = await api.createCaller('recipients');
     await expectInvalid(api, () => create(api, caller, recipientBody(overrides)), faults);
@@ -180,6 +204,11 @@ describe('GET /v1/recipients', () => {
        WHERE m.is_active IS NULL OR r.key IS NULL`,
     );
     expect(rows).toEqual([{ stale: 0 }]);
+  });
+
+  test('422 for a filter by metadata that no recipient can have', async ({ api, partner }) => {
+    const answer = await api.call(partner, 'GET', '/v1/recipients?metadata[__proto__]=x');
+    expect([answer.statusCode, faultsOf(answer)]).toEqual([422, [['query.metadata[__proto__]', 'extra_forbidden']]]);
   });
 
   test('422 for a cursor with an offset', async ({ api, partner }) => {
