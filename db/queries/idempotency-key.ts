@@ -50,17 +50,24 @@ export function fingerprintOf(request: {
     .update(`${request.method}\0${request.route}\0`)
     .update(request.bytes)
     .digest();
+  const given = Object.entries(request.fields).filter(([, value]) => value !== undefined && value !== null);
   const fieldDigests = Object.fromEntries(
-    Object.entries(request.fields).map(([name, value]) => [
+    given.map(([name, value]) => [
       name,
       createHash('sha256')
-        .update(`${name}\0${JSON.stringify(value)}`)
+        .update(`${name}\0${JSON.stringify(value, inOrder)}`)
         .digest('base64url')
         .slice(0, 22),
     ]),
   );
   return { requestHash, fieldDigests };
 }
+
+/** For `JSON.stringify`: the order of an object's entries makes no difference. */
+const inOrder = (_key: string, value: unknown): unknown =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)))
+    : value;
 
 /** The names of the top-level fields in which two requests differ; empty when only the bytes differ. */
 function mismatchOf(bound: RequestFingerprint, given: RequestFingerprint): string[] {

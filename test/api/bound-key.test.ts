@@ -73,6 +73,19 @@ describe.for(ROUTES)('$route with a price that is out of bounds', (settle) => {
     expect(jsonOf(other)).toMatchObject({ code: 'idempotency_key_reused', mismatch: ['amount'] });
   });
 
+  test('409 that names no field when only null and the order of the metadata differ', async ({
+    api,
+    partner,
+    recipientId,
+  }) => {
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const send = (more: Json) =>
+      api.call(partner, 'POST', route, { ...bodyOf(recipientId, '250.00'), ...more }, headers);
+    expect((await send({ metadata: { a: '1', b: '2' } })).statusCode).toBe(status);
+    const other = await send({ reference: null, metadata: { b: '2', a: '1' } });
+    expect([other.statusCode, jsonOf(other).mismatch]).toEqual([409, []]);
+  });
+
   test('422 for a free key, which stays free', async ({ api, partner, recipientId }) => {
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const refused = () => api.call(partner, 'POST', route, bodyOf(recipientId, ABOVE_BOUNDS), headers);
