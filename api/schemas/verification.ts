@@ -62,6 +62,7 @@ export const StartVerificationRequest = z
 
 export const CompleteVerificationRequest = z
   .strictObject({
+    org_id: ownOrganization(),
     status: VerificationDecision.meta({ description: 'The decision. It is final.', example: 'verified' }),
     verified_name: nullAsAbsent(visibleText(1, NAME_LENGTH_MAX)).meta({
       description: 'The name that was verified.',

@@ -230,7 +230,7 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
   }) => {
     const recipientId = await newRecipient();
     const { verification_id: id } = await openVerification(api, partner, recipientId);
-    const decision = { status: 'verified', verified_name: 'Marcia Uniquename' };
+    const decision = { status: 'verified', verified_name: 'Marcia Uniquename', org_id: partner.orgId };
     const answer = await complete(api, partner, id, decision);
     expect(answer.statusCode).toBe(200);
     expect(jsonOf(answer)).toMatchObject({
