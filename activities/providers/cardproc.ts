@@ -52,7 +52,7 @@ function encodeCardprocEvent(
   const object = {
     id: `${isDispute ? 'dp' : 'pi'}_${settlement.settlementId}`,
     object: isDispute ? 'dispute' : 'payment_intent',
-    amount: Number(settlement.amountMinor),
+    amount: Number(isDispute && amountMinor > 0n ? amountMinor : settlement.amountMinor),
     ...(isDispute ? {} : { amount_received: Number(amountMinor) }),
     currency: settlement.sourceCurrency.toLowerCase(),
     ...(event === 'collection_failed' ? { last_payment_error: { code: 'card_declined' } } : {}),

@@ -22,16 +22,20 @@ const DURATION_LENGTH_MAX = 40;
 const ADVANCE_DAYS_MAX = 366;
 const ADVANCE_MS_MAX = ADVANCE_DAYS_MAX * 24 * 60 * 60_000;
 
+/** Of an amount from 0.01 to 100000.00. */
+export const EVENT_AMOUNT_PATTERN = '^(0[.](0[1-9]|[1-9][0-9]?)|[1-9][0-9]{0,4}([.][0-9]{1,2})?|100000([.]0{1,2})?)$';
+
 const SandboxEventName = closedEnum('SandboxEventName', SANDBOX_EVENTS, 'What the simulator reports.');
 export const sandboxEvent = () => SandboxEventName.meta({ description: 'What the simulator reports.' });
 
 export const SandboxEventRequest = z
   .strictObject({
     event: sandboxEvent().meta({ example: 'collection_succeeded' }),
-    amount: nullAsAbsent(money('')).meta({
+    amount: nullAsAbsent(money('').meta({ pattern: EVENT_AMOUNT_PATTERN })).meta({
       description:
-        'With collection_succeeded and collection_partial only, in the source currency. By default the amount that ' +
-        'is neither received nor requested before, or half of it with collection_partial.',
+        'With collection_succeeded, collection_partial and dispute_opened only, in the source currency. By default the ' +
+        'amount that is neither received nor requested before, half of it with collection_partial, and the whole ' +
+        'payment with dispute_opened.',
     }),
   })
   .meta({ id: 'SandboxEventRequest' });

@@ -4,7 +4,7 @@
  */
 import { DomainError } from '../../domain/error.ts';
 import { sandboxEventMessage, settlementMessage } from '../../domain/outbox.ts';
-import { type SandboxCommand, type SandboxEvent, sandboxCommand } from '../../domain/sandbox/event.ts';
+import { collectsMoney, type SandboxCommand, type SandboxEvent, sandboxCommand } from '../../domain/sandbox/event.ts';
 import { isTerminal, type Settlement, settlementTime } from '../../domain/settlement/state.ts';
 import { newId } from '../id.ts';
 import { enqueue } from '../queries/outbox.ts';
@@ -27,7 +27,7 @@ export async function sendSandboxEvent(
     const settlement = await lockSettlement(tx, orgId, settlementId);
     const underWayMinor = await sumSandboxRequestsUnderWay(tx, settlementId);
     const command = { ...sandboxCommand(settlement, asked, underWayMinor), commandId: newId() };
-    await addSandboxRequest(tx, settlementId, command.amountMinor);
+    if (collectsMoney(command.event)) await addSandboxRequest(tx, settlementId, command.amountMinor);
     await enqueue(tx, sandboxEventMessage(command, settlement, asked.requestId));
     return { ...command, settlement };
   });

@@ -31,7 +31,10 @@ export const isPayoutEvent = (event: SandboxEvent): event is PayoutEvent =>
  */
 export type CollectionReport = { readonly event: CollectionEvent; readonly amountMinor: bigint };
 
-/** An accepted request for an event. The settlement's payment method decides which provider sends it. */
+/**
+ * An accepted request for an event. The settlement's payment method decides which provider sends it. An amount of 0 is
+ * none: a dispute without one is about the whole payment.
+ */
 export type SandboxCommand = { readonly event: SandboxEvent; readonly amountMinor: bigint };
 
 /** The id of the event that a command sends. Workers of the released version give it too. */
@@ -42,6 +45,10 @@ export const COMMAND_EVENT_IDS = '^evt_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9
 
 /** More than the largest settlement, so that an overpayment can be sent too. */
 const AMOUNT_MINOR_MAX = 10_000_000n;
+
+/** Money that arrives by this event. */
+export const collectsMoney = (event: SandboxEvent): boolean =>
+  event === 'collection_succeeded' || event === 'collection_partial';
 
 /** The states in which the rail can answer: the payout was sent, and the settlement has not ended. */
 const PAYOUT_STATUSES: readonly SettlementStatus[] = ['paying_out', 'needs_review'];
@@ -62,9 +69,9 @@ export function sandboxCommand(
   const { event, amount } = asked;
   const { paymentMethod, sourceCurrency, status } = settlement;
   const refuse = (field: string, rule: string) => new ValidationError([{ field, rule }]);
-  const collects = event === 'collection_succeeded' || event === 'collection_partial';
-  if (amount !== undefined && !collects)
-    throw refuse('amount', 'is allowed only with collection_succeeded and collection_partial');
+  const collects = collectsMoney(event);
+  if (amount !== undefined && !collects && event !== 'dispute_opened')
+    throw refuse('amount', 'is allowed only with collection_succeeded, collection_partial and dispute_opened');
   if (event === 'dispute_opened' && !DISPUTABLE_METHODS.includes(paymentMethod))
     throw refuse('event', 'only card payments are disputed');
   if (!isPayoutEvent(event) && paymentMethod === 'internal')

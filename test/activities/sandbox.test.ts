@@ -6,7 +6,7 @@ import { evidence, providerEvents } from '../../db/schema/index.ts';
 import { activityDeps } from '../support/activity.ts';
 import { linkAccount } from '../support/bankledger.ts';
 import { FILE, withApi } from '../support/fixture.ts';
-import { BY_WIRE } from '../support/settlement.ts';
+import { BY_MANUAL_CARD, BY_WIRE } from '../support/settlement.ts';
 
 const test = withApi()
   .extend('sandbox', FILE, async ({ api }) => {
@@ -77,6 +77,24 @@ describe("posting a provider's event", () => {
     );
     expect((await steps.activities.reviewSettlement(steps.step(id))).status).toBe('awaiting_funds');
     expect((await steps.read(id)).amount_received).toBe('2.00');
+  });
+
+  test('a dispute is about its amount, and without one about the whole payment', async ({ world, sandbox, steps }) => {
+    for (const [amountMinor, amount] of [
+      ['2000', '20.00'],
+      ['0', '250.00'],
+    ] as const) {
+      const id = await steps.accept(BY_MANUAL_CARD);
+      const dispute = { ...world.input(id), commandId: id, event: 'dispute_opened', amountMinor } as const;
+      await sandbox.sendSandboxEvent({
+        ...dispute,
+        commandId: `${id}-paid`,
+        event: 'collection_succeeded',
+        amountMinor: '25000',
+      });
+      await sandbox.sendSandboxEvent(dispute);
+      expect((await steps.read(id)).exceptions).toMatchObject([{ type: 'disputed', amount }]);
+    }
   });
 
   test('fails and can be retried while the webhook refuses the event', async ({ world, api, steps }) => {

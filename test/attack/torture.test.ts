@@ -7,6 +7,7 @@
  */
 import { describe, expect } from 'vitest';
 import { AMOUNT_PATTERN } from '../../api/schemas/common.ts';
+import { EVENT_AMOUNT_PATTERN } from '../../api/schemas/test-helper.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
 import type { SeenAnswer } from '../support/conformance.ts';
 import { type DescribedOperation, describedOperations, placesIn, type Schema } from './document.ts';
@@ -46,7 +47,8 @@ function withoutAddress({ headers, body }: SeenAnswer): string {
   return JSON.stringify({ ...rest, faults });
 }
 
-const isMoney = (schema: Schema): boolean => schema.pattern === AMOUNT_PATTERN;
+const MONEY: readonly unknown[] = [AMOUNT_PATTERN, EVENT_AMOUNT_PATTERN];
+const isMoney = ({ pattern }: Schema): boolean => MONEY.includes(pattern);
 const isText = ({ type }: Schema): boolean => type === 'string';
 
 test('eight operations take an amount', () => {

@@ -971,6 +971,8 @@ export interface components {
          *     }
          */
         CompleteVerificationRequest: {
+            /** @description Redundant: the organization of the key, or absent. */
+            org_id?: string | null;
             /** The decision. It is final. Example: `verified`. */
             status: components["schemas"]["VerificationDecision"];
             /** The name that was verified. Example: `Marcia Campbell`. */
@@ -1959,7 +1961,7 @@ export interface components {
         SandboxEventRequest: {
             /** What the simulator reports. Example: `collection_succeeded`. */
             event: components["schemas"]["SandboxEventName"];
-            /** @description With collection_succeeded and collection_partial only, in the source currency. By default the amount that is neither received nor requested before, or half of it with collection_partial. */
+            /** @description With collection_succeeded, collection_partial and dispute_opened only, in the source currency. By default the amount that is neither received nor requested before, half of it with collection_partial, and the whole payment with dispute_opened. */
             amount?: string | null;
         };
         SandboxEventResponse: {

@@ -827,6 +827,8 @@ class ClosedLaunchGate(TypedDict):
 
 
 class CompleteVerificationRequest(TypedDict):
+    org_id: NotRequired[str | None]
+    """Redundant: the organization of the key, or absent."""
     status: VerificationDecision
     """The decision. It is final."""
     verified_name: NotRequired[str | None]
@@ -1764,8 +1766,9 @@ class SandboxEventRequest(TypedDict):
     event: SandboxEventName
     """What the simulator reports."""
     amount: NotRequired[str | None]
-    """With collection_succeeded and collection_partial only, in the source currency. By default the amount that is
-    neither received nor requested before, or half of it with collection_partial.
+    """With collection_succeeded, collection_partial and dispute_opened only, in the source currency. By default the
+    amount that is neither received nor requested before, half of it with collection_partial, and the whole
+    payment with dispute_opened.
     """
 
 
