@@ -131,9 +131,10 @@ export const isSameDecision = (verification: Verification, decision: Verificatio
   );
 
 /**
- * The recipient's `verification_status` after its verification changed state (contract §4). The latest change counts. A
- * decision is about the name that was checked: it decides nothing about a recipient with another name. Expiry is not a
- * decision: it does not change a status that another verification gave or may still give.
+ * The recipient's `verification_status` after its verification changed state (contract §4). The latest decision counts,
+ * also while a new verification is open, which a repeated request can begin. A decision is about the name that was
+ * checked: it decides nothing about a recipient with another name. Expiry is not a decision: it does not change a status
+ * that another verification gave or may still give.
  *
  * @param othersOpen whether another verification of the recipient is open
  */
@@ -145,7 +146,7 @@ export function recipientStatusAfter(
   const { status, subjectName } = verification;
   switch (status) {
     case 'pending':
-      return 'pending';
+      return recipient.verificationStatus === 'verified' ? 'verified' : 'pending';
     case 'in_review':
       return recipient.verificationStatus;
     case 'verified':

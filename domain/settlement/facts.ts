@@ -55,8 +55,8 @@ export type StepFacts = FactsOf<'review'>;
 
 /**
  * What verification says about the frozen payee (contract §4, §6). While the recipient still has this name, its present
- * status counts, so that a new verification under way is waited for. A rejection counts only for the name that it was
- * decided about.
+ * status counts, so that a rejected recipient's new verification is waited for. A rejection counts only for the name
+ * that it was decided about.
  *
  * @param about the latest decision about the payee's name
  */

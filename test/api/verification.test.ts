@@ -200,6 +200,20 @@ describe('an Idempotency-Key of a verification', () => {
   });
 });
 
+test('a verified recipient stays verified while another verification is open, and is what that one decides', async ({
+  api,
+  partner,
+  newRecipient,
+}) => {
+  const recipientId = await newRecipient();
+  const first = await openVerification(api, partner, recipientId);
+  await complete(api, partner, first.verification_id, { status: 'verified' });
+  const second = await openVerification(api, partner, recipientId);
+  expect(await statusOf(api, partner, recipientId)).toMatchObject({ verification_status: 'verified' });
+  await complete(api, partner, second.verification_id, { status: 'rejected' });
+  expect(await statusOf(api, partner, recipientId)).toMatchObject({ verification_status: 'rejected' });
+});
+
 describe('POST /v1/kyc/{verification_id}/complete', () => {
   const rejected = { status: 'rejected', rejection_reason: 'The document is blurred.' };
 

@@ -84,8 +84,9 @@ describe("the recipient's status", () => {
     expect(statusAfter('verified', { name: 'Somebody Else' })).toBe('unverified');
   });
 
-  test('follows each opening and each decision', () => {
-    expect(statusAfter('pending', { verificationStatus: 'verified' })).toBe('pending');
+  test('follows each decision, and each opening but that of a verified recipient', () => {
+    expect(statusAfter('pending', { verificationStatus: 'rejected' })).toBe('pending');
+    expect(statusAfter('pending', { verificationStatus: 'verified' })).toBe('verified');
     expect(statusAfter('verified')).toBe('verified');
     expect(statusAfter('rejected', { verificationStatus: 'verified' })).toBe('rejected');
     expect(statusAfter('in_review')).toBe('pending');

@@ -37,7 +37,10 @@ export const deactivation = (clocks: readonly Clock[]): readonly Move[] =>
     (identity, updatedAt) => ({ ...identity, recipient: { ...identity.recipient, isActive: false, updatedAt } }),
   );
 
-function checked({ recipient, checks, decisions, ...rest }: Identity, name: Name, status: Check, at: Date): Identity {
+function checked(identity: Identity, name: Name, status: Check, time: Date): Identity {
+  const { recipient, checks, openedAt, decisions, ...rest } = identity;
+  const { [name]: opened, ...others } = openedAt;
+  const at = opened ? notBefore(time, opened) : time;
   const verification = { status: status === 'open' ? 'pending' : status, subjectName: name } as const;
   const verificationStatus = recipientStatusAfter(recipient, verification, false);
   return {
@@ -47,6 +50,7 @@ function checked({ recipient, checks, decisions, ...rest }: Identity, name: Name
         ? recipient
         : { ...recipient, verificationStatus, updatedAt: at },
     checks: { ...checks, [name]: status },
+    openedAt: status === 'open' ? { ...others, [name]: at } : others,
     decisions: status === 'open' ? decisions : { ...decisions, [name]: { to: status, at } },
   };
 }

@@ -45,6 +45,8 @@ export type Name = (typeof NAMES)[number];
 export type Identity = {
   readonly recipient: Recipient;
   readonly checks: Readonly<Record<Name, Check>>;
+  /** When the open ones were opened, by the clock of the process that did it: none is decided before. */
+  readonly openedAt: Readonly<Partial<Record<Name, Date>>>;
   /** The latest decision about the payee's name, and about the other one. */
   readonly decisions: Readonly<Partial<Record<Name, NameDecision>>>;
   readonly checksLeft: number;
@@ -128,10 +130,11 @@ function paymentKey({ bank, settlement }: Situation): string {
 }
 
 function identityKey({ identity }: Situation, since: (at: number) => number): string {
-  const { recipient, checks, decisions, checksLeft } = identity;
+  const { recipient, checks, openedAt, decisions, checksLeft } = identity;
   const [payee, other] = NAMES.map((name) => {
     const decision = decisions[name];
-    return decision ? `${decision.to}${since(decision.at.getTime())}` : '';
+    const opened = openedAt[name] ? `open${since(openedAt[name].getTime())}` : '';
+    return decision ? `${opened}${decision.to}${since(decision.at.getTime())}` : opened;
   });
   return `${recipient.name}${recipient.isActive}${recipient.verificationStatus}${since(recipient.updatedAt.getTime())}${checks.payee}${checks.other}${payee}${other}${checksLeft}`;
 }

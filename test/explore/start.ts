@@ -88,6 +88,7 @@ const identityOf = (checked: Check, checksLeft: number, at: Date): Situation['id
     updatedAt: at,
   },
   checks: { payee: checked, other: checked },
+  openedAt: {},
   decisions: checked === 'open' ? {} : { payee: { to: checked, at } },
   checksLeft,
 });
