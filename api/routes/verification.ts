@@ -75,7 +75,7 @@ export const verificationRoutes =
           { keyed: keyedRequest(request, orgId), status: 201, show: verificationDetail },
         ).catch(naming('recipient_id'));
         request.subjectId = answer.resourceId;
-        return sendAnswer(reply, answer, `/v1/kyc/status/${body.recipient_id}`);
+        return sendAnswer(reply, answer, `/v1/kyc/${answer.resourceId}`);
       },
     );
 
