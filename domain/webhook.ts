@@ -27,6 +27,7 @@ export type Webhook = {
   readonly disabledReason: DisabledReason | null;
   /** The first failure since the last success; null if there is none. */
   readonly failingSince: Date | null;
+  readonly lastFailedAt: Date | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 };
@@ -156,6 +157,10 @@ export const ROTATION_OVERLAP_MS = 24 * HOUR_MS;
 export const EARLIER_SECRETS_MAX = 5;
 /** A subscription that fails for this long, without a success, is disabled. */
 const FAILING_WINDOW_MS = 5 * 24 * HOUR_MS;
+/** After this long without an attempt, which is more than any wait for a retry, a failure says nothing about before. */
+const FAILING_GAP_MS = 24 * HOUR_MS;
+/** How old the stored time of the latest failure may become. */
+const FAILED_AT_PRECISION_MS = HOUR_MS;
 
 /**
  * How long to wait after a failed attempt.
@@ -173,6 +178,23 @@ export function retryDelayMs(attempt: number, random: number, retryAfterMs: numb
   // The random part is only added: a retry is never earlier than the subscriber asked for.
   return Math.round(Math.min(mostMs, wantedMs * (1 + RETRY_JITTER * random)));
 }
+
+/** Since when a subscription fails, and when it last failed; both null for one that works. */
+export type FailingSpan = Pick<Webhook, 'failingSince' | 'lastFailedAt'>;
+
+export const WORKING: FailingSpan = { failingSince: null, lastFailedAt: null };
+
+/** The span that a failure at this time belongs to. */
+export function afterFailure({ failingSince, lastFailedAt }: FailingSpan, at: Date): FailingSpan {
+  const isOver = lastFailedAt !== null && at.getTime() - lastFailedAt.getTime() > FAILING_GAP_MS;
+  return { failingSince: isOver ? at : (failingSince ?? at), lastFailedAt: at };
+}
+
+/** Whether the stored span has to be written again. */
+export const isOtherSpan = (stored: FailingSpan, span: FailingSpan): boolean =>
+  stored.failingSince?.getTime() !== span.failingSince?.getTime() ||
+  (span.lastFailedAt !== null &&
+    span.lastFailedAt.getTime() - (stored.lastFailedAt?.getTime() ?? 0) >= FAILED_AT_PRECISION_MS);
 
 /** Whether a failure at this time disables a subscription that has been failing since `failingSince`. */
 export const hasFailedTooLong = (failingSince: Date | null, at: Date): boolean =>

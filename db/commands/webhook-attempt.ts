@@ -1,6 +1,14 @@
 /** What the results of attempts decide about subscriptions. */
-import { type DisabledReason, hasFailedTooLong, type Webhook } from '../../domain/webhook.ts';
-import { disableWebhook, lockSubscriptions, setFailingSince } from '../queries/webhook.ts';
+import {
+  afterFailure,
+  type DisabledReason,
+  type FailingSpan,
+  hasFailedTooLong,
+  isOtherSpan,
+  type Webhook,
+  WORKING,
+} from '../../domain/webhook.ts';
+import { disableWebhook, lockSubscriptions, setFailingSpans } from '../queries/webhook.ts';
 import { type AttemptResult, type ClaimedDelivery, recordResults } from '../queries/webhook-attempt.ts';
 import { holdForRetry, wakeSubscriptions } from '../queries/webhook-retry.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
@@ -31,7 +39,7 @@ export async function recordFailures(
   return await commit(deps, 'subscription.record', async (tx) => {
     const webhooks = await lockSubscriptions(tx, [...byId.keys()]);
     const judged = webhooks.map((webhook) => judge(webhook, byId.get(webhook.webhookId)));
-    await setFailingSince(tx, judged.filter(isChanged));
+    await setFailingSpans(tx, judged.filter(isChanged));
     for (const { webhook, disabled } of judged)
       if (disabled) await disableWebhook(tx, webhook, disabled.reason, disabled.at);
     await recordResults(
@@ -43,7 +51,7 @@ export async function recordFailures(
       tx,
       judged.flatMap(({ webhook, wakeAt: at, requestId }) => (at ? [{ webhook, at, requestId }] : [])),
     );
-    return new Set(judged.flatMap(({ webhook, failingSince }) => (failingSince ? [webhook.webhookId] : [])));
+    return new Set(judged.flatMap(({ webhook, span }) => (span.failingSince ? [webhook.webhookId] : [])));
   });
 }
 
@@ -52,21 +60,20 @@ type Judged = ReturnType<typeof judge>;
 
 /** What becomes of a locked subscription. */
 function judge(webhook: Webhook, { results = [], requestId = '' }: Partial<SubscriptionResults> = {}) {
-  let { failingSince } = webhook;
+  let span: FailingSpan = webhook;
   let disabled: Disabling | undefined;
   for (const { outcome, at: startedAt, duration_ms, response_status } of results) {
     const at = new Date(Date.parse(startedAt) + duration_ms);
-    const reason = response_status === GONE ? 'gone' : hasFailedTooLong(failingSince, at) ? 'failing' : undefined;
+    span = outcome === 'succeeded' ? WORKING : afterFailure(span, at);
+    const reason = response_status === GONE ? 'gone' : hasFailedTooLong(span.failingSince, at) ? 'failing' : undefined;
     if (outcome === 'failed' && reason && webhook.status === 'enabled') disabled ??= { reason, at };
-    failingSince = outcome === 'succeeded' ? null : (failingSince ?? at);
   }
   // What was pending when it was disabled is ended by its workflow too.
   const wakeAt = disabled?.at ?? earliestRetry(results);
-  return { webhook, results, requestId, failingSince, disabled, wakeAt };
+  return { webhook, results, requestId, span, disabled, wakeAt };
 }
 
-const isChanged = ({ webhook, failingSince }: Judged): boolean =>
-  webhook.failingSince?.getTime() !== failingSince?.getTime();
+const isChanged = ({ webhook, span }: Judged): boolean => isOtherSpan(webhook, span);
 
 function earliestRetry(results: readonly AttemptResult[]): Date | undefined {
   const leaving = results.filter(({ stays_in_lane }) => !stays_in_lane);

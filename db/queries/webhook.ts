@@ -6,7 +6,7 @@ import { and, count, eq, gt, isNull, lte, sql } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
-import { type DisabledReason, laneKeyOf, type Webhook } from '../../domain/webhook.ts';
+import { type DisabledReason, type FailingSpan, laneKeyOf, type Webhook, WORKING } from '../../domain/webhook.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { webhookEarlierSecrets, webhooks } from '../schema/webhook.ts';
 import { statement } from '../statement.ts';
@@ -23,9 +23,12 @@ const owned = (orgId: string, webhookId: string) => and(eq(webhooks.orgId, orgId
 const present = (orgId: string, webhookId: string) => and(owned(orgId, webhookId), isNull(webhooks.deletedAt));
 
 function toWebhook(row: WebhookRow): Webhook {
-  const { webhookId, orgId, url, eventTypes, description, status, disabledReason, failingSince, createdAt, updatedAt } =
-    row;
-  return { webhookId, orgId, url, eventTypes, description, status, disabledReason, failingSince, createdAt, updatedAt };
+  const { webhookId, orgId, url, eventTypes, description, createdAt, updatedAt } = row;
+  const { status, disabledReason, failingSince, lastFailedAt } = row;
+  return {
+    ...{ webhookId, orgId, url, eventTypes, description, createdAt, updatedAt },
+    ...{ status, disabledReason, failingSince, lastFailedAt },
+  };
 }
 
 /** How many subscriptions the organization has. */
@@ -49,7 +52,7 @@ export async function insertWebhook(
     orgId,
     status: 'enabled',
     disabledReason: null,
-    failingSince: null,
+    ...WORKING,
     createdAt: at,
     updatedAt: at,
   };
@@ -126,21 +129,23 @@ export async function listWebhooks(db: Database, orgId: string, page: Page): Pro
 const ONE_MORE_ENDING = sql`${webhooks.endings} + 1`;
 
 /**
- * Changes a locked subscription. Enabling clears why it was disabled and since when it failed. Disabling ends its
- * pending deliveries.
+ * Changes a locked subscription. Enabling clears why it was disabled. Enabling, disabling and another address clear since
+ * when it failed. Disabling ends its pending deliveries.
  */
 export async function updateWebhook(tx: Tx, webhook: Webhook, change: WebhookChange, at: Date): Promise<Webhook> {
   if (Object.keys(change).length === 0) return webhook;
   const { status = webhook.status, eventTypes, ...rest } = change;
   const disabledReason = status === 'disabled' ? ('requested' as const) : null;
   const ends = status === 'disabled' ? { endings: ONE_MORE_ENDING } : {};
-  const turned = status === webhook.status ? {} : { status, disabledReason, failingSince: null, ...ends };
+  const turned = status === webhook.status ? {} : { status, disabledReason, ...WORKING, ...ends };
+  const moved = rest.url === undefined || rest.url === webhook.url ? {} : WORKING;
   const [row] = await tx
     .update(webhooks)
     .set({
       ...rest,
       ...(eventTypes === undefined ? {} : { eventTypes: [...eventTypes] }),
       ...turned,
+      ...moved,
       updatedAt: notBefore(at, webhook.updatedAt),
     })
     .where(present(webhook.orgId, webhook.webhookId))
@@ -167,21 +172,24 @@ export async function disableWebhook(
     .where(owned(webhook.orgId, webhook.webhookId));
 }
 
-const setFailingStatement = statement<[webhookIds: readonly string[], failingSince: readonly (string | null)[]], never>(
-  'set_failing_since',
-  `UPDATE webhooks w SET failing_since = f.failing_since
-  FROM unnest($1::text[], $2::timestamptz[]) AS f (webhook_id, failing_since) WHERE w.webhook_id = f.webhook_id`,
+type Times = readonly (string | null)[];
+
+const setFailingStatement = statement<[webhookIds: readonly string[], failingSince: Times, lastFailedAt: Times], never>(
+  'set_failing_span',
+  `UPDATE webhooks w SET failing_since = f.failing_since, last_failed_at = f.last_failed_at
+  FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[]) AS f (webhook_id, failing_since, last_failed_at)
+  WHERE w.webhook_id = f.webhook_id`,
 );
 
-/** Stores since when locked subscriptions fail; null for one that works. */
-export async function setFailingSince(
+/** Stores the spans of failures of locked subscriptions. */
+export async function setFailingSpans(
   tx: Tx,
-  changes: readonly { readonly webhook: Webhook; readonly failingSince: Date | null }[],
+  changes: readonly { readonly webhook: Webhook; readonly span: FailingSpan }[],
 ): Promise<void> {
   if (changes.length === 0) return;
   const ids = changes.map(({ webhook }) => webhook.webhookId);
-  const times = changes.map(({ failingSince }) => failingSince?.toISOString() ?? null);
-  await setFailingStatement(tx, ids, times);
+  const timesOf = (time: keyof FailingSpan) => changes.map(({ span }) => span[time]?.toISOString() ?? null);
+  await setFailingStatement(tx, ids, timesOf('failingSince'), timesOf('lastFailedAt'));
 }
 
 /** How many earlier secrets of a subscription still sign at this time. */

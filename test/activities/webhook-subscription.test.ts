@@ -544,7 +544,7 @@ describe('a failed attempt', () => {
   });
 
   test('410 disables the subscription and skips pending deliveries, its own as well', async ({ world }) => {
-    await world.burst(6);
+    await world.burst(20);
     // Not asked for, so that none is sent to a disabled subscription.
     world.answer = async () => ({ status: 410, error: 'http_status' });
     await world.deliver();
@@ -555,23 +555,42 @@ describe('a failed attempt', () => {
       world.webhook.webhook_id,
     );
     expect(statuses).toEqual([{ status: 'skipped' }]);
-    expect(world.sent).toHaveLength(4);
+    // Some more may be under way by then.
+    expect(world.sent.length).toBeLessThan(20);
   });
 
   test('five days of failures disable the subscription, whichever deliveries failed', async ({ world }) => {
     world.answer = failing;
-    await world.ping();
-    await world.attempt();
     const startMs = world.nowMs;
-    world.nowMs = startMs + 5 * DAY_MS - 60_000;
-    await world.ping();
-    await world.attempt();
+    for (const days of [0, 0.9, 1.8, 2.7, 3.6, 4.5, 5 - 0.001]) {
+      world.nowMs = startMs + days * DAY_MS;
+      await world.ping();
+      await world.attempt();
+    }
     expect(await world.read()).toMatchObject({ status: 'enabled' });
     world.nowMs = startMs + 5 * DAY_MS + 60_000;
     const last = await world.ping();
     await world.attempt();
     expect(await world.readDelivery(last)).toMatchObject({ status: 'skipped' });
     expect(await world.read()).toMatchObject({ status: 'disabled', disabled_reason: 'failing' });
+  });
+
+  test.for([
+    ['a day without an attempt', {}, 1.1 * DAY_MS],
+    ['another address', { url: 'https://other.example/hook' }, 0],
+  ] as const)('%s begins the five days again', async ([_case, change, pauseMs], { world }) => {
+    world.answer = failing;
+    const startMs = world.nowMs;
+    for (const days of [0, 0.9, 1.8, 2.7, 3.6, 4.5]) {
+      world.nowMs = startMs + days * DAY_MS;
+      await world.ping();
+      await world.attempt();
+    }
+    await world.call('PATCH', `/v1/webhooks/${world.webhook.webhook_id}`, change);
+    world.nowMs = startMs + 5.1 * DAY_MS + pauseMs;
+    await world.ping();
+    await world.attempt();
+    expect(await world.read()).toMatchObject({ status: 'enabled' });
   });
 
   test('one success in five days keeps it enabled, and enabling it restarts the count', async ({ world }) => {

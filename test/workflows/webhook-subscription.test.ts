@@ -91,6 +91,7 @@ const NOTHING = {
   status: 'enabled',
   disabledReason: null,
   failingSince: null,
+  lastFailedAt: null,
   lastOutcome: null,
 } as const;
 
