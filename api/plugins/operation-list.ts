@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import fp from 'fastify-plugin';
+import { z } from 'zod';
 import type { RouteConfig } from '../route-config.ts';
 
 export type Operation = {
@@ -23,14 +24,22 @@ declare module 'fastify' {
   }
 }
 
+/** Of operations that declare no parameters. Pages, probes and providers' webhooks ignore what an address has more. */
+const NoQuery = z.strictObject({});
+const isClosed = ({ auth }: RouteConfig): boolean =>
+  auth === 'api_key' || auth === 'optional_api_key' || auth === 'session';
+
 /** Register it before the first route. A route without access makes its own registration throw. */
 export const operationList = fp(async (app: FastifyInstance) => {
   const operations: Operation[] = [];
   app.decorate('operations', operations);
-  app.addHook('onRoute', ({ method, url, config, schema = {} }) => {
+  app.addHook('onRoute', (route) => {
+    const { method, url, config } = route;
     const access = config?.access;
     if (!access) throw new Error(`${String(method)} ${url} declares no access`);
     if (access.internal) return;
+    const schema: FastifySchema = isClosed(access) ? { querystring: NoQuery, ...route.schema } : (route.schema ?? {});
+    route.schema = schema;
     const path = url.replace(/:([A-Za-z_]+)/g, '{$1}');
     for (const name of [method].flat()) operations.push({ method: name, url, path, access, schema });
   });

@@ -3,12 +3,13 @@ import { describe, expect } from 'vitest';
 import { describeApi } from '../../scripts/generate/openapi.ts';
 import { describedOperations } from '../attack/document.ts';
 import { withAttack } from '../attack/fixture.ts';
-import { headersOf, urlOf } from '../attack/sample.ts';
+import { bodyOf, headersOf, urlOf } from '../attack/sample.ts';
 import { idsOf } from '../attack/world.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 
 const test = withAttack();
-const BODILESS = describedOperations(await describeApi()).filter(
+const OPERATIONS = describedOperations(await describeApi());
+const BODILESS = OPERATIONS.filter(
   ({ method, body, access }) => method !== 'GET' && body === undefined && access.auth !== 'signature',
 );
 
@@ -41,6 +42,24 @@ describe('an operation that takes no body refuses its fields, and accepts none a
     const url = urlOf(operation, idsOf(others, operation));
     const accepted = await attack.send(operation, others, { url, body: {}, headers: headersOf(operation) });
     expect(accepted.statusCode, accepted.body).not.toBe(422);
+  });
+});
+
+describe('an unknown parameter of the query is refused, also where there are none', () => {
+  const closed = OPERATIONS.filter(({ access }) => ['api_key', 'optional_api_key', 'session'].includes(access.auth));
+  test.for(closed)('$name', async (operation, { attack }) => {
+    const tenant = await attack.createTenant();
+    const ids = idsOf(tenant, operation);
+    const url = urlOf(operation, ids);
+    const answer = await attack.send(operation, tenant, {
+      url: `${url}${url.includes('?') ? '&' : '?'}surprise=1`,
+      ...(operation.method === 'GET' ? {} : { body: bodyOf(operation, ids) ?? {} }),
+      headers: headersOf(operation),
+    });
+    expect(answer.statusCode, answer.body).toBe(422);
+    expect(JSON.parse(answer.body).detail).toContainEqual(
+      expect.objectContaining({ loc: ['query', 'surprise'], type: 'extra_forbidden' }),
+    );
   });
 });
 

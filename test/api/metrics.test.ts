@@ -82,7 +82,7 @@ test('no id, name, path or query of a caller becomes a label', async ({ api, par
   expect(
     sampleOf(
       page,
-      'settlement_http_request_duration_seconds_count{route="/v1/recipients/:recipient_id",method="GET",status="200"}',
+      'settlement_http_request_duration_seconds_count{route="/v1/recipients/:recipient_id",method="GET",status="422"}',
     ),
   ).toBe(1);
   expect(
