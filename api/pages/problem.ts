@@ -54,8 +54,9 @@ const NEXT_STEP: Record<ErrorCode, string> = {
     'Repeat the request, a command with the same `Idempotency-Key`. If it fails again, report the `request_id`.',
 };
 
-/** The page of a code; undefined for an unknown code. */
+/** The page of a code, or of an invalid request; undefined for an unknown code. */
 export function problemPage(frame: Frame, code: string): string | undefined {
+  if (code === INVALID) return invalidPage(frame);
   const known = ERROR_CODES.find((candidate) => candidate === code);
   if (known === undefined) return undefined;
   const { title, detail } = ERROR_TEXT[known];
@@ -78,6 +79,37 @@ change.</p>
 !${list(known)}`,
   });
 }
+
+/** An invalid request is no problem document. Its page is where the others are. */
+const INVALID = 'validation_error';
+const INVALID_SENTENCE =
+  'An invalid request is answered by 422 in another form: `{"detail": [{"loc", "msg", "type"}]}` lists all faults at ' +
+  'once, up to 100, and repeats none of your values.';
+
+const invalidPage = (frame: Frame): string =>
+  document(frame, {
+    title: 'Invalid request',
+    path: `/problems/${INVALID}`,
+    main: html`<h1>Invalid request</h1>
+<p class="lead">!${prose(INVALID_SENTENCE)}</p>
+<dl class="facts">
+<div><dt>Status</dt><dd>422</dd></div>
+</dl>
+<h2>What to do next</h2>
+<p>!${prose('Correct every field that `loc` names, by its `msg`, and send the request again. Nothing was written, and an `Idempotency-Key` is still free.')}</p>
+<h2>In an answer</h2>
+<p>The content type is <code>application/json</code>. Programs may use <code>loc</code> and <code>type</code>.</p>
+!${codeBlock({ text: JSON.stringify(INVALID_SAMPLE, null, 2), label: 'JSON' })}
+<h2>All problems</h2>
+!${list()}`,
+  });
+
+const INVALID_SAMPLE = {
+  detail: [
+    { loc: ['body', 'amount'], msg: 'Field required', type: 'missing' },
+    { loc: ['body', 'note'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' },
+  ],
+};
 
 /** All codes. */
 export const problemsPage = (frame: Frame): string =>
@@ -107,8 +139,7 @@ reference</a>, <a href="/problems">the problems</a> and <a href="/status">the st
 const list = (known?: ErrorCode): string => html`<ul class="codes">
 !${byStatus.map((other) => link(other, other === known))}
 </ul>
-<p>An invalid request is answered by 422 in another form: <code>{"detail": [{"loc", "msg", "type"}]}</code> lists all
-faults at once.</p>`;
+<p>An <a href="/problems/${INVALID}">invalid request</a> is answered by 422 in another form.</p>`;
 
 const link = (code: ErrorCode, isCurrent: boolean): string =>
   html`<li>${STATUS_OF[code]} <a href="/problems/${code}"!${current(isCurrent)}><code>${code}</code></a></li>`;

@@ -38,7 +38,7 @@ const PAGES = [
   '/status',
   '/problems',
   ...GUIDE_PLACES.map(({ path }) => path),
-  ...ERROR_CODES.map((code) => `/problems/${code}`),
+  ...[...ERROR_CODES, 'validation_error'].map((code) => `/problems/${code}`),
 ];
 const NO_KEY = `CERT-${'0'.repeat(32)}`;
 
