@@ -3,6 +3,7 @@
  * `fault.ts`.
  */
 import { createHash } from 'node:crypto';
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { CRASH_POINTS } from '../domain/crash-point.ts';
 import { blockOf, parseBlock, parseHop } from '../domain/network-address.ts';
@@ -66,6 +67,11 @@ const hasTwins = (keys: readonly { readonly id: string }[]): boolean =>
   new Set(keys.map(({ id }) => id)).size < keys.length;
 
 const port = z.coerce.number({ error: 'must be a port number' }).int().min(0).max(65_535);
+const listenHost = z
+  .string()
+  .refine((host) => isIP(host) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(host), {
+    error: 'must be an IP address, without brackets, or the name of a host',
+  });
 const url = (protocol: RegExp) => z.url({ protocol, error: required('must be a URL of the right kind') });
 /** The driver takes them from the address before those that each session has (db/session.ts). */
 const SESSION_PARAMETERS = [
@@ -137,7 +143,7 @@ export const Environment = z.object({
   RUNTIME_ENVIRONMENT: z
     .enum(RUNTIME_ENVIRONMENTS, { error: `must be one of ${RUNTIME_ENVIRONMENTS.join(', ')}; there is no default` })
     .describe('`local-sandbox`, `remote-sandbox` or `production`. `npm start` sets the first.'),
-  HOST: z.string().default('127.0.0.1').describe('The address that the API and the metrics listen on.'),
+  HOST: listenHost.default('127.0.0.1').describe('The address that the API and the metrics listen on.'),
   PORT: port.default(3000).describe('The port of the API.'),
   METRICS_PORT: port
     .max(65_534)

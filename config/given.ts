@@ -21,8 +21,8 @@ export const VARIABLES: readonly string[] = [...Object.keys(Environment.shape), 
 const FILE = '_FILE';
 const KNOWN = new Set(VARIABLES.flatMap((name) => [name, `${name}${FILE}`]));
 
-/** A name with so few other characters than a known one is that name, misspelt. Shorter ones resemble too much. */
-const MISSPELT = { distanceMax: 2, lengthMin: 8 } as const;
+/** A name with so few other characters than a known one is that name, misspelt. Shorter known ones resemble too much. */
+const MISSPELT = { distanceMax: 2, knownLengthMin: 8 } as const;
 
 /**
  * The variables that are set. Empty values count as unset: an environment file may have blank lines for unused
@@ -62,10 +62,10 @@ function contentOf(file: string): string | undefined {
 
 /** A misspelt variable would be ignored without a word. */
 function misspelt(names: readonly string[]): string[] {
-  const unknown = names.filter((name) => name.length >= MISSPELT.lengthMin && !KNOWN.has(name));
+  const unknown = names.filter((name) => !KNOWN.has(name));
   return unknown.flatMap((name) => {
     const meant = [...KNOWN].find(
-      (known) => known.length >= MISSPELT.lengthMin && distance(name, known) <= MISSPELT.distanceMax,
+      (known) => known.length >= MISSPELT.knownLengthMin && distance(name, known) <= MISSPELT.distanceMax,
     );
     return meant === undefined ? [] : [`${name} is unknown: ${meant} is meant`];
   });

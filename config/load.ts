@@ -2,6 +2,7 @@
  * The only reader of the process environment (contract §16). `loadConfig` checks all variables by one schema, lists
  * every fault at once and never prints a value.
  */
+import { isIPv6 } from 'node:net';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
 import type { CrashPoint } from '../domain/crash-point.ts';
 import type { AddressBlock } from '../domain/network-address.ts';
@@ -75,6 +76,14 @@ export type Config = Readonly<{
   crashAt: { readonly point: CrashPoint; readonly nth: number } | undefined;
 }>;
 
+const WILDCARDS: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+
+/** Where a process that listens on this address is reached on its machine, also if it listens on every interface. */
+export function localUrl(host: string, port: number): string {
+  const address = WILDCARDS[host] ?? host;
+  return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`;
+}
+
 /**
  * Reads and checks the environment.
  *
@@ -104,7 +113,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     host: value.HOST,
     port: value.PORT,
     metricsPort: value.METRICS_PORT,
-    publicBaseUrl: (value.PUBLIC_BASE_URL ?? `http://${value.HOST}:${value.PORT}`).replace(/\/+$/, ''),
+    publicBaseUrl: (value.PUBLIC_BASE_URL ?? localUrl(value.HOST, value.PORT)).replace(/\/+$/, ''),
     databaseUrl: value.DATABASE_URL,
     databaseListenUrl: value.DATABASE_LISTEN_URL ?? value.DATABASE_URL,
     databaseIsPooled: value.DATABASE_LISTEN_URL !== undefined && value.DATABASE_LISTEN_URL !== value.DATABASE_URL,

@@ -156,6 +156,12 @@ const REFUSED: readonly Refused[] = [
     { CONSUMER_ALLOWED_ORIGINS: 'https://app.example, http://localhost:5173' },
     'CONSUMER_ALLOWED_ORIGINS must name https origins',
   ],
+  [
+    'a host that is none',
+    { HOST: 'not a host!' },
+    'HOST must be an IP address, without brackets, or the name of a host',
+  ],
+  ['a misspelt short name', { SMTPURL: 'x' }, 'SMTPURL is unknown: SMTP_URL is meant'],
   ['a misspelt name', { TEMPORAL_ADRESS: 'x' }, 'TEMPORAL_ADRESS is unknown: TEMPORAL_ADDRESS is meant'],
   ['a plural', { RATE_LIMITS_PER_MINUTE: 'x' }, 'RATE_LIMITS_PER_MINUTE is unknown: RATE_LIMIT_PER_MINUTE is meant'],
   ['a singular', { ENCRYPTION_KEY: 'x' }, 'ENCRYPTION_KEY is unknown: ENCRYPTION_KEYS is meant'],
@@ -470,6 +476,18 @@ describe('a remote runtime', () => {
 });
 
 describe('the local sandbox', () => {
+  test.for([
+    ['127.0.0.1', 'http://127.0.0.1:3000'],
+    ['0.0.0.0', 'http://127.0.0.1:3000'],
+    ['::', 'http://[::1]:3000'],
+    ['::1', 'http://[::1]:3000'],
+    ['localhost', 'http://localhost:3000'],
+  ])('with the host %s, the API is reached at %s', ([host, url], { load }) => {
+    expect(
+      load({ RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgres:///s', HOST: host }).publicBaseUrl,
+    ).toBe(url);
+  });
+
   const sandbox = { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgres://127.0.0.1/settlement' };
 
   test('generates missing secrets, in a file for its owner only, and reads them again', ({ directory, load }) => {

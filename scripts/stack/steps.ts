@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { ListrTask } from 'listr2';
-import type { Config } from '../../config/load.ts';
+import { type Config, localUrl } from '../../config/load.ts';
 import { migrate } from '../../db/migrate.ts';
 import { workflowBundle } from '../../worker/bundle.ts';
 import { compiledPrograms } from './compiled.ts';
@@ -185,6 +185,5 @@ const serviceEnv = (
   PORT: String(apiPort),
 });
 
-/** The API's address on this machine, also when it listens on every interface. */
-export const apiUrl = ({ host }: Config, port: number): string =>
-  `http://${['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host}:${port}`;
+/** The API's address on this machine. */
+export const apiUrl = ({ host }: Config, port: number): string => localUrl(host, port);
