@@ -37,6 +37,7 @@ const STEPS: Readonly<Record<SabotageName, number>> = {
   amount_of_zero_is_received: 1,
   overpaid_names_the_payment: 2,
   deactivation_is_read_too_early: 4,
+  cancel_overrules_the_money: 3,
   operators_overrule_the_rail: 8,
   unknown_is_failed: 5,
   refund_is_recorded_twice: 5,

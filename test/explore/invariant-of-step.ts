@@ -3,8 +3,13 @@ import { EVENT_OF_STATUS } from '../../domain/event.ts';
 import { isEmpty, type SettlementChange } from '../../domain/settlement/change.ts';
 import type { NewEvidence } from '../../domain/settlement/evidence.ts';
 import { FAILURES } from '../../domain/settlement/failure.ts';
-import { fundingOutcome } from '../../domain/settlement/funding.ts';
-import { canMove, isTerminal, VERIFICATION_THRESHOLD_MINOR, waitWindowMs } from '../../domain/settlement/state.ts';
+import {
+  canMove,
+  isTerminal,
+  UNFUNDED_STATUSES,
+  VERIFICATION_THRESHOLD_MINOR,
+  waitWindowMs,
+} from '../../domain/settlement/state.ts';
 import { placesOf } from './bank.ts';
 import { type Check, inWords, SHOWN, surplusOf } from './invariant.ts';
 import { knowsAnswer } from './payout.ts';
@@ -205,6 +210,16 @@ function lateAnswersAreExceptions(step: Step): string | undefined {
   return isExcepted ? undefined : `${said.kind} came after the end, and is not an exception`;
 }
 
+/** What the payer's bank did decides, although the run has not acted on it yet. */
+const isDecidedByMoney = ({ settlement, bank }: Situation): boolean =>
+  settlement.status === 'awaiting_funds' &&
+  (bank.keptMinor >= settlement.amountMinor || bank.isTakenBeforePayout || bank.isFailureReported);
+
+const cancelComesFirst = (step: Step): string | undefined =>
+  moveTo(step, 'canceled') && isDecidedByMoney(step.before)
+    ? 'it is canceled, and its money had decided before'
+    : undefined;
+
 export const STEP_CHECKS: readonly Check<Step>[] = [
   transitionsAreAllowed,
   onlyTheRunMoves,
@@ -213,6 +228,7 @@ export const STEP_CHECKS: readonly Check<Step>[] = [
   payoutBeginsOnlyWhenAllowed,
   fundingFollowsTheMoney,
   failureHasCause,
+  cancelComesFirst,
   payoutEndsByAnswer,
   lateAnswersAreExceptions,
   postingsBalance,
@@ -224,11 +240,9 @@ export const STEP_CHECKS: readonly Check<Step>[] = [
 
 /** A refusal is right only for a cancel that comes too late, and for a refund of more than is due. */
 export function refusalFault({ happening, before }: Asked): string | undefined {
-  const { settlement, evidence } = before;
-  const { status } = settlement;
+  const { status } = before.settlement;
   if (happening.type === 'cancel') {
-    const isFunding = status === 'awaiting_funds' && fundingOutcome(settlement, evidence) !== undefined;
-    const isOpen = status === 'accepted' || status === 'compliance_hold' || (status === 'awaiting_funds' && !isFunding);
+    const isOpen = UNFUNDED_STATUSES.includes(status) && !isDecidedByMoney(before);
     return isOpen || status === 'canceled' ? `a cancel is refused in ${status}` : undefined;
   }
   const isTooMuch = happening.type === 'refund' && happening.amountMinor > placesOf(before).dueMinor;

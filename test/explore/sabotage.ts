@@ -155,6 +155,14 @@ export const SABOTAGES = {
         ? decide({ ...facts, recipient: { ...facts.recipient, isActive: true } }, happening, now, situation)
         : decide(facts, happening, now, situation),
   },
+  cancel_overrules_the_money: {
+    what: 'A cancel counts, although the collection was reported as failed or taken back.',
+    universe: universeOf('money'),
+    decide: (facts, happening, now, situation) =>
+      happening.type === 'cancel'
+        ? decide({ ...facts, evidence: [] }, happening, now, situation)
+        : decide(facts, happening, now, situation),
+  },
   operators_overrule_the_rail: {
     what: "Operators' resolution counts, although the rail's answer is recorded.",
     universe: universeOf('payout'),
