@@ -3,8 +3,9 @@ import { expect } from 'vitest';
 import { acquireSchemathesis, fuzz } from '../fuzz/schemathesis.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { FILE, withStack } from '../support/fixture.ts';
+import { stretched } from '../support/patience.ts';
 
-const FUZZ_SECONDS = 4;
+const FUZZ_SECONDS = Math.ceil(stretched(10_000) / 1_000);
 
 const test = withStack().extend('python', FILE, () => acquireSchemathesis(() => undefined));
 test.beforeAll(({ python: _python }) => undefined);
@@ -17,6 +18,7 @@ test('every answer to a generated request is in the document, and none is a 5xx'
     seconds: FUZZ_SECONDS,
     seed: 1,
     maxExamples: 1,
+    isStateful: false,
     obeysRateLimit: false,
     secrets: {
       cardproc: TEST_SECRETS.cardproc,
@@ -25,6 +27,5 @@ test('every answer to a generated request is in the document, and none is a 5xx'
     },
     print: (line) => lines.push(line),
   });
-  if (!passed) throw new Error(lines.join('\n'));
-  expect(lines.join('\n')).toMatch(/Operations|operations/);
+  expect(passed, lines.join('\n')).toBe(true);
 });

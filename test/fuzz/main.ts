@@ -54,7 +54,16 @@ const program = command({
       const seconds = Math.ceil(minutes * SECONDS_PER_MINUTE);
       const { baseUrl, isOwn } = stack;
       const secrets = url === undefined ? readSecrets() : {};
-      const passed = await fuzz({ python, baseUrl, seconds, seed, obeysRateLimit: !isOwn, secrets, print });
+      const passed = await fuzz({
+        python,
+        baseUrl,
+        seconds,
+        seed,
+        isStateful: true,
+        obeysRateLimit: !isOwn,
+        secrets,
+        print,
+      });
       const repeat = `npm run fuzz -- --minutes ${minutes} --seed ${seed}`;
       print(
         passed

@@ -4,21 +4,23 @@
  */
 import path from 'node:path';
 import { execa } from 'execa';
+import { stretched } from '../support/patience.ts';
 import { acquirePython, PYTHON_DIRECTORY, type PythonProgram } from '../support/python-program.ts';
 import { createFuzzCaller } from './caller.ts';
 
 const CONFIG_FILE = path.join(import.meta.dirname, 'schemathesis.toml');
 const HOOKS_FILE = path.join(import.meta.dirname, 'hooks.py');
 const START = 'import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())';
-const REQUEST_TIMEOUT_SECONDS = 10;
+/** Longer than the API waits for anything. */
+const REQUEST_TIMEOUT_MS = 15_000;
 /** The time that a run may take beyond its budget, for starting and for shrinking what it found. */
 const GRACE_SECONDS = 120;
 
 /** One operation needs a few seconds, on a busy machine more. */
 const APART_SECONDS = 30;
 
-/** A run that made no request also exits with 0, so its output must show that it generated some. */
-const GENERATED = /^\s*[1-9]\d* generated/;
+/** A run that made no request also exits with 0, so its output must show that it tested what it selected. */
+const COUNTED = /^\s*(Selected|Tested): (\d+)/;
 
 /**
  * Operations that do not run with the others, in runs with credentials of their own. The first ends the key that all
@@ -38,6 +40,8 @@ export type FuzzOptions = {
   readonly seed: number;
   /** The most requests for each operation, kind and phase; without it only the time limits them. */
   readonly maxExamples?: number;
+  /** Whether requests follow from earlier answers too. There is no end to these. */
+  readonly isStateful: boolean;
   /** Whether to obey the stack's rate limit, where the stack was not started for this run. */
   readonly obeysRateLimit: boolean;
   /** The providers' secrets, so that their events can be signed; none for a stack of someone else. */
@@ -48,7 +52,8 @@ export type FuzzOptions = {
 /** @returns whether every answer was as documented; prints those that were not */
 export async function fuzz(options: FuzzOptions): Promise<boolean> {
   const others = APART.flat().flatMap((address) => ['--exclude-path', address]);
-  const passed = [await run(options, options.seconds, [...others, '--phases', 'examples,coverage,fuzzing,stateful'])];
+  const phases = `examples,coverage,fuzzing${options.isStateful ? ',stateful' : ''}`;
+  const passed = [await run(options, options.seconds, [...others, '--phases', phases])];
   for (const addresses of APART) {
     const these = addresses.flatMap((address) => ['--include-path', address]);
     passed.push(await run(options, APART_SECONDS, [...these, '--phases', 'examples,coverage']));
@@ -75,7 +80,7 @@ async function run(
     ],
     ...[
       '--request-timeout',
-      String(REQUEST_TIMEOUT_SECONDS),
+      String(Math.ceil(stretched(REQUEST_TIMEOUT_MS) / 1_000)),
       '--generation-database',
       'none',
       '--no-color',
@@ -104,10 +109,12 @@ async function run(
     reject: false,
     timeout: (seconds + GRACE_SECONDS) * 1_000,
   });
-  let isTried = false;
+  const counts = new Map<string, string>();
   for await (const line of ran.iterable({ from: 'all' })) {
-    isTried ||= GENERATED.test(String(line));
+    const [, name, count] = COUNTED.exec(String(line)) ?? [];
+    if (name !== undefined && count !== undefined) counts.set(name, count);
     print(String(line).replaceAll(apiKey, '<API_KEY>').replaceAll(sessionToken, '<access_token>'));
   }
+  const isTried = counts.has('Tested') && counts.get('Tested') === counts.get('Selected');
   return (await ran).exitCode === 0 && isTried;
 }
