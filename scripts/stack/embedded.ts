@@ -42,20 +42,23 @@ export async function startEmbeddedPostgres(
   const home = reachesClone ? localDirectory : await reachableDirectory();
   const directory = path.join(home, folder, 'postgres');
   await matchKeys(directory, encryptionKeys);
-  const cluster = await startCluster({
+  const starting = startCluster({
     program,
     directory,
     settings,
     wishedPort: WISHED_PORT.postgres,
     ...(reachesClone && { logFile: path.join(logs, 'postgres.log') }),
   });
-  await keep({
-    name: 'PostgreSQL',
-    stage: 'database',
-    record: cluster.process,
-    logFile: cluster.logFile,
-    stop: cluster.stop,
-  });
+  await keep(
+    starting.then(({ process: record, logFile, stop }) => ({
+      name: 'PostgreSQL',
+      stage: 'database',
+      record,
+      logFile,
+      stop,
+    })),
+  );
+  const cluster = await starting;
   return { cluster, urls: await ensureDatabase(cluster, DATABASE_NAME), directory };
 }
 

@@ -6,7 +6,7 @@
 import { execFile } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { chmod, chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -122,6 +122,7 @@ async function ensureInitialized({ program, directory, settings }: ClusterOption
   const data = dataDirectory(directory);
   if (existsSync(data)) return readPassword(passwordFile);
   await mkdir(directory, { recursive: true });
+  await removeUnfinished(data);
   // Whatever the umask: the server's account must reach its own closed folder inside.
   await chmod(directory, 0o755);
   const password = randomBytes(24).toString('base64url');
@@ -146,6 +147,13 @@ async function ensureInitialized({ program, directory, settings }: ClusterOption
     await Promise.all([fresh, passwordCopy].map((item) => rm(item, { recursive: true, force: true })));
   }
   return password;
+}
+
+/** What an interrupted attempt left. */
+async function removeUnfinished(data: string): Promise<void> {
+  const directory = path.dirname(data);
+  const left = (await readdir(directory)).filter((name) => name.startsWith(`${path.basename(data)}.`));
+  await Promise.all(left.map((name) => rm(path.join(directory, name), { recursive: true, force: true })));
 }
 
 async function readPassword(file: string): Promise<string> {

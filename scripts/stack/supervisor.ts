@@ -20,8 +20,11 @@ export type Member = {
 };
 
 export type Supervisor = {
-  /** Adds a process, or replaces the one of that name. While the stack is stopping, stops the process and throws. */
-  readonly keep: (member: Member) => Promise<void>;
+  /**
+   * Adds a process, or replaces the one of that name, also one that is still starting. While the stack is stopping, stops
+   * the process and throws.
+   */
+  readonly keep: (member: Member | Promise<Member>) => Promise<void>;
   readonly announce: (addresses: StackAddresses) => void;
   readonly findDead: () => Member | undefined;
   /** Stops and removes the processes of one stage. */
@@ -56,7 +59,7 @@ export async function createSupervisor({
     const processes = Object.fromEntries([...members.values()].map(({ name, record }) => [name, record]));
     writeStack({ supervisor: own, processes, ...(addresses && { addresses }) }, directory);
   };
-  const stopStage = async (stage: Stage) => {
+  const stopMembers = async (stage: Stage) => {
     const stopped = [...members.values()].filter((member) => member.stage === stage);
     for (const { name } of stopped) ending.add(name);
     await Promise.all(stopped.map((member) => member.stop()));
@@ -64,18 +67,27 @@ export async function createSupervisor({
       members.delete(name);
       ending.delete(name);
     }
+  };
+  const add = async (starting: Member | Promise<Member>) => {
+    const member = await starting;
+    if (stopping) {
+      await member.stop();
+      throw new Error(`${member.name} started while the stack was stopping, and was stopped.`);
+    }
+    members.set(member.name, member);
     save();
   };
+  const additions = new Set<Promise<void>>();
   save();
   return {
-    stopStage,
-    keep: async (member) => {
-      if (stopping) {
-        await member.stop();
-        throw new Error(`${member.name} started while the stack was stopping, and was stopped.`);
-      }
-      members.set(member.name, member);
+    stopStage: async (stage) => {
+      await stopMembers(stage);
       save();
+    },
+    keep: async (member) => {
+      const addition = add(member);
+      additions.add(addition);
+      await addition.finally(() => additions.delete(addition));
     },
     announce: (known) => {
       addresses = known;
@@ -84,7 +96,9 @@ export async function createSupervisor({
     findDead: () => [...members.values()].find(({ name, record }) => !ending.has(name) && !isRunning(record)),
     stopAll: async () => {
       stopping = true;
-      for (const stage of STAGES.toReversed()) await stopStage(stage);
+      // The record is not renewed meanwhile: a full disk must not keep a process from being stopped.
+      for (const stage of STAGES.toReversed()) await stopMembers(stage);
+      await Promise.allSettled(additions);
       removeStack(directory);
     },
   };

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { findProcess, isRunning, type ProcessRecord } from '../../process/local/process-record.ts';
 import { readStack } from '../../process/local/running-stack.ts';
@@ -80,6 +81,32 @@ test('stops the services first, then Temporal, then the database, and removes th
   await supervisor.stopAll();
   expect(stopped).toEqual(['The API', 'The worker', 'Temporal', 'PostgreSQL']);
   expect(readStack(directory)).toBeUndefined();
+});
+
+test('stops every process although the record cannot be written, as on a full disk', async () => {
+  const supervisor = await createSupervisor({ embedsDatabase: true, directory });
+  const stopped: string[] = [];
+  for (const [name, stage] of [
+    ['PostgreSQL', 'database'],
+    ['The API', 'service'],
+  ] as const)
+    await supervisor.keep(member(name, stage, async () => void stopped.push(name)));
+  mkdirSync(path.join(directory, `stack.json.${process.pid}`));
+  await supervisor.stopAll();
+  expect(stopped).toEqual(['The API', 'PostgreSQL']);
+});
+
+test('waits for a process that is starting, and stops it', async () => {
+  const supervisor = await createSupervisor({ embedsDatabase: true, directory });
+  let stops = 0;
+  const starting = member('PostgreSQL', 'database', async () => {
+    stops += 1;
+  });
+  const kept = supervisor.keep(delay(100).then(() => starting));
+  const stopping = supervisor.stopAll();
+  await expect(kept).rejects.toThrow('PostgreSQL started while the stack was stopping, and was stopped.');
+  await stopping;
+  expect(stops).toBe(1);
 });
 
 test('stops a process that starts while the stack is stopping', async () => {
