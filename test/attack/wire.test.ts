@@ -247,7 +247,6 @@ describe('addresses', () => {
     for (const address of [
       '//',
       '/v2',
-      '/v2/settle/',
       '/v2//settle',
       '/V2/settle',
       '/v2/settle%20',
@@ -258,7 +257,7 @@ describe('addresses', () => {
       '/v2/settle%3Fa',
     ]) {
       const answer = await ask(`GET ${address}`, [HOST, keyLine(tenant)]);
-      expect([address, [200, 404, 405, 422].includes(answer.statusCode)]).toEqual([address, true]);
+      expect([address, answer.statusCode]).toEqual([address, 404]);
     }
   });
 

@@ -293,7 +293,7 @@ async function faultsOf(promtool: string, tests: readonly unknown[]): Promise<st
   );
   try {
     const { failed, all } = await execa(promtool, ['test', 'rules', file], { all: true, reject: false });
-    return failed ? all : '';
+    return failed ? all || 'promtool ended without a word' : '';
   } finally {
     rmSync(file);
   }

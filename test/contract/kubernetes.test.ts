@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { VARIABLES } from '../../config/given.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
+import { findOnPath } from '../../scripts/stack/program-path.ts';
 import { DELIVERY_TASK_QUEUE, SEARCH_ATTRIBUTES, TASK_QUEUE } from '../../workflows/contract.ts';
 import { buildKustomization, environmentOf, type Resource } from '../support/kustomize.ts';
 import { acquirePython, type PythonProgram } from '../support/python-program.ts';
@@ -53,10 +54,9 @@ test('the API and the workers reach the identity provider: the API asks it for t
 });
 
 test('the example is built as kubectl builds it, where there is one', async ({ skip }) => {
-  const { stdout, failed } = await execa('kubectl', ['kustomize', path.join(repositoryRoot, EXAMPLE)], {
-    reject: false,
-  });
-  if (failed) return skip('There is no kubectl on the PATH.');
+  const kubectl = findOnPath('kubectl', process.env);
+  if (kubectl === undefined) return skip('There is no kubectl on the PATH.');
+  const { stdout } = await execa(kubectl, ['kustomize', path.join(repositoryRoot, EXAMPLE)]);
   const byName = (resources: readonly Resource[]) =>
     Object.fromEntries(resources.map((resource) => [`${resource.kind} ${resource.metadata.name}`, resource]));
   const built = parseAllDocuments(stdout).map((document) => document.toJS() as Resource);

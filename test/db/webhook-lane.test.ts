@@ -443,7 +443,9 @@ describe('no retry is forgotten', () => {
   type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
 
   /** @returns how many deliveries are still pending when everything is quiet */
-  async function play(api: TestApi, { failures, dispatches, rounds, callMs }: Scenario): Promise<number> {
+  async function play(api: TestApi, { failures, callMs, ...scenario }: Scenario): Promise<number> {
+    // Copies: a counterexample is printed as it was drawn.
+    const [dispatches, rounds] = [[...scenario.dispatches], [...scenario.rounds]];
     const world = await createWorld(api);
     const { webhookId } = world.own;
     let isWoken = false;

@@ -60,10 +60,10 @@ test('no released activity has another input or result, or is missing: a new mea
   const extended = path.join(repositoryRoot, 'tsconfig.json');
   await writeFile(path.join(released, 'comparison.ts'), COMPARISON);
   await writeFile(config, JSON.stringify({ extends: extended, files: ['comparison.ts'], include: [] }));
-  const { stdout } = await execa('tsc', ['--singleThreaded', '-p', config], {
+  const { stdout, exitCode } = await execa('tsc', ['--singleThreaded', '-p', config], {
     preferLocal: true,
     cwd: repositoryRoot,
     reject: false,
   });
-  expect(stdout).toBe('');
+  expect([stdout, exitCode]).toEqual(['', 0]);
 });

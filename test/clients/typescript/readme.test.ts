@@ -46,20 +46,22 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-const compile = async (compilerOptions: object): Promise<string> => {
+const compile = async (compilerOptions: object) => {
   await writeFile(path.join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['readme.ts'] }));
-  return (await execa('npx', ['tsc', '--singleThreaded', '-p', folder], { cwd: repositoryRoot, reject: false })).stdout;
+  const options = { cwd: repositoryRoot, reject: false } as const;
+  const { stdout, exitCode } = await execa('npx', ['tsc', '--singleThreaded', '-p', folder], options);
+  return { stdout, exitCode };
 };
 
 test.for([
   ['`strict` alone', PLAIN],
   ["a bundler's resolution and the types of browsers", BUNDLED],
 ] as const)('every block of the README compiles next to a copy of the client, with %s', async ([, options]) => {
-  expect(await compile(options)).toBe('');
+  expect(await compile(options)).toEqual({ stdout: '', exitCode: 0 });
 });
 
 test('every block of the README compiles in the strictest project, and what is compiled runs', async () => {
-  expect(await compile(STRICTEST)).toBe('');
+  expect(await compile(STRICTEST)).toEqual({ stdout: '', exitCode: 0 });
   const script =
     "import('./built/settlement-client/index.js').then(({ createClient }) => console.log(typeof createClient))";
   const ran = await execa(process.execPath, ['-e', script], { cwd: folder });
