@@ -4,8 +4,8 @@ import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { repositoryRoot } from './place.ts';
 
-/** What was built earlier is kept for this time, because a running process may still read it. */
-const KEEP_MS = 24 * 60 * 60 * 1_000;
+/** What was built or used earlier is kept for a week, because a running process may still read it. */
+const KEEP_MS = 7 * 24 * 60 * 60 * 1_000;
 
 /**
  * @param sources files and folders of this repository

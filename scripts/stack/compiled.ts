@@ -3,7 +3,7 @@
  * two thirds of a start's processor time. So each program is built as one file, once for each content of the sources.
  */
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { BuildOptions, Plugin } from 'esbuild';
@@ -79,7 +79,11 @@ export async function compiledPrograms<Name extends CompiledProgram>(
 async function compiled(program: CompiledProgram, version: string, extent: Extent): Promise<string> {
   const folder = path.join(DIRECTORY, `${program}-${extent === 'own code' ? 'own' : 'full'}-${version}`);
   const file = path.join(folder, 'main.mjs');
-  if (existsSync(file)) return file;
+  if (existsSync(file)) {
+    const now = new Date();
+    await utimes(folder, now, now);
+    return file;
+  }
   const temporary = `${folder}.${process.pid}`;
   await mkdir(temporary, { recursive: true });
   await removeOlder(DIRECTORY);
