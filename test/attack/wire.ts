@@ -1,8 +1,9 @@
 /** Requests as bytes, which no HTTP client sends, and their answers. */
 import { connect } from 'node:net';
 import type { SeenAnswer } from '../support/conformance.ts';
+import { stretched } from '../support/patience.ts';
 
-const SILENCE_MS = 8_000;
+const SILENCE_MS = stretched(8_000);
 
 export type Wire = {
   /**
@@ -24,7 +25,10 @@ export const createWire = (port: number, localAddress = '127.0.0.1'): Wire => ({
         () => socket.destroy(new Error(`silence after ${Buffer.concat(received).toString('latin1')}`)),
         SILENCE_MS,
       );
-      socket.on('data', (part: Buffer) => received.push(part));
+      socket.on('data', (part: Buffer) => {
+        received.push(part);
+        silence.refresh();
+      });
       socket.on('end', () => socket.end());
       socket.on('error', (error: Error & { code?: string }) => {
         // The server may close before it has read a refused request; the answers before that count.

@@ -17,5 +17,4 @@ test.each(['own code', 'with packages'] as const)(
     await compiledPrograms(['ops'], extent);
     expect(statSync(ops).mtimeMs).toBe(builtAt);
   },
-  60_000,
 );

@@ -11,13 +11,14 @@ import { repositoryRoot } from '../../process/local/place.ts';
 import { findProcess } from '../../process/local/process-record.ts';
 import { readStack } from '../../process/local/running-stack.ts';
 import { stopProcess } from '../../scripts/stack/process.ts';
+import { stretched } from '../support/patience.ts';
 
 const run = promisify(execFile);
 const TERMINAL = path.join(repositoryRoot, 'test', 'support', 'terminal.py');
 const SUPERVISED = path.join(repositoryRoot, 'test', 'fixtures', 'supervised.ts');
 const FAILING = path.join(repositoryRoot, 'test', 'fixtures', 'failing-step.ts');
 const CLOSING = path.join(repositoryRoot, 'test', 'fixtures', 'closing.ts');
-const WAIT_SECONDS = '15';
+const WAIT_SECONDS = String(Math.ceil(stretched(15_000) / 1_000));
 
 const Ended = z.object({ printed: z.boolean(), ended: z.number().nullable() });
 
@@ -80,7 +81,6 @@ describe('a signal to the stack', () => {
       expect(findProcess(pidIn(output()))).toBeUndefined();
       expect(readStack(directory)).toBeUndefined();
     },
-    40_000,
   );
 
   test.each(['SIGINT', 'SIGTERM'] as const)(
@@ -100,7 +100,6 @@ describe('a signal to the stack', () => {
       expect(findProcess(pidIn(output))).toBeUndefined();
       expect(readStack(directory)).toBeUndefined();
     },
-    40_000,
   );
 
   test('ends the supervisor at once if it reports a fault: a handler would return into the fault without end', async () => {

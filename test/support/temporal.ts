@@ -14,6 +14,7 @@ import type { Activities } from '../../activities/index.ts';
 import { TASK_QUEUES, type TaskQueue } from '../../domain/task-queue.ts';
 import { createWorker } from '../../worker/worker.ts';
 import { SEARCH_ATTRIBUTES, TASK_QUEUE } from '../../workflows/contract.ts';
+import { stretched } from './patience.ts';
 import { sharedResource } from './resource.ts';
 
 /** INDEXED_VALUE_TYPE_KEYWORD in the server's API. */
@@ -141,7 +142,7 @@ export const workerConfig = ({ address, namespace }: { readonly address: string;
 async function registerSearchAttributes(connection: Connection, namespace: string): Promise<void> {
   const searchAttributes = Object.fromEntries(Object.keys(SEARCH_ATTRIBUTES).map((name) => [name, KEYWORD] as const));
   await vi.waitFor(() => connection.operatorService.addSearchAttributes({ namespace, searchAttributes }), {
-    timeout: 10_000,
+    timeout: stretched(10_000),
     interval: 20,
   });
 }
