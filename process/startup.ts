@@ -71,9 +71,8 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
   const poolerFault = await findPoolerFault(connection.pool, config.databaseIsPooled);
   if (poolerFault !== undefined) return refuseConfiguration(log, [poolerFault]);
   // Without the limit of a statement: if a key is missing, whole tables are read.
-  const patient = openPool(name, 1, { statementTimeoutMs: undefined });
-  await checkKeys({ config, db: patient.db, log, refuse: (faults) => refuseConfiguration(log, faults) });
-  await patient.close();
+  const open = () => openPool(name, 1, { statementTimeoutMs: undefined });
+  await checkKeys({ config, open, log, refuse: (faults) => refuseConfiguration(log, faults) });
   const tracing = await loadTracing(config, { service: name, log });
   const temporal = connectTemporal(config, tracing);
   const now = () => new Date();
