@@ -2,16 +2,25 @@
  * The guides and the README promise outputs. Their own lines are run against a stack, those of the guides in one shell,
  * in the order of the guides.
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import net from 'node:net';
+import os from 'node:os';
 import path from 'node:path';
 import { expect, test as plain } from 'vitest';
+import { signWebhook } from '../../activities/webhook-signature.ts';
 import { GUIDES, GUIDES_DIRECTORY } from '../../api/pages/guide.ts';
 import { ERROR_CODES } from '../../domain/error.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import { GENERATED } from '../../scripts/generate/document.ts';
+import { freePort } from '../../scripts/stack/port.ts';
 import { withStack } from '../support/fixture.ts';
 import { examplesOf, expectExamples } from '../support/page-example.ts';
+import { stretched } from '../support/patience.ts';
 import { readSource } from '../support/source.ts';
+import { until } from '../support/webhook.ts';
 
 const test = withStack();
 
@@ -22,6 +31,46 @@ test('every example of the guides runs, and prints what the guide shows', async 
   const examples = GUIDES.flatMap(({ name }) => examplesOf(guide(name)));
   expect(examples.length).toBeGreaterThan(12);
   await expectExamples(examples, stack.baseUrl);
+});
+
+plain.each([
+  ['js', process.execPath, 'receiver.mjs'],
+  ['python', 'python3', 'receiver.py'],
+])("the guide's receiver in %s outlives a request that hangs and breaks off", async (language, program, file) => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'guide-'));
+  const source = path.join(folder, file);
+  const [, code = ''] = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'ms').exec(guide('webhooks')) ?? [];
+  await writeFile(source, code);
+  const port = await freePort();
+  const key = Buffer.alloc(32, 7);
+  const env = { ...process.env, WEBHOOK_SECRET: `whsec_${key.toString('base64')}`, PORT: String(port) };
+  const receiver = spawn(program, [source], { env, stdio: 'ignore' });
+  const deliver = async (): Promise<number> => {
+    const [body, timestamp] = [Buffer.from('{"type":"webhook.ping"}'), Math.floor(Date.now() / 1_000)];
+    const headers = {
+      'webhook-id': 'one',
+      'webhook-timestamp': String(timestamp),
+      'webhook-signature': signWebhook([key], { id: 'one', timestamp, body }),
+    };
+    const signal = AbortSignal.timeout(stretched(5_000));
+    return (await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body, signal })).status;
+  };
+  try {
+    await until(
+      () => deliver().catch(() => undefined),
+      (status) => status !== undefined,
+    );
+    const broken = net.connect(port, '127.0.0.1').resume();
+    broken.write('POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nabc');
+    await once(broken, 'connect');
+    expect(await deliver()).toBe(204);
+    broken.end();
+    await once(broken, 'close');
+    expect(await deliver()).toBe(204);
+  } finally {
+    receiver.kill();
+    await rm(folder, { recursive: true });
+  }
 });
 
 plain('every guide is listed, and begins with its title', () => {
