@@ -9,11 +9,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { execa } from 'execa';
 import { expect, test as plain } from 'vitest';
 import { signWebhook } from '../../activities/webhook-signature.ts';
 import { GUIDES, GUIDES_DIRECTORY } from '../../api/pages/guide.ts';
 import { ERROR_CODES } from '../../domain/error.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
+import { repositoryRoot } from '../../process/local/place.ts';
 import { GENERATED } from '../../scripts/generate/document.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { withStack } from '../support/fixture.ts';
@@ -31,6 +33,23 @@ test('every example of the guides runs, and prints what the guide shows', async 
   const examples = GUIDES.flatMap(({ name }) => examplesOf(guide(name)));
   expect(examples.length).toBeGreaterThan(12);
   await expectExamples(examples, stack.baseUrl);
+});
+
+test('the quickstart in one shell twice shows why the second settlement is refused, and ends', async ({ stack }) => {
+  const blocks = examplesOf(guide('quickstart')).map(({ commands }) => commands);
+  const [signUp = '', register = '', , settle = ''] = blocks;
+  const script = [signUp, register, settle, register, settle]
+    .join('')
+    .replaceAll('http://127.0.0.1:3000', stack.baseUrl);
+  const { stdout, stderr, timedOut } = await execa('bash', ['-c', script], {
+    reject: false,
+    timeout: stretched(20_000),
+    cwd: repositoryRoot,
+  });
+  expect(timedOut).toBe(false);
+  expect(stdout.split('\n').filter((line) => line === 'settled')).toHaveLength(1);
+  expect(stderr).toContain('"code":"idempotency_key_reused"');
+  expect(stdout).not.toContain('undefined');
 });
 
 plain.each([
