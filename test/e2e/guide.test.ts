@@ -21,7 +21,7 @@ import { freePort } from '../../scripts/stack/port.ts';
 import { withStack } from '../support/fixture.ts';
 import { examplesOf, expectExamples } from '../support/page-example.ts';
 import { stretched } from '../support/patience.ts';
-import { readSource } from '../support/source.ts';
+import { readSource, sourceFiles } from '../support/source.ts';
 import { until } from '../support/webhook.ts';
 
 const test = withStack();
@@ -136,6 +136,20 @@ plain.each(pages)('every npm command of %s exists', (_, page) => {
   const named = [...page.matchAll(/npm run (?:--silent )?([\w:-]+)/g)].map(([, name]) => name ?? '');
   expect(named.length).toBeGreaterThan(3);
   expect(named.filter((name) => !(name in scripts))).toEqual([]);
+});
+
+plain.each([
+  ['sandbox', 'scripts/sandbox.ts'],
+  ['ops', 'ops/main.ts'],
+])('every command of npm run %s that the README or a page of docs names exists', async (script, file) => {
+  const { stdout } = await execa(process.execPath, ['--import', 'tsx', file, '--help'], { cwd: repositoryRoot });
+  const existing = [...stdout.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name]) => name);
+  expect(existing.length).toBeGreaterThan(4);
+  const texts = ['README.md', ...sourceFiles('.md').filter((page) => page.startsWith('docs/'))].map(readSource);
+  const command = new RegExp(`npm run (?:--silent )?${script} --\\s+([a-z][\\w-]*)`, 'g');
+  const named = texts.flatMap((text) => [...text.matchAll(command)].map(([, name]) => name));
+  expect(named.length).toBeGreaterThan(3);
+  expect(named.filter((name) => !existing.includes(name))).toEqual([]);
 });
 
 plain.each(pages)('every file that %s links to exists', (_, page) => {

@@ -1,6 +1,4 @@
-/** Every operators' command that docs/operations.md or a next step names is one that the command line accepts. */
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
+/** Every operators' command that docs/operations.md, a guide or a next step names is one that the command line accepts. */
 import { expect, test } from 'vitest';
 import { connect } from '../../db/client.ts';
 import {
@@ -14,10 +12,10 @@ import {
 } from '../../domain/operator-advice.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import { DELIVERY_STATUSES } from '../../domain/webhook.ts';
-import { repositoryRoot } from '../../process/local/place.ts';
 import { createOps } from '../support/ops.ts';
+import { readSource, sourceFiles } from '../support/source.ts';
 
-const page = readFileSync(path.join(repositoryRoot, 'docs', 'operations.md'), 'utf8');
+const pages = ['docs/operations.md', ...sourceFiles('.md').filter((file) => file.startsWith('docs/guides/'))];
 const { db } = connect('postgresql://127.0.0.1:1/none', { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });
 const ops = createOps(db);
 
@@ -68,7 +66,7 @@ const advices: Advice[] = [
 ];
 
 const commands = new Set([
-  ...commandsIn(page),
+  ...pages.flatMap((page) => commandsIn(readSource(page))),
   ...advices.flatMap(({ say, command }) => commandsIn(`${say}\n${command}`)),
 ]);
 
