@@ -10,6 +10,8 @@ import { olderThan, organization } from './list.ts';
 
 /** The final states without a success, from which a delivery can be sent again. */
 const RETRIED = ['exhausted', 'skipped'] as const;
+const LIMIT_MAX = 1_000;
+const MORE = `More remain: run the command again. --limit takes up to ${LIMIT_MAX} at once.`;
 
 export const deliveryCommands: readonly OpsCommand[] = [
   changeCommand({
@@ -31,13 +33,13 @@ export const deliveryCommands: readonly OpsCommand[] = [
       webhookId: optional('--webhook <id>', 'to this subscription', text),
       orgId: organization,
       olderThan,
-      limit: withDefault('--limit <count>', 'at most this many', wholeNumber(1, 1_000), '200'),
+      limit: withDefault('--limit <count>', 'at most this many', wholeNumber(1, LIMIT_MAX), '200'),
       ...AUDIT_PARAMETERS,
     },
     check: ({ webhookId, orgId }) =>
       webhookId === undefined && orgId === undefined ? ['Give --webhook or --org.'] : [],
     preview: async (deps: OpsDeps, selection) => {
-      const found = await listSelected(deps, selection);
+      const { found, more } = await listSelected(deps, selection);
       deps.print(`Preview: ${found.length} deliveries will be attempted again.`);
       for (const webhookId of new Set(found.map((delivery) => delivery.webhookId))) {
         const deliveries = found.filter((delivery) => delivery.webhookId === webhookId);
@@ -46,18 +48,21 @@ export const deliveryCommands: readonly OpsCommand[] = [
           `  ${deliveries.length} to webhook ${webhookId}, of ${oldest?.toISOString()} to ${newest?.toISOString()}`,
         );
       }
-      deps.printData({ preview: { deliveries: found.map(({ deliveryId }) => deliveryId) } });
+      if (more) deps.print(`Preview: ${MORE}`);
+      deps.printData({ preview: { deliveries: found.map(({ deliveryId }) => deliveryId), more } });
       return EXIT.done;
     },
     run: async (deps: OpsDeps, { operator, note, ...selection }) => {
       const requestId = newRequestId();
       const retried: string[] = [];
-      for (const { deliveryId, webhookId } of await listSelected(deps, selection)) {
+      const { found, more } = await listSelected(deps, selection);
+      for (const { deliveryId, webhookId } of found) {
         if (await retry(deps, deliveryId, { operator, note, requestId })) retried.push(deliveryId);
         else deps.warn(`${deliveryId} is left out: its subscription ${webhookId} was deleted.`);
       }
       deps.print(`${retried.length} deliveries will be attempted again.`);
-      deps.printData({ deliveries: retried });
+      if (more) deps.print(MORE);
+      deps.printData({ deliveries: retried, more });
       return EXIT.done;
     },
   }),
@@ -71,15 +76,18 @@ type Selection = {
   readonly limit: number;
 };
 
-async function listSelected(deps: OpsDeps, { status, olderThan: ageMs, ...selection }: Selection) {
+/** `more`: there are others beyond the limit. */
+async function listSelected(deps: OpsDeps, { status, olderThan: ageMs, limit, ...selection }: Selection) {
   const before = ageMs === undefined ? undefined : new Date(deps.now().getTime() - ageMs);
-  return await listDeliveriesBy(deps.db, {
+  const listed = await listDeliveriesBy(deps.db, {
     ...selection,
+    limit: limit + 1,
     before,
     statuses: [status],
     oldestFirst: true,
     isSendable: true,
   });
+  return { found: listed.slice(0, limit), more: listed.length > limit };
 }
 
 /** False when the subscription of the delivery was deleted since it was listed. */

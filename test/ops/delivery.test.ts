@@ -147,6 +147,30 @@ test('retry-deliveries counts no deliveries of a deleted subscription, however m
   });
 });
 
+test('retry-deliveries says at its limit that more remain, and ends when it is run again', async ({
+  api,
+  ops,
+  createDelivery,
+}) => {
+  const deliveryIds = [await createDelivery(), await createDelivery(), await createDelivery()];
+  await api.connection.db
+    .update(webhookDeliveries)
+    .set({ status: 'skipped', nextAttemptAt: null, laneKey: null })
+    .where(inArray(webhookDeliveries.deliveryId, deliveryIds));
+  const { rows } = await api.connection.pool.query('SELECT webhook_id FROM webhook_deliveries WHERE delivery_id = $1', [
+    deliveryIds[0],
+  ]);
+  const args = ['retry-deliveries', '--webhook', rows[0].webhook_id, '--status', 'skipped', '--limit', '2'];
+  const more = 'More remain: run the command again. --limit takes up to 1000 at once.';
+  expect((await ops(...args, ...AUDIT_ARGS.filter((word) => word !== '--yes'))).printed).toEqual([
+    'Preview: 2 deliveries will be attempted again.',
+    expect.stringMatching(/^ {2}2 to webhook /),
+    `Preview: ${more}`,
+  ]);
+  expect((await ops(...args, ...AUDIT_ARGS)).printed).toEqual(['2 deliveries will be attempted again.', more]);
+  expect((await ops(...args, ...AUDIT_ARGS)).printed).toEqual(['1 deliveries will be attempted again.']);
+});
+
 test('retry-deliveries of everything is refused', async ({ ops }) => {
   expect(await ops('retry-deliveries', ...AUDIT_ARGS)).toMatchObject({
     exitCode: 2,
