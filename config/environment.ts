@@ -184,7 +184,7 @@ export const Environment = z.object({
   TEMPORAL_PAYLOAD_KEYS: namedKeys
     .optional()
     .describe(
-      'Keys for what Temporal stores, as a list of `<id>:<base64 of 32 bytes>`. Without it nothing is encrypted there.',
+      'Keys for what Temporal stores, as a list of `<id>:<base64 of 32 bytes>`. Without it nothing is encrypted there. `npm run codec`, which shows it, also reads [`CODEC_TOKEN`](operations.md#read-payloads-in-temporal-ui).',
     ),
   WORKER_DEPLOYMENT_NAME: z
     .string()
@@ -232,7 +232,9 @@ export const Environment = z.object({
   CONSUMER_ALLOWED_ORIGINS: origins.optional().describe('A list of web origins whose pages may call `/consumer/*`.'),
   RATE_LIMIT_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(1200)
-    .describe('What a key may spend in a minute. The budgets of addresses and sessions follow from it.'),
+    .describe(
+      'What an organization of the tier `standard` may request in a minute; `starter` a quarter, `large` five times as much. The budgets of addresses and sessions follow from it.',
+    ),
   OUTBOX_MAX_ROWS: wholeNumber(1, 10_000_000)
     .default(200_000)
     .describe('Beyond this many undispatched rows, new commands are refused.'),
