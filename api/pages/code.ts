@@ -49,7 +49,7 @@ export type Code = {
 
 export const codeBlock = ({ text, label, isOutput = false }: Code): string =>
   html`<figure class="code!${isOutput ? ' output' : ''}"><figcaption>${label}</figcaption>
-<pre tabindex="0" role="region" aria-label="${label}"><code>!${text
+<pre><code>!${text
     .replace(/\n$/, '')
     .split('\n')
     .map((line) => `<span class="line${leadOf(line)}">${breakableLine(line)}\n</span>`)}</code></pre></figure>

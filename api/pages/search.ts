@@ -74,6 +74,14 @@ const foundItem = (entry: Entry, words: readonly string[]): string => html`<div>
 </div>
 `;
 
+const foundList = (query: string, items: readonly string[]): string =>
+  items.length === 0
+    ? html`<p>Nothing was found for “${query}”.</p>`
+    : html`<p>Found for “${query}”:</p>
+<dl class="places">
+!${items}
+</dl>`;
+
 /** The sentences around the first of the words. Programs and tables are searched, and not quoted. */
 function excerpt({ text }: Entry, words: readonly string[]): string {
   const plain = text
@@ -106,20 +114,18 @@ export function createSearch(
       .split(/\s+/)
       .filter((word) => word !== '');
     entries ??= collect();
-    const found = (await entries)
+    const items = (await entries)
       .map((entry) => ({ entry, score: words.length === 0 ? 0 : scoreOf(entry, words) }))
       .filter(({ score }) => score > 0)
       .toSorted((one, other) => other.score - one.score)
-      .slice(0, FOUND_MAX);
+      .slice(0, FOUND_MAX)
+      .map(({ entry }) => foundItem(entry, words));
     return pageOf(frame, {
       title: 'Search',
       path: '/docs/search',
       main: html`<h1>Search</h1>
 !${searchForm(query)}
-<p>${found.length === 0 ? 'Nothing was found.' : `Found for “${query}”:`}</p>
-<dl class="places">
-!${found.map(({ entry }) => foundItem(entry, words))}
-</dl>
+!${words.length === 0 ? '<p>Enter a word.</p>' : foundList(query, items)}
 <p><a href="/docs">API reference</a> · <a href="/docs/quickstart">Guides</a></p>`,
     });
   };

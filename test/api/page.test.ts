@@ -352,15 +352,23 @@ describe('/docs', () => {
     expect(shown).not.toMatch(/\*\*|`|## /);
   });
 
-  test.for(['', '?q=zzzzzz', '?q=a&q=b', `?q=${'x'.repeat(5_000)}`, '?q=%3Cscript%3Ealert(1)%3C/script%3E'])(
-    'a search for nothing that exists finds nothing: %s',
-    async (query, { api }) => {
-      const response = await get(api, `/docs/search${query}`);
-      expect(response.statusCode).toBe(200);
-      expect(textOf(response.body)).toContain('Nothing was found.');
-      expect(response.body).not.toContain('<script>');
-    },
-  );
+  test.for([
+    { query: 'zzzzzz', said: '“zzzzzz”.' },
+    { query: 'x'.repeat(5_000), said: `“${'x'.repeat(80)}”.` },
+    { query: '<script>alert(1)</script>', said: '“<script>alert(1)</script>”.' },
+  ])('a search for what does not exist says so, and shows no list: $said', async ({ query, said }, { api }) => {
+    const { statusCode, body } = await get(api, `/docs/search?q=${encodeURIComponent(query)}`);
+    expect(statusCode).toBe(200);
+    expect(textOf(body)).toContain(`Nothing was found for ${said}`);
+    expect(body).not.toMatch(/<dl|<script>/);
+  });
+
+  test.for(['', '?q=', '?q=%20', '?q=a&q=b'])('a search without a query asks for one: %s', async (query, { api }) => {
+    const { statusCode, body } = await get(api, `/docs/search${query}`);
+    expect(statusCode).toBe(200);
+    expect(textOf(body)).toContain('Enter a word.');
+    expect(body).not.toMatch(/<dl|found/);
+  });
 });
 
 describe('the examples of the reference', () => {
