@@ -15,6 +15,8 @@ import { ADVICE, diagnose } from './webhook-diagnosis.ts';
 const DEFAULT_PORT = '4400';
 const BODY_BYTES_MAX = 1_048_576;
 const UNVERIFIED = 400;
+/** SIGHUP: the terminal was closed. */
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export const listen: SandboxCommand = command({
   name: 'listen',
@@ -36,13 +38,15 @@ export const listen: SandboxCommand = command({
     const hookUrl = `http://127.0.0.1:${port}/`;
     let secret = given;
     const server = createListener({ ...printer, secret: () => secret, now: () => new Date() });
+    // Before it subscribes, so that no signal leaves a subscription.
+    const stopped = Promise.race([...STOP_SIGNALS.map((signal) => once(process, signal)), untilOutputCloses()]);
     try {
       await open(server, port);
       const subscription = secret === undefined && api ? await subscribe(api, hookUrl) : undefined;
       secret ??= subscription?.secret;
       const subscribed = subscription ? `, subscribed to every event as ${subscription.id}` : '';
       printer.warn(`Listening at ${hookUrl}${subscribed}. Ctrl-C ends it.`);
-      await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM'), untilOutputCloses()]);
+      await stopped;
       await subscription?.end();
       return EXIT.done;
     } finally {

@@ -92,6 +92,25 @@ plain.each([
   }
 });
 
+test.for(['SIGHUP', 'SIGINT', 'SIGTERM'] as const)(
+  "the guide's listener unsubscribes when it is stopped by %s",
+  async (signal, { stack, api }) => {
+    const caller = await api.createCaller();
+    const subscriptions = async () => (await api.call(caller, 'GET', '/v1/webhooks')).json();
+    const args = ['listen', '--port', String(await freePort()), '--url', stack.baseUrl];
+    const listener = execa(process.execPath, ['--import', 'tsx', 'scripts/sandbox.ts', ...args], {
+      cwd: repositoryRoot,
+      env: { API_KEY: caller.apiKey },
+      reject: false,
+    });
+    await Promise.race([once(listener.stderr, 'data'), listener]);
+    expect(await subscriptions()).toHaveLength(1);
+    listener.kill(signal);
+    expect((await listener).exitCode).toBe(0);
+    expect(await subscriptions()).toEqual([]);
+  },
+);
+
 plain('every guide is listed, and begins with its title', () => {
   expect(new Set(readdirSync(GUIDES_DIRECTORY))).toEqual(new Set(GUIDES.map(({ name }) => `${name}.md`)));
   for (const { name, title } of GUIDES)
