@@ -56,7 +56,7 @@ export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
   },
   organization_mismatch: {
     title: 'Organization mismatch',
-    detail: "The body's org_id is not the key's organization. Leave it out or correct it.",
+    detail: "The body's org_id is not the key's organization. Leave it out: the key names it.",
   },
   organization_suspended: {
     title: 'Organization suspended',

@@ -105,6 +105,10 @@ export const EventQuery = PageQuery.safeExtend({
     SETTLEMENT_ID_LENGTH_MAX,
     'Only events of this settlement, certificate, verification, recipient, key or webhook.',
   ),
-  created_from: createdFrom(),
+  created_from: createdFrom().meta({
+    description:
+      'Only events that are dated then or later (RFC 3339). An event is dated before others can read it: who polls ' +
+      'overlaps the periods by a minute, and knows each event by its `id`.',
+  }),
   created_to: createdTo(),
 });

@@ -3765,7 +3765,7 @@ export interface operations {
                 type?: components["schemas"]["EventType"][];
                 /** @description Only events of this settlement, certificate, verification, recipient, key or webhook. */
                 object_id?: string;
-                /** @description Only objects that were created then or later (RFC 3339). */
+                /** @description Only events that are dated then or later (RFC 3339). An event is dated before others can read it: who polls overlaps the periods by a minute, and knows each event by its `id`. */
                 created_from?: string;
                 /** @description Only objects that were created before then (RFC 3339). */
                 created_to?: string;
