@@ -7,18 +7,54 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from typing import NamedTuple
 
-from settlement_service import Client, Intent, certificates, models
+from settlement_service import TERMINAL_STATUSES, Client, Intent, certificates, models
 from settlement_service.choices import is_corridor, is_currency, is_payment_method, is_payout_rail
 
 BATCH = "payroll-2026-11"  #: Names this payroll in its keys. The next month has another one.
 AT_ONCE = 5
+#: In seconds. A line that takes longer is still open when this program ends. Run it again later.
+WAIT = float(os.environ.get("WAIT_S", "60"))
 FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else BATCH)
-Row = dict[str, str]
+FILE = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent / "payroll.csv"
+
+
+class Row(NamedTuple):
+    reference: str
+    name: str
+    corridor: models.CorridorId
+    rail: models.PayoutRail
+    account: str
+    currency: models.Currency
+    amount: str
+    method: models.PaymentMethod
+
+
+def row_of(line: list[str]) -> Row:
+    reference, name, corridor, rail, account, currency, amount, method = line
+    if not (is_corridor(corridor) and is_payout_rail(rail) and is_currency(currency) and is_payment_method(method)):
+        raise SystemExit(f"{reference}: unknown corridor, rail, currency or payment method")
+    if not re.fullmatch(r"[0-9]+(\.[0-9]{1,2})?", amount):
+        raise SystemExit(f"{reference}: the amount must be as 310, 310.5 or 310.50")
+    return Row(reference, name, corridor, rail, account, currency, amount, method)
+
+
+def read_rows() -> list[Row]:
+    rows = [row_of(line) for line in list(csv.reader(FILE.read_text().splitlines()))[1:]]
+    references = set[str]()
+    for row in rows:
+        # The keys are made of it: of two lines with the same one, only the first would be paid.
+        if row.reference in references:
+            raise SystemExit(f"{row.reference}: two lines have this reference")
+        references.add(row.reference)
+    return rows
 
 
 def save(file: Path, content: bytes) -> None:
@@ -31,23 +67,21 @@ def save(file: Path, content: bytes) -> None:
 
 def intent_of(client: Client, token: str, row: Row) -> Intent:
     """The stored intent of a line, or a new one, which is stored before it is sent."""
-    file = FOLDER / f"{row['reference']}.intent.json"
+    file = FOLDER / f"{row.reference}.intent.json"
     if file.exists():
         return Intent.from_json(file.read_text())
-    _, _, corridor, rail, account, currency, amount, method = row.values()
-    if not (is_corridor(corridor) and is_payout_rail(rail) and is_currency(currency) and is_payment_method(method)):
-        raise SystemExit(f"{row['reference']}: unknown corridor, rail, currency or payment method")
+    reference, name, corridor, rail, account, currency, amount, method = row
     person: models.CreateRecipientRequest = {
         "kind": "contractor",
         "entity_type": "individual",
-        "name": row["name"],
+        "name": name,
         "country": corridor[-2:],
     }
     if account.startswith("+"):
         person["mobile_details"] = {"provider": "Example Mobile", "phone_number": account}
     else:
         person["bank_details"] = {"bank_name": "Example Bank", "account_number": account, "currency": currency}
-    recipient = client.recipients.create(idempotency_key=f"{BATCH}.{row['reference']}.recipient", **person)
+    recipient = client.recipients.create(idempotency_key=f"{BATCH}.{reference}.recipient", **person)
     order: models.SettleRequestV2 = {
         "corridor": corridor,
         "amount": amount,
@@ -55,66 +89,102 @@ def intent_of(client: Client, token: str, row: Row) -> Intent:
         "payment_method": method,
         "payout_rail": rail,
         "purpose": "payroll",
-        "reference": row["reference"],
+        "reference": reference,
         "metadata": {"batch": BATCH},
     }
     if method == "ach":
         order["banklink_account_token"] = token
     else:
         order["card_token"] = "tok_visa"
-    intent = client.settlements.prepare(idempotency_key=f"{BATCH}.{row['reference']}", **order)
+    intent = client.settlements.prepare(idempotency_key=f"{BATCH}.{reference}", **order)
     save(file, intent.to_json().encode())
     return intent
 
 
-def pay(client: Client, token: str, row: Row) -> None:
-    settlement_id = client.settlements.create(intent_of(client, token, row))["settlement_id"]
-    held = client.settlements.wait(settlement_id, until=["compliance_hold"])
+def certificate_of(row: Row) -> Path:
+    return FOLDER / f"{row.reference}.certificate.json"
+
+
+def finish(client: Client, row: Row, settlement_id: str) -> None:
+    held = client.settlements.wait(settlement_id, until=["compliance_hold"], timeout=WAIT)
     if held["status"] == "compliance_hold":
         # 1 000.00 or more: the recipient must be verified. Here this program decides; elsewhere the identity provider.
-        key = f"{BATCH}.{row['reference']}.verification"
+        key = f"{BATCH}.{row.reference}.verification"
         verification = client.verifications.start(idempotency_key=key, recipient_id=held["recipient_id"])
         client.verifications.complete(verification["verification_id"], status="verified")
-    cert_id = client.settlements.wait(settlement_id)["certificate_id"]
-    file = FOLDER / f"{row['reference']}.certificate.json"
-    if cert_id and not file.exists():
+    cert_id = client.settlements.wait(settlement_id, timeout=WAIT)["certificate_id"]
+    if cert_id and not certificate_of(row).exists():
         signed = client.certificates.download_signed(cert_id)
         certificates.verify(signed, client.certificates.keys(), settlement_id=settlement_id)  # raises if it is forged
-        save(file, signed)
+        save(certificate_of(row), signed)
+
+
+def for_each_line(rows: list[Row], work: Callable[[Row], None]) -> None:
+    """Five lines at a time: the next one begins when one of them has ended. A fault of one stops no other."""
+
+    def attempt(row: Row) -> None:
+        try:
+            work(row)
+        except Exception as error:
+            print(f"{row.reference}: {error}", file=sys.stderr)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(attempt, rows))
+
+
+def difference_of(row: Row, one: models.SettlementResponse | None) -> str | None:
+    """Why somebody must look at a line; `None` for one that is paid as the file says."""
+    if one is None:
+        return "NOT PAID, unknown to the service"
+    if one["status"] not in TERMINAL_STATUSES:
+        return f"STILL OPEN, {one['status']}"
+    if one["status"] != "settled":
+        return f"NOT PAID, {one['status']} ({one['failure']['code'] if one['failure'] else ''})"
+    if Decimal(one["amount"]) != Decimal(row.amount):
+        return f"paid, but {one['amount']} instead of {row.amount}"
+    return None if certificate_of(row).exists() else "paid, but its certificate is not kept"
 
 
 def reconcile(client: Client, rows: list[Row]) -> None:
     listed = list(client.settlements.list(metadata={"batch": BATCH}))
     found = {one["reference"]: one for one in listed}
-    differences = len(listed) - len(rows)
-    paid: dict[str, Decimal] = {}
+    references = {row.reference for row in rows}
+    surplus = [one for one in listed if one["reference"] not in references or found[one["reference"]] is not one]
+    differences = len(surplus)
+    paid: dict[models.Currency, Decimal] = {}
     for row in rows:
-        one = found.get(row["reference"])
-        print(row["reference"], row["name"], end=": ")
-        if one and one["status"] == "settled" and one["amount"] == row["amount"]:
-            source, destination = str(one["source_currency"]), one["destination_currency"]
+        one = found.get(row.reference)
+        difference = difference_of(row, one)
+        differences += difference is not None
+        received = ""
+        if one and one["status"] == "settled":
+            source = one["source_currency"]
             paid[source] = paid.get(source, Decimal(0)) + Decimal(one["amount"])
-            print(f"{one['amount']} {source}, {one['destination_amount']} {destination}")
-        else:
-            differences += 1
-            status, failure = (one["status"], one["failure"]) if one else ("unknown", None)
-            print(f"NOT PAID, {status} ({failure['code'] if failure else ''})")
+            received = f"{one['amount']} {source}, {one['destination_amount']} {one['destination_currency']}"
+        print(f"{row.reference} {row.name}: {difference or received}")
+    for one in surplus:
+        print(f"{one['reference']} {one['settlement_id']}: SURPLUS, {one['status']}")
     for source, amount in sorted(paid.items()):
         print(f"paid {amount} {source}")
     print(f"{len(rows)} lines, {len(listed)} settlements, {differences} to look at")
 
 
-def main(client: Client) -> None:
+def main(client: Client, rows: list[Row]) -> None:
     FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-    rows: list[Row] = list(csv.DictReader((Path(__file__).parent / "payroll.csv").read_text().splitlines()))
     # The account that the payroll is paid from. A linking widget gives the public token to your server.
     token = client.banklink.exchange(public_token="public-sandbox-checking")["access_token"]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda row: pay(client, token, row), rows))
+    sent: dict[Row, str] = {}
+
+    def send(row: Row) -> None:
+        sent[row] = client.settlements.create(intent_of(client, token, row))["settlement_id"]
+
+    # All are sent before any is waited for, so that a slow one delays no other.
+    for_each_line(rows, send)
+    for_each_line(list(sent), lambda row: finish(client, row, sent[row]))
     reconcile(client, rows)
 
 
 if __name__ == "__main__":
     key = os.environ.get("API_KEY") or sys.exit("Set API_KEY to a key of yours, as in the README's five minutes.")
     with Client(os.environ.get("API", "http://127.0.0.1:3000"), key) as service:
-        main(service)
+        main(service, read_rows())

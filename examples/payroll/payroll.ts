@@ -11,34 +11,41 @@ import {
   isCurrency,
   isPaymentMethod,
   isPayoutRail,
+  type Settlement,
+  TERMINAL_STATUSES,
 } from '../../clients/typescript/index.ts';
 import { connection } from '../typescript/connection.ts';
 
 /** Names this payroll in its keys. The next month has another one. */
 const BATCH = 'payroll-2026-11';
 const AT_ONCE = 5;
-const folder = process.argv[2] ?? BATCH;
+/** A line that takes longer is still open when this program ends. Run it again later. */
+const WAIT = { timeoutMs: Number(process.env['WAIT_S'] ?? 60) * 1_000 };
+const [folder = BATCH, file = path.join(import.meta.dirname, 'payroll.csv')] = process.argv.slice(2);
 const client = createClient(connection());
 
-const rows = readFileSync(path.join(import.meta.dirname, 'payroll.csv'), 'utf8')
-  .trim()
-  .split('\n')
-  .slice(1)
-  .map(rowOf);
+const rows = readFileSync(file, 'utf8').trim().split('\n').slice(1).map(rowOf);
 type Row = ReturnType<typeof rowOf>;
+const references = new Set<string | null>();
+for (const { reference } of rows) {
+  // The keys are made of it: of two lines with the same one, only the first would be paid.
+  if (references.has(reference)) throw new Error(`${reference}: two lines have this reference`);
+  references.add(reference);
+}
 
 function rowOf(line: string) {
   const [reference = '', name = '', corridor = '', rail = '', account = '', currency = '', amount = '', method = ''] =
     line.split(',');
   if (!isCorridor(corridor) || !isPayoutRail(rail) || !isCurrency(currency) || !isPaymentMethod(method))
     throw new Error(`${reference}: unknown corridor, rail, currency or payment method`);
+  if (!/^\d+(\.\d\d?)?$/.test(amount)) throw new Error(`${reference}: the amount must be as 310, 310.5 or 310.50`);
   return { reference, name, corridor, rail, account, currency, amount, method };
 }
 
 /** Writes a file completely or not at all, whenever the program dies. */
-function save(file: string, content: string | Uint8Array): void {
-  writeFileSync(`${file}.part`, content, { mode: 0o600 });
-  renameSync(`${file}.part`, file);
+function save(target: string, content: string | Uint8Array): void {
+  writeFileSync(`${target}.part`, content, { mode: 0o600 });
+  renameSync(`${target}.part`, target);
 }
 
 mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -47,8 +54,8 @@ const { access_token } = await client.banklink.exchange({ public_token: 'public-
 
 /** The stored intent of a line, or a new one, which is stored before it is sent. */
 async function intentOf({ reference, name, corridor, rail, account, currency, amount, method }: Row) {
-  const file = path.join(folder, `${reference}.intent.json`);
-  if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8'));
+  const stored = path.join(folder, `${reference}.intent.json`);
+  if (existsSync(stored)) return JSON.parse(readFileSync(stored, 'utf8'));
   const recipient = await client.recipients.create(
     {
       kind: 'contractor',
@@ -69,51 +76,77 @@ async function intentOf({ reference, name, corridor, rail, account, currency, am
     },
     { idempotencyKey: `${BATCH}.${reference}` },
   );
-  save(file, JSON.stringify(intent));
+  save(stored, JSON.stringify(intent));
   return intent;
 }
 
 const keys = await client.certificates.keys();
+const certificateOf = ({ reference }: Row) => path.join(folder, `${reference}.certificate.json`);
 
-async function pay(row: Row): Promise<void> {
-  const { settlement_id: settlementId } = await client.settlements.create(await intentOf(row));
-  const held = await client.settlements.wait(settlementId, { until: ['compliance_hold'] });
+async function finish(row: Row, settlementId: string): Promise<void> {
+  const held = await client.settlements.wait(settlementId, { ...WAIT, until: ['compliance_hold'] });
   if (held.status === 'compliance_hold') {
     // 1 000.00 or more: its recipient must be verified. Here this program decides; elsewhere the identity provider does.
     const options = { idempotencyKey: `${BATCH}.${row.reference}.verification` };
     const { verification_id: id } = await client.verifications.start({ recipient_id: held.recipient_id }, options);
     await client.verifications.complete(id, { status: 'verified' });
   }
-  const { certificate_id: certId } = await client.settlements.wait(settlementId);
-  const file = path.join(folder, `${row.reference}.certificate.json`);
-  if (certId === null || existsSync(file)) return;
+  const { certificate_id: certId } = await client.settlements.wait(settlementId, WAIT);
+  if (certId === null || existsSync(certificateOf(row))) return;
   const signed = await client.certificates.downloadSigned(certId);
-  if (!certificates.verify(signed, keys, { certId, settlementId }).valid) throw new Error(`${row.reference}: forged`);
-  save(file, signed.file);
+  if (!certificates.verify(signed, keys, { certId, settlementId }).valid) throw new Error('its certificate is forged');
+  save(certificateOf(row), signed.file);
 }
 
-// Five lines at a time: each lane takes the next line when its last one has ended.
-const next = rows.values();
-const lane = async (): Promise<void> => {
-  for (const row of next) await pay(row);
-};
-await Promise.all(Array.from({ length: AT_ONCE }, lane));
+/** Five lines at a time: each lane takes the next line when its last one has ended. A fault of one stops no other. */
+async function forEachLine(work: (row: Row) => Promise<void>): Promise<void> {
+  const next = rows.values();
+  const lane = async (): Promise<void> => {
+    for (const row of next) await work(row).catch(({ message }) => console.error(`${row.reference}: ${message}`));
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+}
 
-const listed = await client.settlements.list({ metadata: { batch: BATCH } }).first(2 * rows.length);
+// All are sent before any is waited for, so that a slow one delays no other.
+const sent = new Map<Row, string>();
+await forEachLine(async (row) => {
+  sent.set(row, (await client.settlements.create(await intentOf(row))).settlement_id);
+});
+await forEachLine(async (row) => {
+  const settlementId = sent.get(row);
+  if (settlementId !== undefined) await finish(row, settlementId);
+});
+
+/** In minor units, without a float: 31050n for `310.5` and for `310.50`. */
+function minorOf(amount: string): bigint {
+  const [major = '', minor = ''] = amount.split('.');
+  return BigInt(major + minor.padEnd(2, '0'));
+}
+
+/** Why somebody must look at a line; undefined for one that is paid as the file says. */
+function differenceOf(row: Row, one: Settlement | undefined): string | undefined {
+  if (one === undefined) return 'NOT PAID, unknown to the service';
+  if (!TERMINAL_STATUSES.some((status) => status === one.status)) return `STILL OPEN, ${one.status}`;
+  if (one.status !== 'settled') return `NOT PAID, ${one.status} (${one.failure?.code ?? ''})`;
+  if (minorOf(one.amount) !== minorOf(row.amount)) return `paid, but ${one.amount} instead of ${row.amount}`;
+  return existsSync(certificateOf(row)) ? undefined : 'paid, but its certificate is not kept';
+}
+
+const listed = await client.settlements.list({ metadata: { batch: BATCH } }).first(Number.POSITIVE_INFINITY);
 const found = new Map(listed.map((one) => [one.reference, one]));
+const surplus = listed.filter((one) => !references.has(one.reference) || found.get(one.reference) !== one);
 const paid = new Map<string, bigint>();
-let differences = listed.length - rows.length;
-for (const { reference, name, amount } of rows) {
-  const one = found.get(reference);
-  if (one?.status === 'settled' && one.amount === amount) {
-    const { source_currency: source, destination_amount: received, destination_currency: currency } = one;
-    paid.set(source, (paid.get(source) ?? 0n) + BigInt(amount.replace('.', '')));
-    console.log(`${reference} ${name}: ${amount} ${source}, ${received} ${currency}`);
-  } else {
-    differences += 1;
-    console.log(`${reference} ${name}: NOT PAID, ${one?.status ?? 'unknown'} (${one?.failure?.code ?? ''})`);
-  }
+let differences = surplus.length;
+for (const row of rows) {
+  const one = found.get(row.reference);
+  const difference = differenceOf(row, one);
+  if (difference !== undefined) differences += 1;
+  const received = `${one?.amount} ${one?.source_currency}, ${one?.destination_amount} ${one?.destination_currency}`;
+  console.log(`${row.reference} ${row.name}: ${difference ?? received}`);
+  if (one?.status === 'settled')
+    paid.set(one.source_currency, (paid.get(one.source_currency) ?? 0n) + minorOf(one.amount));
 }
+for (const one of surplus) console.log(`${one.reference} ${one.settlement_id}: SURPLUS, ${one.status}`);
 for (const [currency, minor] of [...paid].sort())
   console.log(`paid ${minor / 100n}.${String(minor % 100n).padStart(2, '0')} ${currency}`);
 console.log(`${rows.length} lines, ${listed.length} settlements, ${differences} to look at`);

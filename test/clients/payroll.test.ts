@@ -1,5 +1,8 @@
-/** The payroll of examples/payroll, in each language: killed twice in the middle and run again, each line is paid once. */
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+/**
+ * The payroll of examples/payroll, in each language: killed twice in the middle and run again, each line is paid once.
+ * What is not paid as the file says is named.
+ */
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -21,6 +24,9 @@ const LARGE = 2;
 /** The program is killed when it has stored so many intents. */
 const KILLED_AT = [4, 15];
 
+const LANGUAGES = ['typescript', 'python'] as const;
+type Language = (typeof LANGUAGES)[number];
+
 const test = withStack()
   .extend('commands', FILE, async () => {
     const { command, env } = await acquirePython('The payroll in Python', () => undefined);
@@ -38,9 +44,22 @@ const test = withStack()
     const folder = await mkdtemp(path.join(os.tmpdir(), 'payroll-'));
     onCleanup(() => rm(folder, { recursive: true }));
     return folder;
-  });
+  })
+  /** Runs the payroll of some lines: what it prints. */
+  .extend(
+    'pay',
+    ({ commands, folder }) =>
+      async (language: Language, lines: readonly string[], more: NodeJS.ProcessEnv) => {
+        const { run, env } = commands[language];
+        const [program = '', ...args] = run;
+        const file = path.join(folder, 'lines.csv');
+        await writeFile(file, ['reference,name,corridor,rail,account,currency,amount,method', ...lines, ''].join('\n'));
+        const options = { cwd: repositoryRoot, env: { ...env, ...more }, reject: false };
+        return await execa(program, [...args, path.join(folder, 'kept'), file], options);
+      },
+  );
 
-test.concurrent.for(['typescript', 'python'] as const)(
+test.concurrent.for(LANGUAGES)(
   'a payroll in %s that is killed and run again pays each line once, verifies once whom it must, and keeps certificates',
   async (language, { stack, commands, folder, expect }) => {
     const { baseUrl } = stack;
@@ -91,9 +110,78 @@ test.concurrent.for(['typescript', 'python'] as const)(
   },
 );
 
-plain('the guide shows how the payroll ends, and each program has at most 120 lines', () => {
+/** A line for somebody in Jamaica, paid by card. */
+const lineOf = (reference: string, amount: string, name = 'Marcia Brown', account = '004512378') =>
+  [reference, name, 'US-JM', 'bank_transfer', account, 'JMD', amount, 'card'].join();
+
+test.concurrent.for(LANGUAGES)(
+  'a payroll in %s sends every line whatever becomes of another one, and names each that is not paid as the file says',
+  async (language, { stack, pay, expect }) => {
+    const { baseUrl } = stack;
+    const signUp = { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' };
+    const { api_key: apiKey } = await createClient({ baseUrl }).organizations.create(signUp);
+    const client = createClient({ baseUrl, apiKey });
+    const person = { kind: 'contractor', entity_type: 'individual', name: 'Marcia Brown', country: 'JM' } as const;
+    const details = { bank_name: 'Example Bank', account_number: '004512378', currency: 'JMD' } as const;
+    const { recipient_id } = await client.recipients.create({ ...person, bank_details: details });
+    const { settlement_id: surplus } = await client.settlements.create({
+      ...{ corridor: 'US-JM', amount: '70.00', recipient_id, payment_method: 'card', payout_rail: 'bank_transfer' },
+      ...{ card_token: 'tok_visa', reference: 'PAY-999', metadata: { batch: 'payroll-2026-11' } },
+    });
+    await client.settlements.wait(surplus);
+
+    // As many as are sent at a time never end.
+    const slow = [1, 2, 3, 4, 5].map((number) => lineOf(`SLOW-${number}`, '100.00', 'Ann PAYOUT PENDING'));
+    const lines = [
+      ...slow,
+      lineOf('PAY-006', '250'),
+      lineOf('PAY-007', '310.5'),
+      lineOf('PAY-008', '90.00', 'Ann', ''),
+    ];
+    const env = { API: baseUrl, API_KEY: apiKey, WAIT_S: '2' };
+    await pay(language, lines, env);
+    for (const { reference, settlement_id } of await client.settlements.list().first(lines.length))
+      await client.settlements.wait(settlement_id, { until: reference?.startsWith('SLOW') ? ['paying_out'] : [] });
+    const { stdout, stderr, exitCode } = await pay(language, lines, env);
+    expect(exitCode, stderr).toBe(0);
+    expect(stdout.split('\n')).toEqual([
+      ...slow.map((_, index) => `SLOW-${index + 1} Ann PAYOUT PENDING: STILL OPEN, paying_out`),
+      expect.stringMatching(/^PAY-006 Marcia Brown: 250\.00 USD, \d+\.\d\d JMD$/),
+      expect.stringMatching(/^PAY-007 Marcia Brown: 310\.50 USD, \d+\.\d\d JMD$/),
+      'PAY-008 Ann: NOT PAID, unknown to the service',
+      `PAY-999 ${surplus}: SURPLUS, settled`,
+      'paid 560.50 USD',
+      '8 lines, 8 settlements, 7 to look at',
+    ]);
+    expect(stderr).toMatch(/^SLOW-1: /m);
+    expect(stderr).toMatch(/^PAY-008: 422: .*account_number/m);
+
+    const changed = await pay(language, [lineOf('PAY-006', '300')], env);
+    expect(changed.stdout).toContain('PAY-006 Marcia Brown: paid, but 250.00 instead of 300');
+  },
+);
+
+test.concurrent.for(
+  LANGUAGES.flatMap((language) => [
+    {
+      language,
+      words: 'two lines have this reference',
+      lines: [lineOf('PAY-001', '1.00'), lineOf('PAY-001', '2.00', 'Errol Smith')],
+    },
+    { language, words: 'the amount must be as', lines: [lineOf('PAY-001', '1e3')] },
+  ]),
+)(
+  'a payroll in $language is refused before anything is sent: $words',
+  async ({ language, words, lines }, { pay, expect }) => {
+    // Nothing listens there.
+    const { exitCode, stderr } = await pay(language, lines, { API: 'http://127.0.0.1:9', API_KEY: 'sk_local_x' });
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`PAY-001: ${words}`)]);
+  },
+);
+
+plain('the guide shows how the payroll ends, and each program has at most 190 lines', () => {
   const [, shown = 'none'] = /```text\n(.*?)```/s.exec(readSource('docs/guides/payroll.md')) ?? [];
   expect(readSource('examples/payroll/expected.txt').endsWith(shown)).toBe(true);
   for (const program of ['payroll.ts', 'payroll.py'])
-    expect(readSource(`examples/payroll/${program}`).split('\n').length).toBeLessThanOrEqual(121);
+    expect(readSource(`examples/payroll/${program}`).split('\n').length).toBeLessThanOrEqual(191);
 });
