@@ -5,7 +5,6 @@ source "$(dirname "$0")/common.sh"
 
 port=${PORT:-4400}
 [ "$port" = 0 ] && port=$(node -e "const s = require('net').createServer().listen(0, () => { console.log(s.address().port); s.close() })")
-folder=$(mktemp -d)
 node --import tsx scripts/sandbox.ts listen --port "$port" --url "$API" --json >"$folder/received" 2>"$folder/log" &
 listener=$!
 trap 'kill "$listener" && wait "$listener"; rm -rf "$folder"' EXIT
@@ -21,8 +20,8 @@ until_true() {
 }
 
 until_true grep -q '^Listening' "$folder/log"
-recipient=$(create /v1/recipients "{\"kind\":\"contractor\",$RECIPIENT}" | field .recipient_id)
-id=$(create /v2/settle "$(card "$recipient" tok_visa)" | field .settlement_id)
+recipient=$(create /v1/recipients "{\"kind\":\"contractor\",$RECIPIENT}" "$RUN.recipient" | field .recipient_id)
+id=$(create /v2/settle "$(card "$recipient" tok_visa)" "$RUN.settlement" | field .settlement_id)
 
 # The events of this settlement, each once: an event can arrive twice.
 events() {

@@ -2,16 +2,13 @@
 # Compares the settlements of a day with your own book, and explains each difference.
 source "$(dirname "$0")/common.sh"
 
-# Keeps this run apart from others of the same day.
-batch=$(node -p 'crypto.randomUUID()')
-
 created=()
 # Four settlements, one of which fails. A real day has them already.
-recipient=$(create /v1/recipients "{\"kind\":\"contractor\",$RECIPIENT}" | field .recipient_id)
+recipient=$(create /v1/recipients "{\"kind\":\"contractor\",$RECIPIENT}" "$RUN.recipient" | field .recipient_id)
 for reference in INV-1001 INV-1002 INV-1003 INV-1004; do
   token=$([ "$reference" = INV-1002 ] && echo tok_declined || echo tok_visa)
-  more=',"reference":"'"$reference"'","metadata":{"batch":"'"$batch"'"}'
-  id=$(create /v2/settle "$(card "$recipient" "$token" 250.00 "$more")" | field .settlement_id)
+  more=',"reference":"'"$reference"'","metadata":{"batch":"'"$RUN"'"}'
+  id=$(create /v2/settle "$(card "$recipient" "$token" 250.00 "$more")" "$RUN.$reference" | field .settlement_id)
   created+=("$(wait_for "/v2/settle/$id" "$ENDED" | field .created_at)")
 done
 # The day is that of the settlements, by the service's clock, and not that of the moment in which this runs.
@@ -23,7 +20,7 @@ book='{"INV-1001":"250.00","INV-1002":"250.00","INV-1003":"300.00","INV-1005":"2
 
 list() {
   call GET /v2/settlements '' -G --data-urlencode "created_from=${first_day}T00:00:00Z" \
-    --data-urlencode "created_to=${next_day}T00:00:00Z" --data-urlencode "metadata[batch]=$batch" -d limit=100 "$@"
+    --data-urlencode "created_to=${next_day}T00:00:00Z" --data-urlencode "metadata[batch]=$RUN" -d limit=100 "$@"
 }
 # A longer day has more pages: `Link` names the next one.
 page=$(list)

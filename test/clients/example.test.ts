@@ -1,6 +1,8 @@
 /** The examples of partners, run against the service: each prints what examples/expected says, in every language. */
 import { readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -71,6 +73,52 @@ plain.concurrent.for([
   const ran = await execa(program, args, { cwd: repositoryRoot, env: { API_KEY: '' }, reject: false });
   expect([ran.exitCode, ran.stderr]).toEqual([1, "Set API_KEY to a key of yours, as in the README's five minutes."]);
 });
+
+test.concurrent('a story with curl that runs again under its name creates nothing twice', async ({ env, expect }) => {
+  const options = { cwd: repositoryRoot, env: { ...env, RUN: 'the-same-run-again' } };
+  for (const _ of [1, 2]) await execa('bash', ['examples/curl/reconcile-a-day.sh'], options);
+  const { settlements } = createClient({ baseUrl: env.API, apiKey: env.API_KEY });
+  expect(await settlements.list({ metadata: { batch: options.env.RUN } }).first(9)).toHaveLength(4);
+});
+
+/** Runs commands after `common.sh`, against a service that gives these answers; `asked` are the keys of the requests. */
+async function withCurl(commands: string, answers: readonly (readonly [status: number, body: object])[]) {
+  const asked: unknown[] = [];
+  const server = createServer((request, response) => {
+    const [status, body] = answers[asked.length] ?? [500, {}];
+    asked.push(request.headers['idempotency-key']);
+    request.resume().once('end', () => response.writeHead(status, { 'retry-after': '0' }).end(JSON.stringify(body)));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const API = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const script = `source examples/curl/common.sh; ${commands}`;
+  const options = { cwd: repositoryRoot, env: { API, API_KEY: 'sk_local_x', RUN: 'my-run' }, reject: false };
+  const { stdout, stderr, exitCode } = await execa('bash', ['-c', script], options);
+  server.close();
+  return { stdout, stderr, exitCode, asked };
+}
+
+const CREATE = 'create /v2/settle "{}" "$RUN.settlement" | field .settlement_id';
+
+plain.concurrent('curl prints only the answer to the last attempt, and each has the same key', async ({ expect }) => {
+  const unavailable = [503, { code: 'temporarily_unavailable' }] as const;
+  const ran = await withCurl(CREATE, [unavailable, unavailable, [202, { settlement_id: 'stl_1' }]]);
+  expect(ran).toMatchObject({ exitCode: 0, stdout: 'stl_1', asked: Array(3).fill('my-run.settlement') });
+});
+
+plain.concurrent.for([
+  [429, 'quota_exceeded'],
+  [503, 'launch_gates_closed'],
+  [409, 'idempotency_key_reused'],
+] as const)(
+  'curl does not repeat what ended in %i %s, and says how to continue',
+  async ([status, code], { expect }) => {
+    const { exitCode, asked, stderr } = await withCurl(CREATE, [[status, { code }]]);
+    expect([exitCode, asked.length]).toEqual([1, 1]);
+    expect(stderr).toContain(`not created: {"code":"${code}"}`);
+    expect(stderr).toContain('RUN=my-run');
+  },
+);
 
 plain('each story exists in TypeScript and with curl', () => {
   const stories = storiesOf('expected');
