@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import httpx
 import pytest
-from scripted import Run, Script, answer
+from scripted import Run, Script, answer, problem
 
-from settlement_service import WaitTimeoutError
+from settlement_service import RetryPolicy, WaitTimeoutError, errors
 
 HELD = {"Preference-Applied": "wait=30"}
 
@@ -84,12 +85,71 @@ def test_it_gives_up_after_the_timeout_and_has_the_last_read(run: Run) -> None:
     assert caught.value.last["status"] == "compliance_hold"
 
 
+class Timed(Script):
+    """Time passes only by its waits, and by answers that do not come."""
+
+    def __init__(self, replies: Sequence[object], monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(replies)
+        self.late = 0.0
+        clock = SimpleNamespace(monotonic=self.now, sleep=self.waits.append)
+        monkeypatch.setattr("settlement_service.transport.time", clock)
+        monkeypatch.setattr("settlement_service.groups._now", self.now)
+
+    def now(self) -> float:
+        return sum(self.waits) + self.late
+
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        if isinstance(self.replies[0], httpx.ReadTimeout):
+            self.late += request.extensions["timeout"]["read"]
+        return super().handle(request)
+
+
+UNAVAILABLE = problem(503, "temporarily_unavailable", {"Retry-After": "1"})
+
+
 def test_it_has_the_last_read_also_when_nothing_has_changed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("settlement_service.groups._now", iter([0.0, 0.0, 61.0]).__next__)
-    script = Script([settlement("accepted"), unchanged("accepted")])
+    script = Timed([settlement("accepted"), *[unchanged("accepted", {})] * 9], monkeypatch)
     with pytest.raises(WaitTimeoutError) as caught:
-        run(script, lambda client: client.settlements.wait("s"))
+        run(script, lambda client: client.settlements.wait("s", timeout=2))
     assert caught.value.last["status"] == "accepted"
+
+
+def test_it_gives_up_in_time_also_while_the_service_is_unavailable(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Timed([settlement("accepted"), *[UNAVAILABLE] * 60], monkeypatch)
+    with pytest.raises(WaitTimeoutError, match="accepted") as caught:
+        run(script, lambda client: client.settlements.wait("s", timeout=3))
+    assert caught.value.last["status"] == "accepted"
+    assert isinstance(caught.value.__cause__, errors.TemporarilyUnavailableError)
+    assert script.now() <= 3
+
+
+def test_it_gives_up_in_time_also_when_an_answer_is_late(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Timed([settlement("accepted"), *[httpx.ReadTimeout("late")] * 60], monkeypatch)
+    with pytest.raises(WaitTimeoutError):
+        run(script, lambda client: client.settlements.wait("s", timeout=3))
+    assert script.now() <= 3
+
+
+def test_without_any_answer_it_raises_why_there_was_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Timed([UNAVAILABLE] * 60, monkeypatch)
+    with pytest.raises(errors.TemporarilyUnavailableError):
+        run(script, lambda client: client.settlements.wait("s", timeout=3))
+    assert script.now() <= 3
+
+
+def test_a_refusal_of_a_read_is_raised_as_it_is(run: Run) -> None:
+    script = Script([settlement("accepted"), problem(404, "not_found")])
+    with pytest.raises(errors.NotFoundError):
+        run(script, lambda client: client.settlements.wait("s", timeout=3))
+
+
+def test_a_read_that_fails_longer_than_the_policy_allows_is_raised_as_it_is(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Timed([settlement("accepted"), *[UNAVAILABLE] * 60], monkeypatch)
+    with pytest.raises(errors.TemporarilyUnavailableError):
+        run(script, lambda client: client.settlements.wait("s", timeout=600), RetryPolicy(total_timeout=3))
+    assert script.now() <= 40
 
 
 def test_the_hold_is_not_longer_than_the_time_that_is_left(run: Run) -> None:

@@ -89,6 +89,8 @@ class Call(Generic[T]):
     repeatable: bool = False
     #: How long the service may hold the answer back, as the request asks for.
     held_s: float = 0.0
+    #: The moment after which the answer is of no use, by the clock of the transport.
+    deadline: float | None = None
     read: Callable[[Answer], T] = field(default=cast("Callable[[Answer], T]", Answer.json), repr=False)
 
     def reading(self, read: Callable[[Answer], Any], **headers: str) -> Call[Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._request import Call
 from .paging import AsyncPages, Pages
-from .retry import Pause
+from .retry import DeadlineError, Pause
 
 if TYPE_CHECKING:
     from .transport import AsyncTransport, Transport
@@ -35,10 +35,15 @@ class Resource:
                     self._transport.pause(step.seconds)
                     step = next(steps)
                 else:
-                    step = steps.send(self._transport.run(step))
+                    try:
+                        value = self._transport.run(step)
+                    except DeadlineError as late:
+                        step = steps.throw(late)
+                    else:
+                        step = steps.send(value)
         except StopIteration as end:
-            value: T = end.value
-            return value
+            result: T = end.value
+            return result
 
 
 class AsyncResource:
@@ -61,7 +66,12 @@ class AsyncResource:
                     await self._transport.pause(step.seconds)
                     step = next(steps)
                 else:
-                    step = steps.send(await self._transport.run(step))
+                    try:
+                        value = await self._transport.run(step)
+                    except DeadlineError as late:
+                        step = steps.throw(late)
+                    else:
+                        step = steps.send(value)
         except StopIteration as end:
-            value: T = end.value
-            return value
+            result: T = end.value
+            return result

@@ -68,6 +68,14 @@ class Address:
     has_answered: bool = False
 
 
+class DeadlineError(Exception):
+    """The call would be repeated, but its deadline comes first. `error` is how the last attempt ended."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 Exchange = Generator["Send | Pause", "Answer | NoAnswer | None", Answer]
 
 
@@ -80,10 +88,12 @@ def exchange(
 ) -> Exchange:
     """One request with its repetitions. The driver sends and pauses as it is told, and gets the successful answer.
 
-    Raises `ApiError`, `UnexpectedAnswerError` or `ConnectionFailedError`.
+    Raises `ApiError`, `UnexpectedAnswerError` or `ConnectionFailedError`, and `DeadlineError` at the call's deadline.
     """
     start = now()
     end = start + policy.total_timeout + call.held_s
+    if call.deadline is not None:
+        end = min(end, call.deadline)
     maybe_done = False
     for attempt in range(1, policy.attempts_max + 1):
         connect = policy.connect_timeout - (0 if address.has_answered else now() - start)
@@ -100,9 +110,12 @@ def exchange(
         wait = _wait_before(attempt, outcome, policy, draw)
         is_silent = isinstance(outcome, NoAnswer) and outcome.connect_timed_out
         is_wrong = not address.has_answered and (is_silent or attempt >= FIRST_CONTACT_ATTEMPTS_MAX)
-        is_last = attempt == policy.attempts_max or is_wrong or wait is None or now() + wait > end
+        is_last = attempt == policy.attempts_max or is_wrong
         if is_last or wait is None or not _may_repeat(call, outcome):
             raise _fault(call, address, outcome, maybe_done)
+        if now() + wait > end:
+            fault = _fault(call, address, outcome, maybe_done)
+            raise DeadlineError(fault) if end == call.deadline else fault
         yield Pause(wait)
     raise AssertionError("a policy has at least one attempt")
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Union
 
 from ._request import NOT_MODIFIED, Answer, Call
 from .errors import WaitTimeoutError
-from .retry import Pause
+from .retry import DeadlineError, Pause
 
 #: A settlement in one of these changes no more.
 TERMINAL_STATUSES: Final = ("settled", "rejected", "expired", "failed", "canceled")
@@ -19,6 +19,8 @@ HELD_UNTAGGED = 1
 #: The wait before the next read, when the service has not held the last one.
 PAUSE_MAX = 5.0
 PAUSE = 0.5
+#: However short the wait is, the first answer has so long, in seconds.
+FIRST_ANSWER = 2.0
 
 
 @dataclass(frozen=True)
@@ -41,25 +43,28 @@ Until = Union[Collection[str], Callable[[Any], object]]
 def waiting(read: Call[Any], until: Until, timeout: float, now: Callable[[], float]) -> Waiting:
     """Reads until the object is, or has been, in one of these statuses, or changes no more; or meets the condition.
 
-    Raises `WaitTimeoutError` after `timeout` seconds.
+    Raises `WaitTimeoutError` after `timeout` seconds, and the fault of the read if there was no answer until then.
     """
-    end = now() + timeout
+    start = now()
+    end = start + timeout
+    deadline = start + max(timeout, FIRST_ANSWER)
     # The first read is not held, so that a status that is already reached returns at once.
     held_s, seen = 0, None
     value: Mapping[str, Any] = {}
     while True:
-        last: Read = yield _held(read, held_s, seen)
+        try:
+            last: Read = yield _held(read, held_s, seen, deadline)
+        except DeadlineError as late:
+            raise (_timeout_error(read, value, until, timeout) if value else late.error) from late.error
         value = value if last.value is None else last.value
         if _is_reached(value, until):
             return value
         left = end - now()
         if left <= 0:
-            wanted = "as wanted" if callable(until) else " or ".join(sorted(until))
-            message = f"{read.path} is {value['status']} and was not {wanted} within {timeout:g} s."
-            raise WaitTimeoutError(message, value)
+            raise _timeout_error(read, value, until, timeout)
         if held_s and (not last.held or value["status"] in TERMINAL_STATUSES):
             yield Pause(min(last.retry_after or PAUSE, PAUSE_MAX, left))
-        seen = last.etag
+        seen, deadline = last.etag, end
         held_s = max(1, min(HELD_MAX if seen else HELD_UNTAGGED, int(left)))
 
 
@@ -70,11 +75,16 @@ def _is_reached(value: Mapping[str, Any], until: Until) -> bool:
     return value["status"] in TERMINAL_STATUSES or not statuses.isdisjoint(until)
 
 
-def _held(read: Call[Any], held_s: int, seen: str | None) -> Call[Read]:
+def _timeout_error(read: Call[Any], value: Mapping[str, Any], until: Until, timeout: float) -> WaitTimeoutError:
+    wanted = "as wanted" if callable(until) else " or ".join(sorted(until))
+    return WaitTimeoutError(f"{read.path} is {value['status']} and was not {wanted} within {timeout:g} s.", value)
+
+
+def _held(read: Call[Any], held_s: int, seen: str | None, deadline: float) -> Call[Read]:
     headers = {"Prefer": f"wait={held_s}"} if held_s else {}
     if seen:
         headers["If-None-Match"] = seen
-    return replace(read.reading(_read, **headers), held_s=float(held_s))
+    return replace(read.reading(_read, **headers), held_s=float(held_s), deadline=deadline)
 
 
 def _read(answer: Answer) -> Read:
