@@ -124,12 +124,22 @@ export class UnexpectedAnswer extends SettlementError {
   }
 }
 
+/** The call would be sent again, but its deadline comes first. `error` is how the last attempt ended. */
+export class DeadlinePassed extends Error {
+  readonly error: SettlementError;
+
+  constructor(error: SettlementError) {
+    super(error.message);
+    this.error = error;
+  }
+}
+
 /** The object did not reach a wanted state in time. `latest` is the object as it was read last. */
 export class WaitTimeout<T extends { readonly status: string } = { readonly status: string }> extends SettlementError {
   readonly latest: T;
 
-  constructor(latest: T, timeoutMs: number) {
-    super(`After ${timeoutMs} ms the object was still ${latest.status}.`);
+  constructor(latest: T, timeoutMs: number, cause?: SettlementError) {
+    super(`After ${timeoutMs} ms the object was still ${latest.status}.`, { cause });
     this.latest = latest;
   }
 }

@@ -10,6 +10,7 @@ export type RequestOptions = CallOptions &
     /** For commands that the contract lets one repeat without a key, such as a cancellation. */
     readonly isRepeatable?: boolean;
     readonly attemptTimeoutMs?: number;
+    readonly deadlineMs?: number | undefined;
   };
 
 /** Any operation of the document. Only a GET and a request with an `idempotencyKey` are repeated. */

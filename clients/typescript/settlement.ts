@@ -2,12 +2,12 @@
 import type { AnswerOf, BodyOf, QueryOf } from './operation.ts';
 import { creationAt, listAt, type Request } from './request.ts';
 import type { CallOptions, Send } from './transport.ts';
-import { ANSWER_MS, type Hold, type WaitOptions, waitFor } from './wait.ts';
+import { ANSWER_MS, type Hold, type ReadOptions, type WaitOptions, waitFor } from './wait.ts';
 
 export type Settlement = AnswerOf<'GET', '/v2/settle/{settlement_id}'>;
 
 /** The options of a read that the API may hold back. */
-export const heldRead = (hold: Hold | undefined, options: CallOptions) =>
+export const heldRead = (hold: Hold | undefined, options: ReadOptions) =>
   hold === undefined
     ? options
     : {
@@ -30,7 +30,7 @@ export const settlementGroups = (send: Send, request: Request) => ({
     /**
      * Waits until the settlement has ended, or until it is as you wish, for at most `timeoutMs` (60 s).
      *
-     * @throws WaitTimeout with the settlement as it was read last
+     * @throws WaitTimeout with the settlement as it was read last; without any answer, the error of the read
      */
     wait: async (settlementId: string, options?: WaitOptions<Settlement>): Promise<Settlement> =>
       waitFor(

@@ -6,6 +6,7 @@ import {
   ConnectionFailed,
   type ConnectionFault,
   ConnectTimeout,
+  DeadlinePassed,
   type Fault,
   type Problem,
   type SettlementError,
@@ -61,7 +62,10 @@ export type Call = CallOptions & {
   readonly intent?: Intent | undefined;
   /** Whether the API does the work once however often it is asked. */
   readonly isRepeatable: boolean;
+  /** For one attempt. The call has at least so long. */
   readonly attemptTimeoutMs?: number | undefined;
+  /** Of `performance.now()`, from which on the answer is of no use. */
+  readonly deadlineMs?: number | undefined;
 };
 
 export type RawAnswer = { readonly status: number; readonly headers: Headers; readonly bytes: Uint8Array };
@@ -74,14 +78,15 @@ export type Answer<T> = {
 
 type Attempt = { readonly answer: RawAnswer } | { readonly failure: Failure; readonly error: SettlementError };
 
-/** @throws SettlementError when the API refused, or gave no answer within the limits */
+/** @throws SettlementError when the API refused, or gave no answer within the limits; DeadlinePassed at the deadline */
 export type Send = (call: Call) => Promise<RawAnswer>;
 
 export function createTransport(options: TransportOptions): Send {
   const { limits, onRetry, baseUrl } = options;
   let hasAnswered = false;
   async function sendUntilAnswered(call: Call, unreachable: AbortSignal | undefined): Promise<RawAnswer> {
-    const endMs = performance.now() + (call.timeoutMs ?? limits.timeoutMs);
+    const limitMs = Math.max(call.timeoutMs ?? limits.timeoutMs, call.attemptTimeoutMs ?? 0);
+    const endMs = Math.min(performance.now() + limitMs, call.deadlineMs ?? Number.POSITIVE_INFINITY);
     for (let attempt = 1; ; attempt += 1) {
       call.signal?.throwIfAborted();
       const outcome = await attemptOnce(options, call, endMs - performance.now(), unreachable);
@@ -91,9 +96,10 @@ export function createTransport(options: TransportOptions): Send {
       if (unreachable?.aborted) throw new ConnectTimeout(baseUrl, limits.connectTimeoutMs, error);
       const askedSeconds = error instanceof ApiError ? error.retryAfterSeconds : undefined;
       const waitMs = backoffMs(attempt, askedSeconds, Math.random);
-      const isTooLong = (askedSeconds ?? 0) * 1_000 > RETRY_AFTER_MAX_MS || performance.now() + waitMs >= endMs;
+      const isTooLong = (askedSeconds ?? 0) * 1_000 > RETRY_AFTER_MAX_MS;
       const attemptsMax = hasAnswered ? limits.attemptsMax : Math.min(limits.attemptsMax, FIRST_CONTACT_ATTEMPTS_MAX);
       if (!mayRetry(failure, call.isRepeatable) || attempt >= attemptsMax || isTooLong) throw error;
+      if (performance.now() + waitMs >= endMs) throw endMs === call.deadlineMs ? new DeadlinePassed(error) : error;
       onRetry?.({ method: call.method, path: call.path, attempt, waitMs, error });
       await delay(waitMs, undefined, call.signal && { signal: call.signal });
     }

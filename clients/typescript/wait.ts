@@ -1,6 +1,6 @@
 /** Waits until an object has reached a state, by reads that the API holds back (`Prefer: wait`, contract §6). */
 import { setTimeout as delay } from 'node:timers/promises';
-import { WaitTimeout } from './error.ts';
+import { DeadlinePassed, WaitTimeout } from './error.ts';
 import { retryAfterSeconds } from './retry.ts';
 import type { Answer, CallOptions } from './transport.ts';
 
@@ -17,6 +17,9 @@ export type WaitOptions<T extends WithStatus> = CallOptions & {
   readonly until?: readonly T['status'][] | ((object: T) => boolean) | undefined;
 };
 
+/** A read of a wait ends with the wait. */
+export type ReadOptions = CallOptions & { readonly deadlineMs: number };
+
 /** What a held read waits for: an answer other than `seen`, or any change where the last answer had no `ETag`. */
 export type Hold = { readonly seconds: number; readonly seen: string | null };
 
@@ -28,6 +31,8 @@ const UNTAGGED_HOLD_SECONDS = 1;
 const PAUSE_SECONDS = 1;
 /** For the answer itself, beside the time that the API holds it back. */
 export const ANSWER_MS = 10_000;
+/** However short the wait is, the first answer has so long. */
+const FIRST_ANSWER_MS = 2_000;
 const NOT_MODIFIED = 304;
 
 const isTerminal = ({ status }: WithStatus): boolean => TERMINAL_STATUSES.some((one) => one === status);
@@ -35,23 +40,31 @@ const isTerminal = ({ status }: WithStatus): boolean => TERMINAL_STATUSES.some((
 /**
  * @param read asks the API to hold the read back; without a hold, for an answer at once
  * @returns the object as soon as it is, or has been, as wanted; with a list of statuses also when it has ended
- * @throws WaitTimeout with the object as it was read last
+ * @throws WaitTimeout with the object as it was read last; without any answer, the error of the read
  */
 export async function waitFor<T extends WithStatus>(
-  read: (hold: Hold | undefined, options: CallOptions) => Promise<Answer<T>>,
+  read: (hold: Hold | undefined, options: ReadOptions) => Promise<Answer<T>>,
   { until = isTerminal, timeoutMs = WAIT_TIMEOUT_MS, signal }: WaitOptions<T> = {},
 ): Promise<T> {
   const isWanted = typeof until === 'function' ? until : (object: T) => isTerminal(object) || hasReached(object, until);
-  const endMs = performance.now() + timeoutMs;
-  const ask = (hold?: Hold) => read(hold, { signal, timeoutMs: endMs - performance.now() + ANSWER_MS });
-  let { data: latest, headers } = await ask();
+  const startMs = performance.now();
+  const endMs = startMs + timeoutMs;
+  let { data: latest, headers } = await read(undefined, {
+    signal,
+    deadlineMs: startMs + Math.max(timeoutMs, FIRST_ANSWER_MS),
+  }).catch((error: unknown) => {
+    throw error instanceof DeadlinePassed ? error.error : error;
+  });
   for (let pauseMs = 0; !isWanted(latest); ) {
     const restMs = endMs - performance.now() - pauseMs;
     if (restMs <= 0) throw new WaitTimeout(latest, timeoutMs);
     await delay(pauseMs, undefined, signal && { signal });
     const seen = headers.get('ETag');
     const longest = seen === null ? UNTAGGED_HOLD_SECONDS : HOLD_SECONDS;
-    const answer = await ask({ seconds: Math.min(longest, Math.ceil(restMs / 1_000)), seen });
+    const hold = { seconds: Math.max(1, Math.min(longest, Math.floor(restMs / 1_000))), seen };
+    const answer = await read(hold, { signal, deadlineMs: endMs }).catch((error: unknown) => {
+      throw error instanceof DeadlinePassed ? new WaitTimeout(latest, timeoutMs, error.error) : error;
+    });
     headers = answer.headers;
     if (answer.status !== NOT_MODIFIED) latest = answer.data;
     // The API does not hold a read if the object has ended, or if too many wait.

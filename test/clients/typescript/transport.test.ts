@@ -340,6 +340,25 @@ describe('a wait', () => {
     expect((await open().settlements.wait('stl_1', { until: ['funded'] })).status).toBe('paying_out');
   });
 
+  test.for([
+    ['503 temporarily_unavailable', problem(503, 'temporarily_unavailable')],
+    ['nothing', silent],
+  ] as const)('ends in time also when the API answers %s', async ([, answer], { open }) => {
+    answers = [json(200, { status: 'accepted' }, { etag: '"1"' }), ...Array.from({ length: 40 }, () => answer)];
+    const startedMs = performance.now();
+    const late = open().settlements.wait('stl_1', { timeoutMs: 1_000 });
+    await expect(late).rejects.toMatchObject({ name: 'WaitTimeout', latest: { status: 'accepted' } });
+    expect(performance.now() - startedMs).toBeLessThan(stretched(1_500));
+  });
+
+  test('without any answer fails as its read failed', async ({ open }) => {
+    answers = Array.from({ length: 40 }, () => problem(503, 'temporarily_unavailable'));
+    const failed = await open()
+      .settlements.wait('stl_1', { timeoutMs: 50 })
+      .catch((error: unknown) => error);
+    expect(isApiError(failed, 'temporarily_unavailable')).toBe(true);
+  });
+
   test('pauses when the API holds no read, and ends in time', async ({ open }) => {
     const soon = { 'retry-after': '1' };
     answers = Array.from({ length: 9 }, () => json(200, { status: 'accepted' }, soon));
