@@ -141,6 +141,8 @@ export class WaitTimeout<T extends { readonly status: string } = { readonly stat
   constructor(latest: T, timeoutMs: number, cause?: SettlementError) {
     super(`After ${timeoutMs} ms the object was still ${latest.status}.`, { cause });
     this.latest = latest;
+    // As `intent`: it holds personal data.
+    Object.defineProperty(this, 'latest', { enumerable: false });
   }
 }
 

@@ -1,4 +1,5 @@
 /** When a request may be sent again, and how long to wait before. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectionFault } from './error.ts';
 
 export type RetryLimits = {
@@ -54,6 +55,17 @@ export function backoffMs(attempt: number, retryAfterSeconds: number | undefined
   if (retryAfterSeconds !== undefined) return retryAfterSeconds * 1_000 + random() * RETRY_AFTER_JITTER_MS;
   const fullMs = Math.min(BACKOFF_FIRST_MS * 2 ** (attempt - 1), BACKOFF_MAX_MS);
   return fullMs / 2 + (random() * fullMs) / 2;
+}
+
+/** @throws the reason of the signal, when it ends the wait */
+export async function pause(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await delay(waitMs, undefined, signal && { signal });
+  } catch (cause) {
+    // The timer throws an error of its own.
+    signal?.throwIfAborted();
+    throw cause;
+  }
 }
 
 /** Seconds from a `Retry-After` header, which is a number or a date; undefined when there is none. */

@@ -1,5 +1,4 @@
 /** Sends requests with `fetch`, repeats them where that is safe, and turns refusals into errors. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { connectTimeout } from './connect.ts';
 import {
   ApiError,
@@ -21,6 +20,7 @@ import {
   type Failure,
   FIRST_CONTACT_ATTEMPTS_MAX,
   mayRetry,
+  pause,
   RETRY_AFTER_MAX_MS,
   type RetryLimits,
   retryAfterSeconds,
@@ -68,7 +68,13 @@ export type Call = CallOptions & {
   readonly deadlineMs?: number | undefined;
 };
 
-export type RawAnswer = { readonly status: number; readonly headers: Headers; readonly bytes: Uint8Array };
+export type RawAnswer = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly bytes: Uint8Array;
+  /** Of the creation that it answers. */
+  readonly intent?: Intent | undefined;
+};
 
 export type Answer<T> = {
   readonly status: number;
@@ -101,7 +107,7 @@ export function createTransport(options: TransportOptions): Send {
       if (!mayRetry(failure, call.isRepeatable) || attempt >= attemptsMax || isTooLong) throw error;
       if (performance.now() + waitMs >= endMs) throw endMs === call.deadlineMs ? new DeadlinePassed(error) : error;
       onRetry?.({ method: call.method, path: call.path, attempt, waitMs, error });
-      await delay(waitMs, undefined, call.signal && { signal: call.signal });
+      await pause(waitMs, call.signal);
     }
   }
   return async function send(call) {
@@ -134,10 +140,10 @@ async function attemptOnce(
       signal: AbortSignal.any([call.signal, unreachable, timeout].filter((signal) => signal !== undefined)),
     });
     const bytes = new Uint8Array(await response.arrayBuffer());
-    const answer = { status: response.status, headers: response.headers, bytes };
+    const answer = { status: response.status, headers: response.headers, bytes, intent: call.intent };
     // Without a body, to a caller that named the answer it has.
     const isUnchanged = response.status === 304;
-    return response.ok || isUnchanged ? { answer } : refusal(answer, call.intent);
+    return response.ok || isUnchanged ? { answer } : refusal(answer);
   } catch (cause) {
     call.signal?.throwIfAborted();
     const fault: ConnectionFault = timeout.aborted ? 'timeout' : connectionFault(cause);
@@ -153,8 +159,8 @@ const headersOf = ({ credentials }: TransportOptions, { headers, body, intent }:
   ...headers,
 });
 
-function refusal(answer: RawAnswer, intent: Intent | undefined): Attempt & { readonly error: SettlementError } {
-  const { status, headers } = answer;
+function refusal(answer: RawAnswer): Attempt & { readonly error: SettlementError } {
+  const { status, headers, intent } = answer;
   const body = jsonOf(answer);
   const context = { intent };
   if (isProblem(body)) {
@@ -189,9 +195,9 @@ const isFaultList = (body: unknown): body is { readonly detail: readonly Fault[]
  * @throws UnexpectedAnswer when the body is not JSON
  */
 export function withJson<T>(answer: RawAnswer): Answer<T> {
-  const { status, headers, bytes } = answer;
+  const { status, headers, bytes, intent } = answer;
   const data: unknown = bytes.length === 0 ? undefined : jsonOf(answer);
-  if (data === undefined && bytes.length > 0) throw new UnexpectedAnswer(status);
+  if (data === undefined && bytes.length > 0) throw new UnexpectedAnswer(status, { intent });
   return { status, headers, data: data as T };
 }
 

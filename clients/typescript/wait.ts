@@ -1,7 +1,6 @@
 /** Waits until an object has reached a state, by reads that the API holds back (`Prefer: wait`, contract §6). */
-import { setTimeout as delay } from 'node:timers/promises';
 import { DeadlinePassed, WaitTimeout } from './error.ts';
-import { retryAfterSeconds } from './retry.ts';
+import { pause, retryAfterSeconds } from './retry.ts';
 import type { Answer, CallOptions } from './transport.ts';
 
 /** A settlement in one of these does not change its status again. */
@@ -58,7 +57,7 @@ export async function waitFor<T extends WithStatus>(
   for (let pauseMs = 0; !isWanted(latest); ) {
     const restMs = endMs - performance.now() - pauseMs;
     if (restMs <= 0) throw new WaitTimeout(latest, timeoutMs);
-    await delay(pauseMs, undefined, signal && { signal });
+    await pause(pauseMs, signal);
     const seen = headers.get('ETag');
     const longest = seen === null ? UNTAGGED_HOLD_SECONDS : HOLD_SECONDS;
     const hold = { seconds: Math.max(1, Math.min(longest, Math.floor(restMs / 1_000))), seen };

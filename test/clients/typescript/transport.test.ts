@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { test as base, beforeEach, describe, expect } from 'vitest';
 import {
@@ -194,6 +195,34 @@ describe('no second request is sent', () => {
     await expect(open().settlements.get('stl_1', { signal: caller.signal })).rejects.toThrow('the caller has ended it');
     expect(asked).toHaveLength(1);
   });
+
+  test.for([
+    ['a creation', problem(503, 'temporarily_unavailable', { 'retry-after': '20' })],
+    ['a wait', json(200, { status: 'accepted' }, { 'retry-after': '20' })],
+  ] as const)(
+    "%s that the caller ends between two requests throws the caller's reason",
+    async ([what, answer], { open }) => {
+      const { settlements } = open();
+      const caller = new AbortController();
+      const reason = new Error('the caller has ended it');
+      answers = [
+        (response) => {
+          answer(response);
+          setTimeout(() => caller.abort(reason), 100);
+        },
+        json(200, { status: 'accepted' }, { 'retry-after': '20' }),
+      ];
+      const options = { signal: caller.signal };
+      const call = what === 'a wait' ? settlements.wait('stl_1', options) : settlements.create(WIRE, options);
+      await expect(call).rejects.toBe(reason);
+    },
+  );
+});
+
+test("a proxy's page in place of a creation's answer is an error with the intent", async ({ open }) => {
+  answers = [(response) => response.writeHead(200).end('<html>Sign in</html>')];
+  const failed = open().settlements.create(WIRE);
+  await expect(failed).rejects.toMatchObject({ name: 'UnexpectedAnswer', intent: { body: JSON.stringify(WIRE) } });
 });
 
 test('an error without a connection says that nothing was sent', async ({ open }) => {
@@ -349,6 +378,15 @@ describe('a wait', () => {
     const late = open().settlements.wait('stl_1', { timeoutMs: 1_000 });
     await expect(late).rejects.toMatchObject({ name: 'WaitTimeout', latest: { status: 'accepted' } });
     expect(performance.now() - startedMs).toBeLessThan(stretched(1_500));
+  });
+
+  test('that is over shows nothing of the object in a log', async ({ open }) => {
+    answers = [json(200, { status: 'accepted', payee: { name: 'Marcia Brown' } })];
+    const late = await open()
+      .settlements.wait('stl_1', { timeoutMs: 0 })
+      .catch((error: unknown) => error);
+    expect(late).toMatchObject({ latest: { payee: { name: 'Marcia Brown' } } });
+    expect(inspect(late, { depth: 10 }) + JSON.stringify(late)).not.toContain('Marcia');
   });
 
   test('without any answer fails as its read failed', async ({ open }) => {
