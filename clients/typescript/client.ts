@@ -9,7 +9,7 @@ import { subscriptionGroups } from './subscription.ts';
 import { type Answer, type CallOptions, createTransport, type Retry, type TransportOptions } from './transport.ts';
 
 export type ConnectionOptions = Partial<RetryLimits> & {
-  /** Such as `http://127.0.0.1:3000`. */
+  /** Such as `https://api.example.com`. With `http:`, only this machine: the sandbox at `http://127.0.0.1:3000`. */
   readonly baseUrl: string;
   /** Called before each wait for another attempt. */
   readonly onRetry?: ((retry: Retry) => void) | undefined;
@@ -46,16 +46,21 @@ export function createClient({ apiKey, ...options }: ClientOptions) {
 
 export type Client = ReturnType<typeof createClient>;
 
-/** @throws TypeError when the base URL is not one of HTTP */
+/** As `URL` writes them. */
+const THIS_MACHINE = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+
+/** @throws TypeError when the base URL is not one of HTTPS, or of HTTP on this machine */
 export function transportOptions(
   { baseUrl, onRetry, fetch: ownFetch = fetch, ...limits }: ConnectionOptions,
   credentials: TransportOptions['credentials'],
 ): TransportOptions {
-  if (!/^https?:\/\//.test(baseUrl)) throw new TypeError('baseUrl must start with https:// (or http://, locally).');
-  if (!URL.canParse(baseUrl) || /[?#@]/.test(baseUrl))
+  if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl) || /[?#@]/.test(baseUrl))
     throw new TypeError(
       'baseUrl must be an address such as https://api.example.com, without a user, query or fragment.',
     );
+  const { protocol, hostname } = new URL(baseUrl);
+  if (protocol === 'http:' && !THIS_MACHINE.test(hostname))
+    throw new TypeError('baseUrl must be https: a key must not be sent over http to another machine.');
   return {
     baseUrl: baseUrl.replace(/\/+$/, ''),
     credentials,

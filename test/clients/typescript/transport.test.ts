@@ -294,6 +294,20 @@ describe('a wrong base URL', () => {
       expect(() => open({ baseUrl })).toThrow(TypeError);
     },
   );
+
+  test.for(['http://api.example.com', 'http://10.0.0.1:3000', 'http://127.0.0.1.example.com', 'http://[::2]'])(
+    'over which a key could be read on its way is refused: %s',
+    (baseUrl, { open }) => {
+      expect(() => open({ baseUrl })).toThrow('baseUrl must be https');
+    },
+  );
+
+  test.for(['http://localhost:3000', 'http://127.0.0.2', 'http://[::1]:3000', 'https://api.example.com/v'])(
+    'is not %s',
+    (baseUrl, { open }) => {
+      expect(() => open({ baseUrl })).not.toThrow();
+    },
+  );
 });
 
 test('an address that has answered once is tried as often as the limits say', async ({ open }) => {
