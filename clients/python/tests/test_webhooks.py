@@ -53,6 +53,12 @@ def test_a_missing_header_is_told(name: str) -> None:
     assert reason_of(BODY, given) == "missing_header"
 
 
+@pytest.mark.parametrize("text", [chr(0xDC80), chr(0xD800)])
+def test_a_header_that_is_no_text_is_no_matching_signature(text: str) -> None:
+    assert reason_of(BODY, headers(f"v1,{text}")) == "no_matching_signature"
+    assert reason_of(BODY, {**headers(signature(SECRET)), "Webhook-Id": text}) == "no_matching_signature"
+
+
 @pytest.mark.parametrize("sent_at", ["soon", "1e9", "-1", "\u0661"])
 def test_a_malformed_timestamp_is_told(sent_at: str) -> None:
     assert reason_of(BODY, headers("v1,x", sent_at)) == "malformed_timestamp"

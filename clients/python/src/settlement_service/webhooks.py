@@ -68,7 +68,7 @@ def verify(
         raise WebhookVerificationError("missing_header")
     if not (sent_at.isascii() and sent_at.isdigit()):
         raise WebhookVerificationError("malformed_timestamp")
-    content = f"{event_id}.{sent_at}.".encode() + body
+    content = _bytes(f"{event_id}.{sent_at}.") + body
     if not _is_signed(content, signatures, keys):
         raise WebhookVerificationError("no_matching_signature")
     if abs((time.time() if now is None else now) - int(sent_at)) > tolerance:
@@ -87,8 +87,13 @@ def _key(secret: str) -> bytes:
     return key
 
 
+def _bytes(text: str) -> bytes:
+    """Frameworks may decode a header's invalid bytes to surrogates. The service signs none, so they match nothing."""
+    return text.encode(errors="surrogatepass")
+
+
 def _is_signed(content: bytes, signatures: str, keys: Sequence[bytes]) -> bool:
-    given = [one.encode() for one in signatures.split(" ")]
+    given = [_bytes(one) for one in signatures.split(" ")]
     matches = False
     for key in keys:
         expected = VERSION.encode() + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest())
