@@ -52,6 +52,8 @@ def test_a_command_without_a_key_is_repeated_when_nothing_was_carried_out(run: R
         lambda client: client.settlements.get("stl_1"),
         lambda client: client.settlements.cancel("stl_1"),
         lambda client: client.recipients.deactivate("r"),
+        lambda client: client.api_keys.revoke("k", descendants=True),
+        lambda client: client.verifications.complete("v", status="verified"),
         lambda client: client.wallets.create(name="w", signers=[], threshold=1),
         lambda client: client.webhooks.replay("w", since="2026-11-21T08:00:00Z"),
         lambda client: client.api_keys.create("o", name="k", scope="read"),

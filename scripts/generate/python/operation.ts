@@ -92,11 +92,13 @@ const LEFT_OUT = new Set([
   'getTransferCertificate',
 ]);
 
-/** Their second execution changes nothing (contract §5, §6, §4), although they are neither a GET nor have a key. */
+/** Their second execution changes nothing (contract §3 to §6, §8), although they are neither a GET nor have a key. */
 export const REPEATABLE = new Set([
   'cancelSettlement',
   'cancelTransfer',
   'deactivateRecipient',
+  'revokeApiKey',
+  'completeVerification',
   'estimateSettlement',
   'estimateOfframp',
   'estimateFees',

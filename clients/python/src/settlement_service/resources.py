@@ -924,6 +924,7 @@ class ApiKeys(Resource):
             "DELETE",
             path_of("/v1/orgs/keys/{key_id}", key_id=key_id),
             query={"descendants": descendants},
+            repeatable=True,
         )
         return self._run(call)
 
@@ -991,6 +992,7 @@ class AsyncApiKeys(AsyncResource):
             "DELETE",
             path_of("/v1/orgs/keys/{key_id}", key_id=key_id),
             query={"descendants": descendants},
+            repeatable=True,
         )
         return await self._run(call)
 
@@ -1242,6 +1244,7 @@ class Verifications(Resource):
             "POST",
             path_of("/v1/kyc/{verification_id}/complete", verification_id=verification_id),
             body=encoded(fields),
+            repeatable=True,
         )
         return self._run(call)
 
@@ -1354,6 +1357,7 @@ class AsyncVerifications(AsyncResource):
             "POST",
             path_of("/v1/kyc/{verification_id}/complete", verification_id=verification_id),
             body=encoded(fields),
+            repeatable=True,
         )
         return await self._run(call)
 
