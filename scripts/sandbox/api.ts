@@ -27,13 +27,22 @@ export function apiOf(env: NodeJS.ProcessEnv, given: string | undefined, scope: 
   return { url, apiKey };
 }
 
+/** @throws CommandError for an address that no key may be sent to */
+function clientOf({ url, apiKey }: Api): Client {
+  try {
+    return createClient({ baseUrl: url, apiKey, attemptsMax: 1 });
+  } catch (error) {
+    throw new CommandError(EXIT.configuration, error instanceof Error ? error.message : String(error));
+  }
+}
+
 /**
  * Calls the API. Each request is sent once, so that a command ends at once when there is no API.
  *
  * @throws CommandError when the API does not answer, or answers with an error
  */
 export const callApi = <T>({ url, apiKey }: Api, call: (client: Client) => Promise<T>): Promise<T> =>
-  call(createClient({ baseUrl: url, apiKey, attemptsMax: 1 })).catch((error: unknown) => {
+  call(clientOf({ url, apiKey })).catch((error: unknown) => {
     if (error instanceof ConnectionFailed)
       throw new CommandError(EXIT.unavailable, `The API at ${url} does not answer.`);
     throw error instanceof SettlementError ? new CommandError(EXIT.refused, refusalText(error)) : error;
