@@ -66,7 +66,7 @@ export type Connection = {
  * Opens a pool, which connects when the first query runs.
  *
  * @param options `onIdleError` is called when an idle connection breaks; the pool replaces it. `refusesOwner`: no
- * statement runs as a role that owns the tables. `tenants`: they get the connections in turn, and none waits longer
+ * statement runs as a role that owns the tables. `untilReady`: its error is that of who asks for a new connection. `tenants`: they get the connections in turn, and none waits longer
  * for a lock. `isPooled`: the address leads to a pooler (session.ts). `statementTimeoutMs`: of this side, for a server
  * that does not answer
  */
@@ -77,6 +77,7 @@ export function connect(
     name: string;
     onIdleError: (error: Error) => void;
     refusesOwner?: boolean;
+    untilReady?: (() => Promise<void>) | undefined;
     isPooled?: boolean;
     tenants?: { readonly lockTimeoutMs: number; readonly turnTimeoutMs?: number } | undefined;
     connectTimeoutMs?: number;
@@ -90,7 +91,10 @@ export function connect(
     connectionTimeoutMillis: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     query_timeout: options.statementTimeoutMs,
     options: options.isPooled ? undefined : startOptions(options.tenants?.lockTimeoutMs),
-    verify: options.refusesOwner ? verifyRole : undefined,
+    verify: (client, done) => {
+      const isOwner = options.refusesOwner ? verifyRole(client) : Promise.resolve();
+      Promise.all([isOwner, options.untilReady?.()]).then(() => done(), done);
+    },
   });
   pool.on('error', options.onIdleError);
   // An error event without a listener ends the process. This one comes when a connection breaks between two statements
@@ -147,8 +151,16 @@ const withLockTimeout = (query: unknown, lockTimeoutMs: number): unknown =>
 /** The driver's error that made a query fail; any other error as it is. */
 export const causeOf = (error: unknown): unknown => (error instanceof DrizzleQueryError ? error.cause : error);
 
-/** SQLSTATE classes and codes that say nothing about the request: the database was unreachable or busy. */
-const UNAVAILABLE_SQLSTATE = /^(08|53|57P|58|XX)|^(55P03|57014|40001|40P01|25006|25P03)$/;
+/** The process may not use the database yet: what it needs is not known to be there. */
+export class DatabaseNotReadyError extends Error {
+  constructor() {
+    super('The database cannot be used yet.');
+    this.name = 'DatabaseNotReadyError';
+  }
+}
+
+/** SQLSTATE classes and codes that say nothing about the request: the database was unreachable, missing or busy. */
+const UNAVAILABLE_SQLSTATE = /^(08|28|53|57P|58|XX)|^(3D000|55P03|57014|40001|40P01|25006|25P03)$/;
 const UNAVAILABLE_MESSAGES = [
   NO_ANSWER.toLowerCase(),
   'connection terminated',
@@ -164,6 +176,11 @@ const UNAVAILABLE_ERRNO = new Set([
   'ETIMEDOUT',
   'ENOENT',
   'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ENETDOWN',
+  'EADDRNOTAVAIL',
+  'EMFILE',
   'ENOTFOUND',
   'EAI_AGAIN',
 ]);
@@ -175,7 +192,7 @@ const UNAVAILABLE_ERRNO = new Set([
 export function isUnavailable(error: unknown): boolean {
   const cause = causeOf(error);
   if (!(cause instanceof Error)) return false;
-  if (cause instanceof DatabaseRoleError) return true;
+  if (cause instanceof DatabaseRoleError || cause instanceof DatabaseNotReadyError) return true;
   if (cause instanceof pg.DatabaseError) return cause.code !== undefined && UNAVAILABLE_SQLSTATE.test(cause.code);
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
   return (

@@ -22,12 +22,12 @@ const OWNS = `
       SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace AND pg_has_role(relowner, 'MEMBER')
     ) AS owns`;
 
-/** For `pg.Pool`: a connection that fails this check is closed, and the caller who asked for it gets the error. */
-export function verifyRole(client: pg.ClientBase, done: (error?: Error) => void): void {
-  client.query<{ role: string; owns: boolean }>(OWNS).then(
-    ({ rows: [row] }) => done(row?.owns === false ? undefined : new DatabaseRoleError(row?.role ?? '')),
-    (error: Error) => done(error),
-  );
+/** @throws DatabaseRoleError */
+export async function verifyRole(client: pg.ClientBase): Promise<void> {
+  const {
+    rows: [row],
+  } = await client.query<{ role: string; owns: boolean }>(OWNS);
+  if (row?.owns !== false) throw new DatabaseRoleError(row?.role ?? '');
 }
 
 /**

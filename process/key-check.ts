@@ -1,12 +1,11 @@
-/** Compares the keys of a process with what stored data needs, before the process serves. */
-import { setTimeout as delay } from 'node:timers/promises';
+/** Compares the keys of a process with what stored data needs, before its first statement. */
 import type pino from 'pino';
 import type { Config } from '../config/load.ts';
-import { type Connection, causeOf, isUnavailable } from '../db/client.ts';
+import { type Connection, causeOf, DatabaseNotReadyError, isUnavailable } from '../db/client.ts';
 import { checkServiceKeys } from '../db/queries/service-key.ts';
 
-/** How long until the next try, while the database does not answer. */
-const RETRY_MS = 5_000;
+/** How soon a comparison that could not be made is tried again. */
+const RETRY_MS = 1_000;
 
 /** SQLSTATE: a migration has not created the table, or not granted it to this role yet. */
 const NOT_MIGRATED = ['42P01', '42501'];
@@ -20,28 +19,43 @@ export type KeyCheckDeps = {
   readonly refuse: (faults: readonly string[]) => void;
 };
 
-/** A database that does not answer yet is no reason not to start: the keys are compared once it does. */
-export async function checkKeys({ config, open, log, refuse }: KeyCheckDeps): Promise<void> {
+/**
+ * A database that does not answer yet is no reason not to start. Until the keys could be compared, no connection of the
+ * process is used: a wrong key would seal what nobody can open.
+ *
+ * @returns resolves once the keys are those of the stored data, and otherwise rejects with `DatabaseNotReadyError`
+ */
+export function createKeyCheck({ config, open, log, refuse }: KeyCheckDeps): () => Promise<void> {
   const keys = { ENCRYPTION_KEYS: config.encryptionKeys, CERTIFICATE_SIGNING_KEY: config.certificateSigningKeys };
-  const check = async (): Promise<boolean> => {
+  let isCompared = false;
+  let isWarned = false;
+  let failedAtMs = Number.NEGATIVE_INFINITY;
+  let comparison: Promise<void> | undefined;
+  const compare = async (): Promise<void> => {
     const { db, close } = open();
     try {
       const faults = await checkServiceKeys(db, keys, new Date());
       if (faults.length > 0) refuse(faults);
-      return true;
+      isCompared = faults.length === 0;
     } catch (error) {
       const cause = causeOf(error);
       const isNotMigrated = cause instanceof Error && 'code' in cause && NOT_MIGRATED.includes(String(cause.code));
       if (!isUnavailable(error) && !isNotMigrated) throw error;
-      log.warn({ err: error }, 'the keys could not be compared with those of the database yet');
-      return false;
+      if (!isWarned) log.warn({ err: error }, 'the keys could not be compared with those of the database yet');
+      isWarned = true;
     } finally {
       await close();
     }
+    if (isCompared) return;
+    failedAtMs = performance.now();
+    throw new DatabaseNotReadyError();
   };
-  const repeat = async (): Promise<void> => {
-    do await delay(RETRY_MS, undefined, { ref: false });
-    while (!(await check()));
+  return async () => {
+    if (isCompared) return;
+    if (performance.now() - failedAtMs < RETRY_MS) throw new DatabaseNotReadyError();
+    comparison ??= compare().finally(() => {
+      comparison = undefined;
+    });
+    await comparison;
   };
-  if (!(await check())) void repeat();
 }

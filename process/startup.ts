@@ -2,7 +2,7 @@
 import type pino from 'pino';
 import { ConfigError } from '../config/fault.ts';
 import { type Config, loadConfig } from '../config/load.ts';
-import { connect, STATEMENT_TIMEOUT_MS, TENANTS } from '../db/client.ts';
+import { connect, isUnavailable, STATEMENT_TIMEOUT_MS, TENANTS } from '../db/client.ts';
 import { refuseOwner } from '../db/role.ts';
 import { createSealer } from '../db/seal.ts';
 import { findPoolerFault } from '../db/session.ts';
@@ -10,7 +10,7 @@ import { createCrash } from './crash.ts';
 import { startDispatcher } from './dispatcher.ts';
 import { createHostResolver } from './host-resolver.ts';
 import { createIdverify } from './idverify.ts';
-import { checkKeys } from './key-check.ts';
+import { createKeyCheck } from './key-check.ts';
 import { createLogger } from './logger.ts';
 import { processRegistry } from './metrics.ts';
 import { connectTemporal } from './temporal.ts';
@@ -44,6 +44,13 @@ function refuseConfiguration(log: pino.Logger, faults: readonly string[]): never
 export async function openProcess(config: Config, component: 'api' | 'worker', log: pino.Logger) {
   const name = `settlement-${component}`;
   const crash = createCrash(config.crashAt);
+  const compareKeys = createKeyCheck({
+    config,
+    // Without the limit of a statement: if a key is missing, whole tables are read.
+    open: () => openPool(name, 1, { statementTimeoutMs: undefined, untilReady: undefined }),
+    log,
+    refuse: (faults) => refuseConfiguration(log, faults),
+  });
   const openPool = (
     poolName: string,
     poolSizeMax: number,
@@ -54,10 +61,12 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
       readonly url?: string;
       readonly connectTimeoutMs?: number;
       readonly statementTimeoutMs?: number | undefined;
+      readonly untilReady?: (() => Promise<void>) | undefined;
     } = {},
   ) =>
     connect(url, {
       statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+      untilReady: compareKeys,
       ...limits,
       poolSizeMax,
       name: poolName,
@@ -70,9 +79,9 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
   await refuseOwner(connection.pool);
   const poolerFault = await findPoolerFault(connection.pool, config.databaseIsPooled);
   if (poolerFault !== undefined) return refuseConfiguration(log, [poolerFault]);
-  // Without the limit of a statement: if a key is missing, whole tables are read.
-  const open = () => openPool(name, 1, { statementTimeoutMs: undefined });
-  await checkKeys({ config, open, log, refuse: (faults) => refuseConfiguration(log, faults) });
+  await compareKeys().catch((error: unknown) => {
+    if (!isUnavailable(error)) throw error;
+  });
   const tracing = await loadTracing(config, { service: name, log });
   const temporal = connectTemporal(config, tracing);
   const now = () => new Date();

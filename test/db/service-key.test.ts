@@ -2,10 +2,10 @@
 import { randomBytes } from 'node:crypto';
 import { execa } from 'execa';
 import { expect, vi } from 'vitest';
-import { connect } from '../../db/client.ts';
+import { connect, isUnavailable } from '../../db/client.ts';
 import { checkServiceKeys } from '../../db/queries/service-key.ts';
 import { createSealer } from '../../db/seal.ts';
-import { checkKeys } from '../../process/key-check.ts';
+import { createKeyCheck } from '../../process/key-check.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient } from '../support/partner.ts';
@@ -42,33 +42,55 @@ test('a key that stored data needs must be there, and one that nothing needs is 
   expect(await check([active, old])).toEqual([]);
 });
 
-test('keys are compared later while the database is down, or a migration has not created or granted their table', async ({
+test('no statement of a process runs until its keys are compared, however late the database or its table is there', async ({
   newApi,
 }) => {
   const { owner, databaseUrl } = await newApi();
   const [stored, given, signing] = [key('a'), key('a'), key('s')];
   await checkServiceKeys(owner.db, { ENCRYPTION_KEYS: [stored], CERTIFICATE_SIGNING_KEY: [signing] }, now);
   const role = new URL(databaseUrl).username;
-  const nowhere = new URL(databaseUrl);
-  nowhere.port = '1';
-  const warned = vi.fn<() => void>();
+  const elsewhere = (change: (url: URL) => void): string => {
+    const url = new URL(databaseUrl);
+    change(url);
+    return url.href;
+  };
+  const settings = { poolSizeMax: 1, name: 'test', onIdleError: () => undefined };
+  let keyUrl = databaseUrl;
   const refused = vi.fn<(faults: readonly string[]) => void>();
-  const urls = [nowhere.href, databaseUrl, databaseUrl];
-  const check = () =>
-    checkKeys({
-      config: { encryptionKeys: [given], certificateSigningKeys: [signing] },
-      open: () => connect(urls.shift() ?? databaseUrl, { poolSizeMax: 1, name: 'test', onIdleError: () => undefined }),
-      log: { warn: warned },
-      refuse: refused,
+  const openProcess = (encryptionKey: typeof stored) =>
+    connect(databaseUrl, {
+      ...settings,
+      untilReady: createKeyCheck({
+        config: { encryptionKeys: [encryptionKey], certificateSigningKeys: [signing] },
+        open: () => connect(keyUrl, settings),
+        log: { warn: vi.fn<() => void>() },
+        refuse: refused,
+      }),
     });
-  await check();
+  const answerOf = async (process: ReturnType<typeof openProcess>, keepOpen = false) => {
+    const answer = await process.pool.query('SELECT 1').then(() => 'answered', isUnavailable);
+    if (!keepOpen) await process.close();
+    return answer;
+  };
+  for (const url of [
+    elsewhere((nowhere) => Object.assign(nowhere, { port: '1' })),
+    elsewhere((missing) => Object.assign(missing, { pathname: '/missing' })),
+    elsewhere((stranger) => Object.assign(stranger, { username: 'stranger' })),
+  ]) {
+    keyUrl = url;
+    expect(await answerOf(openProcess(stored))).toBe(true);
+  }
+  keyUrl = databaseUrl;
   await owner.pool.query(`REVOKE ALL ON service_keys FROM "${role}"`);
-  await check();
+  expect(await answerOf(openProcess(stored))).toBe(true);
   await owner.pool.query('ALTER TABLE service_keys RENAME TO hidden');
-  await check();
-  expect([warned.mock.calls.length, refused.mock.calls.length]).toEqual([3, 0]);
+  const early = openProcess(stored);
+  expect(await answerOf(early, true)).toBe(true);
   await owner.pool.query(`ALTER TABLE hidden RENAME TO service_keys; GRANT ALL ON service_keys TO "${role}"`);
-  await expect.poll(() => refused.mock.calls.length, WAIT).toBe(3);
+  await expect.poll(() => answerOf(early, true), WAIT).toBe('answered');
+  await early.close();
+  expect(await answerOf(openProcess(given))).toBe(true);
+  expect(refused.mock.calls).toEqual([[['ENCRYPTION_KEYS has another key under the id a than processes before']]]);
 });
 
 test('a process with another key exits with 78 after one line of the log', async ({ newApi }) => {
