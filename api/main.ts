@@ -5,7 +5,7 @@ import { createReplicaReads, type ReadList } from '../db/replica.ts';
 import { createApplicantByWorkflow } from '../process/applicant.ts';
 import { createLogger } from '../process/logger.ts';
 import { countListSources, serveMetrics } from '../process/metrics.ts';
-import { closeInOrder } from '../process/shutdown.ts';
+import { closeInOrder, endWhileStarting } from '../process/shutdown.ts';
 import { loadConfigOrExit, openProcess } from '../process/startup.ts';
 import { stateExposition } from '../process/state-metrics.ts';
 import { buildApp } from './app.ts';
@@ -15,6 +15,7 @@ import { createDrain } from './http/drain.ts';
 const LONG_LISTS_MAX = 10_000;
 const CLOSE_TIMEOUT_MS = 20_000;
 
+endWhileStarting();
 const config = loadConfigOrExit('api');
 const log = createLogger({ level: config.logLevel, name: 'api' });
 const { deps, connection, openPool, temporal, tracing, metrics, startDispatcher, close } = await openProcess(
@@ -61,7 +62,7 @@ const metricsServer =
   metricsPort === undefined ? undefined : await serveMetrics({ host, port: metricsPort, expositions });
 
 const drain = createDrain(app.server);
-closeInOrder(CLOSE_TIMEOUT_MS, async ({ err }) => {
+closeInOrder({ timeoutMs: CLOSE_TIMEOUT_MS, log }, async ({ err }) => {
   if (err) log.error({ err }, 'the API stops after an error');
   await drain();
   await app.close();

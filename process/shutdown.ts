@@ -1,5 +1,7 @@
 /** How the API and the worker close: in order at a signal or an unexpected error, at once at a fault of the process. */
+import os from 'node:os';
 import closeWithGrace from 'close-with-grace';
+import type pino from 'pino';
 
 /**
  * The system handles them by ending the process. A handler of ours would return into the fault: the process would loop
@@ -7,14 +9,29 @@ import closeWithGrace from 'close-with-grace';
  */
 const FAULT_SIGNALS = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
 
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
+const endAtOnce = (signal: (typeof STOP_SIGNALS)[number]): void => process.exit(128 + os.constants.signals[signal]);
+
+/** Until `closeInOrder`: nothing has begun that must be ended. The first process of a container has no default. */
+export function endWhileStarting(): void {
+  for (const signal of STOP_SIGNALS) process.once(signal, endAtOnce);
+}
+
 /**
- * Calls `close` once, and then ends the process: with 0, or with 1 after an error or when `timeoutMs` is over.
- *
- * @returns what closes the process without a signal
+ * Calls `close` once, and then ends the process: with 0, or with 1 after an error, also one of `close`, or when
+ * `timeoutMs` is over.
  */
 export function closeInOrder(
-  timeoutMs: number,
+  { timeoutMs, log }: { readonly timeoutMs: number; readonly log: Pick<pino.Logger, 'error'> },
   close: (reason: { readonly err?: unknown }) => Promise<void>,
-): { readonly close: () => void } {
-  return closeWithGrace({ delay: timeoutMs, logger: false, skip: [...FAULT_SIGNALS] }, close);
+): void {
+  for (const signal of STOP_SIGNALS) process.removeListener(signal, endAtOnce);
+  closeWithGrace({ delay: timeoutMs, logger: false, skip: [...FAULT_SIGNALS] }, async (reason) => {
+    try {
+      await close(reason);
+    } catch (error) {
+      log.error({ err: error }, 'the process did not close in order');
+      throw error;
+    }
+  });
 }

@@ -15,7 +15,7 @@ import { createLogger } from '../process/logger.ts';
 import { freeLoopbackPort, serveMetrics, temporalExposition, workerMetricsPort } from '../process/metrics.ts';
 import { createReadiness, createWorkerReadiness } from '../process/readiness.ts';
 import { createLaneReports, createRuns } from '../process/runs.ts';
-import { closeInOrder } from '../process/shutdown.ts';
+import { closeInOrder, endWhileStarting } from '../process/shutdown.ts';
 import { loadConfigOrExit, openProcess } from '../process/startup.ts';
 import { watchTemporal } from './temporal-watch.ts';
 import { createWorker, type RunningWorker } from './worker.ts';
@@ -26,6 +26,7 @@ const CLOSE_TIMEOUT_MS = 30_000;
 const CONNECT_RETRY_MS = 5_000;
 const READY_POLL_MS = 1_000;
 
+endWhileStarting();
 const config = loadConfigOrExit('worker');
 const log = createLogger({ level: config.logLevel, name: 'worker' });
 const { host, metricsPort } = config;
@@ -102,7 +103,7 @@ const metricsServer =
       });
 
 const watch = watchTemporal({ temporal, log });
-const grace = closeInOrder(CLOSE_TIMEOUT_MS, async ({ err }) => {
+closeInOrder({ timeoutMs: CLOSE_TIMEOUT_MS, log }, async ({ err }) => {
   if (err) log.error({ err }, 'the worker stops after an error');
   stopping.abort();
   await watch.stop();
@@ -134,8 +135,11 @@ if (worker !== undefined && !stopping.signal.aborted) {
   running = worker.run();
   running.catch(async (error: unknown) => {
     log.error({ err: error, temporal: (await temporalHealth()).cause }, 'the worker stopped unexpectedly');
-    grace.close();
+    // Unhandled, it closes the process in order, which ends with 1.
+    if (!stopping.signal.aborted) throw error;
   });
-  await startLanes({ ...deps, dispatcher }, `worker-${newId()}`);
+  await startLanes({ ...deps, dispatcher }, `worker-${newId()}`).catch((error: unknown) =>
+    log.warn({ err: error }, 'the lanes could not be started; the sweep does it'),
+  );
   log.info({ runtime: config.runtime }, 'worker ready');
 }

@@ -3,6 +3,7 @@
  * their own, so that a subscriber that hangs takes no slot from a settlement. Production and tests make them by the
  * same call.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   NativeConnection,
   type NativeConnectionOptions,
@@ -20,6 +21,9 @@ import { workflowBundle } from './bundle.ts';
 /** When the process stops, running activities get this long to finish. */
 const SHUTDOWN_GRACE_MS = 15_000;
 const SHUTDOWN_FORCE_MS = 25_000;
+/** How often it is asked whether a worker has failed, and how long it may take to end by itself then. */
+const FAILED_POLL_MS = 1_000;
+const FAILED_GRACE_MS = 5_000;
 const CACHED_WORKFLOWS_MAX = 500;
 const CONCURRENT_ACTIVITIES_MAX = 50;
 const CONCURRENT_LOCAL_ACTIVITIES_MAX = 50;
@@ -91,7 +95,7 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
   };
   return {
     run: async () => {
-      const ends = await Promise.allSettled(workers.map((worker) => worker.run().finally(shutdown)));
+      const ends = await Promise.allSettled(workers.map((worker) => runOrFail(worker).finally(shutdown)));
       const failed = ends.find((end) => end.status === 'rejected');
       if (failed) throw failed.reason;
     },
@@ -99,6 +103,22 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
     shutdown,
     close: closeOwn,
   };
+}
+
+/** Runs until the worker has ended. The SDK's own run can stay when the worker has failed: it waits for its core. */
+async function runOrFail(worker: Worker): Promise<void> {
+  const ended = new AbortController();
+  const { signal } = ended;
+  const untilFailed = async (): Promise<void> => {
+    while (worker.getState() !== 'FAILED') await delay(FAILED_POLL_MS, undefined, { signal });
+    await delay(FAILED_GRACE_MS, undefined, { signal });
+    throw new Error('the worker has failed, and does not end');
+  };
+  try {
+    await Promise.race([worker.run(), untilFailed()]);
+  } finally {
+    ended.abort();
+  }
 }
 
 /**

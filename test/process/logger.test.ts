@@ -48,7 +48,7 @@ test('a disk that is full costs lines of the log: the process goes on, and ends 
     import { createLogger } from './process/logger.ts';
     import { closeInOrder } from './process/shutdown.ts';
     const log = createLogger({ level: 'info', name: 'test' });
-    closeInOrder(30_000, async ({ err }) => console.error(String(err)));
+    closeInOrder({ timeoutMs: 30_000, log: { error: () => undefined } }, async ({ err }) => console.error(String(err)));
     for (let line = 0; line < 10; line += 1) {
       log.info('line');
       await new Promise((resolve) => setTimeout(resolve, 20));

@@ -110,8 +110,8 @@ describe('a signal to the stack', () => {
 });
 
 test('a fault ends the API and the worker at once too, and SIGTERM still closes them in order', async () => {
-  const endedBy = async (signal: NodeJS.Signals) => {
-    const child = spawn(process.execPath, ['--import', 'tsx', CLOSING], { cwd: repositoryRoot });
+  const endedBy = async (signal: NodeJS.Signals, ...manner: string[]) => {
+    const child = spawn(process.execPath, ['--import', 'tsx', CLOSING, ...manner], { cwd: repositoryRoot });
     await once(child.stdout, 'data');
     child.kill(signal);
     return await once(child, 'exit');
@@ -119,6 +119,9 @@ test('a fault ends the API and the worker at once too, and SIGTERM still closes 
   expect(await endedBy('SIGSEGV')).toEqual([null, 'SIGSEGV']);
   expect(await endedBy('SIGBUS')).toEqual([null, 'SIGBUS']);
   expect(await endedBy('SIGTERM')).toEqual([0, null]);
+  // With a handler of its own, since the first process of a container has no default.
+  expect(await endedBy('SIGTERM', 'starting')).toEqual([143, null]);
+  expect(await endedBy('SIGTERM', 'failing')).toEqual([1, null]);
 });
 
 test('every npm script that is one program replaces its shell: a shell that waits does not pass on the SIGINT of npm', () => {
