@@ -21,7 +21,8 @@ const KEEP_ALIVE_MS = 10_000;
 /**
  * Connects when something waits for the first time.
  *
- * @param onError is called when the connection breaks or cannot be opened; it is opened again
+ * @param onError is called when the connection breaks or cannot be opened. It is tried again each second, and `onError` is
+ *   called again only after it was open
  */
 export function createChangeListener(
   databaseUrl: string,
@@ -31,12 +32,14 @@ export function createChangeListener(
   const waiting = new Map<string, Set<() => void>>();
   let client: pg.Client | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let isDown = false;
   let isClosed = false;
 
   const retryLater = (broken: pg.Client) => (error: Error) => {
     if (client !== broken || isClosed) return;
     client = undefined;
-    onError(error);
+    if (!isDown) onError(error);
+    isDown = true;
     broken.end().catch(() => undefined);
     timer = setTimeout(listen, RECONNECT_DELAY_MS);
   };
@@ -62,6 +65,9 @@ export function createChangeListener(
     opened
       .connect()
       .then(() => opened.query(`LISTEN ${channel}`))
+      .then(() => {
+        isDown = false;
+      })
       .catch(onBroken);
   }
 
