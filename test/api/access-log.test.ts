@@ -7,7 +7,6 @@ import { createLogger } from '../../process/logger.ts';
 import { recipientBody } from '../../scripts/sandbox/partner.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, settleBody } from '../support/partner.ts';
-import { stretched } from '../support/patience.ts';
 
 const lines: Record<string, unknown>[] = [];
 const logger = createLogger(
@@ -72,12 +71,19 @@ test('a caller that goes away has a line, and is not taken for a fault of the da
 
   const blocker = await api.owner.pool.connect();
   await blocker.query('BEGIN; LOCK TABLE recipients IN EXCLUSIVE MODE');
-  const signal = AbortSignal.timeout(stretched(500));
+  const caller = new AbortController();
   const headers = { 'x-api-key': partner.apiKey, 'content-type': 'application/json' };
   const body = JSON.stringify(recipientBody());
-  await fetch(`http://127.0.0.1:${port}/v1/recipients`, { method: 'POST', headers, body, signal }).catch(
-    () => undefined,
-  );
+  const arrived = once(api.app.server, 'request');
+  const asked = fetch(`http://127.0.0.1:${port}/v1/recipients`, {
+    method: 'POST',
+    headers,
+    body,
+    signal: caller.signal,
+  });
+  await arrived;
+  caller.abort();
+  await asked.catch(() => undefined);
   await blocker.query('ROLLBACK');
   blocker.release();
   await expect.poll(() => ofRoute('/v1/recipients').at(-1)).toMatchObject({ status: 499, key_id: partner.keyId });
