@@ -66,9 +66,9 @@ export type Connection = {
  * Opens a pool, which connects when the first query runs.
  *
  * @param options `onIdleError` is called when an idle connection breaks; the pool replaces it. `refusesOwner`: no
- * statement runs as a role that owns the tables. `untilReady`: its error is that of who asks for a new connection. `tenants`: they get the connections in turn, and none waits longer
- * for a lock. `isPooled`: the address leads to a pooler (session.ts). `statementTimeoutMs`: of this side, for a server
- * that does not answer
+ * statement runs as a role that owns the tables. `untilReady`: each new connection waits for it, and fails as it does.
+ * `tenants`: they get the connections in turn, and none waits longer for a lock. `isPooled`: the address leads to a
+ * pooler (session.ts). `statementTimeoutMs`: of this side, for a server that does not answer
  */
 export function connect(
   databaseUrl: string,
@@ -92,8 +92,11 @@ export function connect(
     query_timeout: options.statementTimeoutMs,
     options: options.isPooled ? undefined : startOptions(options.tenants?.lockTimeoutMs),
     verify: (client, done) => {
-      const isOwner = options.refusesOwner ? verifyRole(client) : Promise.resolve();
-      Promise.all([isOwner, options.untilReady?.()]).then(() => done(), done);
+      const check = async (): Promise<void> => {
+        if (options.refusesOwner) await verifyRole(client);
+        await options.untilReady?.();
+      };
+      check().then(() => done(), done);
     },
   });
   pool.on('error', options.onIdleError);
