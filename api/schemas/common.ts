@@ -1,6 +1,7 @@
 /** Forms and bounds that requests and answers share (contract §1, §2). */
 import { z } from 'zod';
 import { CORRIDOR_IDS, RAILS } from '../../domain/corridor.ts';
+import type { FieldFault } from '../../domain/error.ts';
 import { CURRENCIES, MONEY_PATTERN, MONEY_TEXT_LENGTH_MAX } from '../../domain/money.ts';
 import { INPUT_METHODS, PAYMENT_METHODS } from '../../domain/payment-method.ts';
 import { ENVIRONMENT_NAMES } from '../../domain/runtime.ts';
@@ -10,6 +11,12 @@ const CONTROL_CHARACTER = /\p{Cc}/u;
 /** The rule for every string. Without it NUL and lone surrogates would pass zod, and PostgreSQL would fail. */
 const isClean = (value: string): boolean =>
   value.isWellFormed() && !CONTROL_CHARACTER.test(value) && value === value.normalize('NFC') && value === value.trim();
+
+/** Adds faults that rules of the domain have found to those of the form. */
+export function addFaults(faults: readonly FieldFault[], context: z.core.$RefinementCtx): void {
+  for (const { field, rule } of faults)
+    context.addIssue({ code: 'custom', path: field?.split('.') ?? [], message: rule });
+}
 
 /** After the first fault of a value its other checks are skipped, as in FastAPI. */
 export const abort = true;

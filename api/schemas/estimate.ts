@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { type Pricing, type PricingInput, price, RATE_LOCK_SECONDS } from '../../domain/pricing.ts';
 import {
+  addFaults,
   constant,
   corridor,
   currency,
@@ -26,8 +27,7 @@ export function priced<Method extends PaymentMethod>(
 ): Pricing<Method> {
   const result = price(input);
   if ('pricing' in result) return result.pricing;
-  for (const { field, rule } of result.faults)
-    context.addIssue({ code: 'custom', path: field === null ? [] : field.split('.'), message: rule });
+  addFaults(result.faults, context);
   return z.NEVER;
 }
 

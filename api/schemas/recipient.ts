@@ -12,6 +12,7 @@ import {
   type RecipientDraft,
 } from '../../domain/recipient.ts';
 import {
+  addFaults,
   closedEnum,
   createdAt,
   currency,
@@ -159,8 +160,7 @@ const isFields = (value: unknown): boolean => typeof value === 'object' && value
 export function detailsCheck() {
   const check = z.superRefine<z.output<z.ZodObject<typeof recipientForm>>>((body, context) => {
     const details = { bankDetails: body.bank_details ?? null, mobileDetails: body.mobile_details ?? null };
-    for (const { field, rule } of detailsFaults(body.country, details))
-      context.addIssue({ code: 'custom', path: field?.split('.') ?? [], message: rule });
+    addFaults(detailsFaults(body.country, details), context);
   });
   // Zod would leave it out when another field has a fault.
   check._zod.def.when = ({ value, issues }) => issues.length > 0 && isFields(value);
