@@ -54,61 +54,67 @@ const NEXT_STEP: Record<ErrorCode, string> = {
     'Repeat the request, a command with the same `Idempotency-Key`. If it fails again, report the `request_id`.',
 };
 
+/** An invalid request is no problem document. Its page is among theirs. */
+const INVALID = 'validation_error';
+
 /** The page of a code, or of an invalid request; undefined for an unknown code. */
 export function problemPage(frame: Frame, code: string): string | undefined {
-  if (code === INVALID) return invalidPage(frame);
+  if (code === INVALID) return refusalPage(frame, INVALID_REQUEST);
   const known = ERROR_CODES.find((candidate) => candidate === code);
   if (known === undefined) return undefined;
   const { title, detail } = ERROR_TEXT[known];
-  return document(frame, {
-    title,
-    path: `/problems/${known}`,
-    main: html`<h1>${title}</h1>
-<p class="lead">${detail}</p>
-<dl class="facts">
-<div><dt>Status</dt><dd>${STATUS_OF[known]}</dd></div>
-<div><dt>Code</dt><dd><code>${known}</code></dd></div>
-</dl>
-<h2>What to do next</h2>
-<p>!${prose(NEXT_STEP[known])}</p>
-<h2>In an answer</h2>
-<p>The content type is <code>application/problem+json</code>. Programs must use <code>code</code> only: the texts may
-change.</p>
-!${codeBlock({ text: JSON.stringify(sample(known), null, 2), label: 'JSON' })}
-<h2>All problems</h2>
-!${list(known)}`,
+  return refusalPage(frame, {
+    ...{ code: known, title, lead: detail, status: STATUS_OF[known], next: NEXT_STEP[known] },
+    answer: 'The content type is `application/problem+json`. Programs must use `code` only: the texts may change.',
+    sample: sample(known),
   });
 }
 
-/** An invalid request is no problem document. Its page is where the others are. */
-const INVALID = 'validation_error';
-const INVALID_SENTENCE =
-  'An invalid request is answered by 422 in another form: `{"detail": [{"loc", "msg", "type"}]}` lists all faults at ' +
-  'once, up to 100, and repeats none of your values.';
+/** `lead`, `next` and `answer` in Markdown. */
+type Refusal = {
+  readonly code: ErrorCode | typeof INVALID;
+  readonly title: string;
+  readonly lead: string;
+  readonly status: number;
+  readonly next: string;
+  readonly answer: string;
+  readonly sample: unknown;
+};
 
-const invalidPage = (frame: Frame): string =>
+const refusalPage = (frame: Frame, { code, title, lead, status, next, answer, sample: shown }: Refusal): string =>
   document(frame, {
-    title: 'Invalid request',
-    path: `/problems/${INVALID}`,
-    main: html`<h1>Invalid request</h1>
-<p class="lead">!${prose(INVALID_SENTENCE)}</p>
+    title,
+    path: `/problems/${code}`,
+    main: html`<h1>${title}</h1>
+<p class="lead">!${prose(lead)}</p>
 <dl class="facts">
-<div><dt>Status</dt><dd>422</dd></div>
+<div><dt>Status</dt><dd>${status}</dd></div>
+!${code === INVALID ? '' : html`<div><dt>Code</dt><dd><code>${code}</code></dd></div>`}
 </dl>
 <h2>What to do next</h2>
-<p>!${prose('Correct every field that `loc` names, by its `msg`, and send the request again. Nothing was written, and an `Idempotency-Key` is still free.')}</p>
+<p>!${prose(next)}</p>
 <h2>In an answer</h2>
-<p>The content type is <code>application/json</code>. Programs may use <code>loc</code> and <code>type</code>.</p>
-!${codeBlock({ text: JSON.stringify(INVALID_SAMPLE, null, 2), label: 'JSON' })}
+<p>!${prose(answer)}</p>
+!${codeBlock({ text: JSON.stringify(shown, null, 2), label: 'JSON' })}
 <h2>All problems</h2>
-!${list()}`,
+!${list(code)}`,
   });
 
-const INVALID_SAMPLE = {
-  detail: [
-    { loc: ['body', 'amount'], msg: 'Field required', type: 'missing' },
-    { loc: ['body', 'note'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' },
-  ],
+const INVALID_REQUEST: Refusal = {
+  code: INVALID,
+  title: 'Invalid request',
+  lead: 'The answer lists all faults at once, up to 100, and repeats none of your values.',
+  status: 422,
+  next:
+    'Correct every field that `loc` names, by its `msg`, and send the request again. Nothing was written, and an ' +
+    '`Idempotency-Key` is still free.',
+  answer: 'The content type is `application/json`. Programs may use `loc` and `type`.',
+  sample: {
+    detail: [
+      { loc: ['body', 'amount'], msg: 'Field required', type: 'missing' },
+      { loc: ['body', 'note'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' },
+    ],
+  },
 };
 
 /** All codes. */
@@ -136,7 +142,7 @@ reference</a>, <a href="/problems">the problems</a> and <a href="/status">the st
     prefersPage(request) ? sendPage(reply.code(STATUS_OF.not_found).header('Vary', 'Accept'), page) : undefined;
 }
 
-const list = (known?: ErrorCode): string => html`<ul class="codes">
+const list = (known?: string): string => html`<ul class="codes">
 !${byStatus.map((other) => link(other, other === known))}
 </ul>
 <p>An <a href="/problems/${INVALID}">invalid request</a> is answered by 422 in another form.</p>`;
