@@ -9,10 +9,13 @@ import type pino from 'pino';
  */
 const FAULT_SIGNALS = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
 
-const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
+export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
 const endAtOnce = (signal: (typeof STOP_SIGNALS)[number]): void => process.exit(128 + os.constants.signals[signal]);
 
-/** Until `closeInOrder`: nothing has begun that must be ended. The first process of a container has no default. */
+/**
+ * Ends the process at a stop signal, until `closeInOrder` does. In a container it is the first process, for which the
+ * system has no default.
+ */
 export function endWhileStarting(): void {
   for (const signal of STOP_SIGNALS) process.once(signal, endAtOnce);
 }

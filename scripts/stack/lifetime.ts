@@ -1,12 +1,11 @@
 /** The start and the end of a command that runs a stack: its environment, its signals, and its errors. */
 import { closeSync } from 'node:fs';
 import { styleText } from 'node:util';
+import { STOP_SIGNALS } from '../../process/shutdown.ts';
 import type { Supervisor } from './supervisor.ts';
 
 const WATCH_MS = 500;
 const STOP_TIMEOUT_MS = 90_000;
-/** Signals of a fault, SIGSEGV for example, are not here: a handler would return into the fault, without end. */
-const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 /** The terminal signals every process in it, and npm forwards what it gets: one Ctrl-C can arrive twice. */
 const SAME_SIGNAL_MS = 300;
 

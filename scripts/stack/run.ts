@@ -1,12 +1,12 @@
 /** Runs a stack from its start to its stop: what `npm start` and `npm run dev` have in common. */
 import { readGiven } from '../../config/given.ts';
-import { loadConfig } from '../../config/load.ts';
+import { loadConfig, localUrl } from '../../config/load.ts';
 import { localDirectory } from '../../process/local/place.ts';
 import { banner } from './banner.ts';
 import { logDirectory } from './embedded.ts';
 import { stopInOrder, watch, withDefaults } from './lifetime.ts';
 import { checkMachine } from './preflight.ts';
-import { apiUrl, type Findings, type Start, startAll } from './steps.ts';
+import { type Findings, type Start, startAll } from './steps.ts';
 import { createSupervisor } from './supervisor.ts';
 
 /**
@@ -30,7 +30,7 @@ export async function runStack(
     const start = { env, config, supervisor, signal };
     const findings = await startAll(start);
     const { apiPort, dataDirectory, programs: _programs, ...servers } = findings;
-    const addresses = { ...servers, apiUrl: apiUrl(config, apiPort) };
+    const addresses = { ...servers, apiUrl: localUrl(config.host, apiPort) };
     supervisor.announce(addresses);
     const seconds = (performance.now() - startedAt) / 1_000;
     console.log(`\n${banner({ ...addresses, dataDirectory, seconds, runtime: config.runtime, logDirectory })}\n`);

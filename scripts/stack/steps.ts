@@ -160,7 +160,7 @@ const api = ({ env, config }: Start, findings: Findings): ServiceOptions =>
   apiService({
     env: serviceEnv(env, findings),
     program: findings.programs.api,
-    url: apiUrl(config, findings.apiPort),
+    url: localUrl(config.host, findings.apiPort),
     logFile: API_LOG,
     logLevel: config.logLevel,
   });
@@ -184,6 +184,3 @@ const serviceEnv = (
   TEMPORAL_ADDRESS: temporalAddress,
   PORT: String(apiPort),
 });
-
-/** The API's address on this machine. */
-export const apiUrl = ({ host }: Config, port: number): string => localUrl(host, port);
