@@ -184,7 +184,8 @@ export const Environment = z.object({
   TEMPORAL_PAYLOAD_KEYS: namedKeys
     .optional()
     .describe(
-      'Keys for what Temporal stores, as a list of `<id>:<base64 of 32 bytes>`. Without it nothing is encrypted there. `npm run codec`, which shows it, also reads [`CODEC_TOKEN`](operations.md#read-payloads-in-temporal-ui).',
+      'Keys for what Temporal stores, as a list of `<id>:<base64 of 32 bytes>`. Without it nothing is encrypted there. ' +
+        '`npm run codec`, which shows it, also reads [`CODEC_TOKEN`](operations.md#read-payloads-in-temporal-ui).',
     ),
   WORKER_DEPLOYMENT_NAME: z
     .string()
@@ -233,7 +234,8 @@ export const Environment = z.object({
   RATE_LIMIT_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(1200)
     .describe(
-      'What an organization of the tier `standard` may request in a minute; `starter` a quarter, `large` five times as much. The budgets of addresses and sessions follow from it.',
+      'What an organization of the tier `standard` may request in a minute; `starter` a quarter, `large` five times ' +
+        'as much. The budgets of addresses and sessions follow from it.',
     ),
   OUTBOX_MAX_ROWS: wholeNumber(1, 10_000_000)
     .default(200_000)

@@ -157,9 +157,9 @@ export const ROTATION_OVERLAP_MS = 24 * HOUR_MS;
 export const EARLIER_SECRETS_MAX = 5;
 /** A subscription that fails for this long, without a success, is disabled. */
 const FAILING_WINDOW_MS = 5 * 24 * HOUR_MS;
-/** After this long without an attempt, which is more than any wait for a retry, a failure says nothing about before. */
+/** Longer than any wait for a retry. A failure after such a pause begins a new span. */
 const FAILING_GAP_MS = 24 * HOUR_MS;
-/** How old the stored time of the latest failure may become. */
+/** The stored time of the latest failure is renewed at most so often. */
 const FAILED_AT_PRECISION_MS = HOUR_MS;
 
 /**

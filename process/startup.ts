@@ -111,7 +111,7 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
       }),
     /** To be called last: the dispatcher and the application have ended. */
     close: async (): Promise<void> => {
-      // The collector may be down: what it lacks is no fault of the service.
+      // The collector may be down. Lost traces do not make the stop fail.
       const lose = (error: unknown) => log.warn({ err: error }, 'the last traces could not be sent');
       await Promise.all([temporal.close(), connection.close(), tracing?.close().catch(lose)]);
     },

@@ -157,7 +157,7 @@ const REFUSED: readonly Refused[] = [
     'CONSUMER_ALLOWED_ORIGINS must name https origins',
   ],
   [
-    'a host that is none',
+    'a host that is neither an address nor a name',
     { HOST: 'not a host!' },
     'HOST must be an IP address, without brackets, or the name of a host',
   ],

@@ -105,7 +105,7 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
   };
 }
 
-/** Runs until the worker has ended. The SDK's own run can stay when the worker has failed: it waits for its core. */
+/** Runs until the worker has ended. The SDK's own `run` may never return after the worker has failed. */
 async function runOrFail(worker: Worker): Promise<void> {
   const ended = new AbortController();
   const { signal } = ended;

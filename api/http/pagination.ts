@@ -96,8 +96,8 @@ export async function answerPage<Row>(
 
 /**
  * The value of `Link` for one page of the list at `url`. A caller that pages by `offset` gets offsets, every other one
- * a cursor. Other query parameters are kept, a limit too: an absent one is the default of what was answered. Empty if
- * there is no other page.
+ * a cursor. Other query parameters are kept. If the caller gave no limit, the link has none: the default applies again.
+ * Empty if there is no other page.
  */
 export function pageLinks(url: string, page: Page, { total, next }: Pick<Paged<unknown>, 'total' | 'next'>): string {
   const { limit, offset } = page;

@@ -27,7 +27,7 @@ export function routedAddress(url: string): string {
   }
 }
 
-/** No object has an entry `__proto__`, so that this one stays an unknown parameter. */
+/** No object can have the entry `__proto__`: a filter by it is an unknown parameter. */
 const METADATA = /^metadata\[(?!__proto__\])([^\]]*)\]$/;
 
 /**

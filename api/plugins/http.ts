@@ -38,7 +38,10 @@ function requireReadableBody({ headers, raw }: FastifyRequest): void {
   if (headers['content-encoding'] !== undefined)
     throw new DomainError('unsupported_media_type', {}, 'Send the body without content encoding.');
   if (headerLines(raw, 'content-type').length > 1) throw new DomainError('unsupported_media_type');
-  // No bytes have no type, although some clients name one.
+}
+
+/** An empty body has no type, although some clients send one. */
+function removeTypeOfNothing({ headers }: FastifyRequest): void {
   if (headers['content-length'] === '0' && headers['transfer-encoding'] === undefined) delete headers['content-type'];
 }
 
@@ -128,7 +131,10 @@ export const http = fp(async (app: FastifyInstance, { deps, sendNotFoundPage }: 
       reply.header('Connection', 'close');
       throw new DomainError('request_malformed');
     }
-    if (request.method !== 'GET') requireReadableBody(request);
+    if (request.method !== 'GET') {
+      requireReadableBody(request);
+      removeTypeOfNothing(request);
+    }
     done();
   });
   app.addHook('preValidation', (request, _reply, done) => {

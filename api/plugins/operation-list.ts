@@ -24,7 +24,7 @@ declare module 'fastify' {
   }
 }
 
-/** Of operations that declare no parameters. Pages, probes and providers' webhooks ignore what an address has more. */
+/** Of operations that declare no parameters. Pages, probes and providers' webhooks ignore unknown ones. */
 const NoQuery = z.strictObject({});
 const isClosed = ({ auth }: RouteConfig): boolean =>
   auth === 'api_key' || auth === 'optional_api_key' || auth === 'session';

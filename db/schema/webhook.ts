@@ -38,7 +38,7 @@ export const webhooks = pgTable(
     status: text('status').$type<WebhookStatus>().notNull(),
     disabledReason: text('disabled_reason').$type<DisabledReason>(),
     failingSince: moment('failing_since'),
-    /** To the hour: each failure of a burst would write it. */
+    /** Renewed at most once an hour: otherwise each failure of a burst would write it. */
     lastFailedAt: moment('last_failed_at'),
     /** How often its pending deliveries were ended: each time when it was disabled or deleted. */
     endings: integer('endings').notNull().default(0),

@@ -38,7 +38,7 @@ export const listen: SandboxCommand = command({
     const hookUrl = `http://127.0.0.1:${port}/`;
     let secret = given;
     const server = createListener({ ...printer, secret: () => secret, now: () => new Date() });
-    // Before it subscribes, so that no signal leaves a subscription.
+    // Awaited before it subscribes: a signal in between would leave the subscription.
     const stopped = Promise.race([...STOP_SIGNALS.map((signal) => once(process, signal)), untilOutputCloses()]);
     try {
       await open(server, port);

@@ -42,7 +42,7 @@ test('a key that stored data needs must be there, and one that nothing needs is 
   expect(await check([active, old])).toEqual([]);
 });
 
-test('no statement of a process runs until its keys are compared, however late the database or its table is there', async ({
+test('no statement of a process runs before its keys were compared, also when the database or the table comes later', async ({
   newApi,
 }) => {
   const { owner, databaseUrl } = await newApi();

@@ -37,7 +37,7 @@ UNKNOWN_HEADER = "x-schemathesis-unknown-property"
 def filter_case(context, case):
     if any(name.lower() == UNKNOWN_HEADER for name in case.headers or {}):
         return False
-    # The configured session overwrites a wrong `authorization`, so that the request which is sent is a right one.
+    # The configured session overwrites a wrong `authorization`, so that a valid request is sent.
     return not any(name.lower() == "authorization" for name, _ in negated_parameters(case.meta))
 
 

@@ -110,8 +110,8 @@ describe('a signal to the stack', () => {
 });
 
 test('a fault ends the API and the worker at once too, and SIGTERM still closes them in order', async () => {
-  const endedBy = async (signal: NodeJS.Signals, ...manner: string[]) => {
-    const child = spawn(process.execPath, ['--import', 'tsx', CLOSING, ...manner], { cwd: repositoryRoot });
+  const endedBy = async (signal: NodeJS.Signals, ...mode: string[]) => {
+    const child = spawn(process.execPath, ['--import', 'tsx', CLOSING, ...mode], { cwd: repositoryRoot });
     await once(child.stdout, 'data');
     child.kill(signal);
     return await once(child, 'exit');
