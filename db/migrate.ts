@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import pg from 'pg';
 import { PARTITIONS_AHEAD } from '../domain/retention.ts';
-import { grantServicePrivileges } from './privilege.ts';
+import { giveSettings, grantServicePrivileges, refuseMissingRole } from './privilege.ts';
 import { isDirect } from './session.ts';
 
 const MIGRATIONS_FOLDER = path.join(path.dirname(fileURLToPath(import.meta.url)), 'migrations');
@@ -44,7 +44,8 @@ const LOCK_HOLDER = `
 export type DatabaseUrls = { readonly databaseUrl: string; readonly migrationUrl: string };
 
 /**
- * Migrates as the owner, and then grants the service's role what it needs.
+ * Migrates as the owner, and grants the service's role what it needs together with the last migration: processes that wait
+ * for that one begin their work at once.
  *
  * @param onLocked gets a sentence each time that a table is locked
  * @throws Error in one sentence when `migrationUrl` leads to a pooler or is not the owner's, when other migrations made
@@ -53,26 +54,36 @@ export type DatabaseUrls = { readonly databaseUrl: string; readonly migrationUrl
 export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onLocked = ignore } = {}): Promise<void> {
   const client = new pg.Client({ connectionString: migrationUrl, application_name: 'settlement-migrate' });
   await client.connect();
+  const serviceRole = roleOf(databaseUrl);
+  const isOwner = serviceRole === roleOf(migrationUrl);
   try {
     // The pooler would keep the lock when this connection has ended, and the next migration would wait for ever.
     if (!(await isDirect(client)))
       throw new Error(
         "MIGRATION_DATABASE_URL leads to a pooler: it must be PostgreSQL's own address, since a migration holds a lock of its session.",
       );
+    if (!isOwner) await refuseMissingRole(client, serviceRole);
     await lockMigrations(client);
     try {
       const missing = ownMigrations().slice(await refuseOtherMigrations(client));
       const changed = missing.length < migrationCount() ? await changeIndexes(client, missing) : [];
       await client.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
       await whenUnlocked(client, onLocked, () => client.query(RECORDS));
-      for (const migration of withoutStatements(missing, changed))
-        await whenUnlocked(client, onLocked, () => applyMigration(client, migration));
+      const transactions = withoutStatements(missing, changed).map(
+        (migration) => () => applyMigration(client, migration),
+      );
+      const last = transactions.pop();
+      for (const run of transactions) await whenUnlocked(client, onLocked, () => inTransaction(client, run));
+      const finish = async (): Promise<void> => {
+        await last?.();
+        if (!isOwner) await grantServicePrivileges(client, serviceRole);
+      };
+      await whenUnlocked(client, onLocked, () => inTransaction(client, finish));
       await client.query('SELECT add_partitions($1)', [PARTITIONS_AHEAD]);
     } catch (error) {
       explainRefusal(migrationUrl, error);
     }
-    const serviceRole = roleOf(databaseUrl);
-    if (serviceRole !== roleOf(migrationUrl)) await grantServicePrivileges(client, serviceRole);
+    if (!isOwner) await giveSettings(client, serviceRole);
   } finally {
     await client.end();
   }
@@ -140,13 +151,17 @@ const RECORDS = `
   CREATE TABLE IF NOT EXISTS drizzle.__drizzle_migrations (id serial PRIMARY KEY, hash text NOT NULL, created_at bigint)`;
 
 async function applyMigration(client: pg.Client, { sql, hash, folderMillis }: Migration): Promise<void> {
+  for (const text of sql) await client.query(text);
+  await client.query('INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ($1, $2)', [
+    hash,
+    folderMillis,
+  ]);
+}
+
+async function inTransaction(client: pg.Client, run: () => Promise<void>): Promise<void> {
   await client.query('BEGIN');
   try {
-    for (const text of sql) await client.query(text);
-    await client.query('INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ($1, $2)', [
-      hash,
-      folderMillis,
-    ]);
+    await run();
     await client.query('COMMIT');
   } catch (error) {
     await client.query('ROLLBACK');

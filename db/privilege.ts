@@ -159,26 +159,22 @@ function columnNames(table: PgTable, update: Privileges<string>['update']): Tabl
   return columns.filter(isGranted).map(([, { name }]) => name);
 }
 
+/** @throws Error in one sentence when the role does not exist */
+export async function refuseMissingRole(owner: pg.ClientBase, serviceRole: string): Promise<void> {
+  const { rowCount } = await owner.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [serviceRole]);
+  if (rowCount === 1) return;
+  const role = pg.escapeIdentifier(serviceRole);
+  throw new Error(`The database has no role ${role}: create it (docs/operations.md, "Database roles").`);
+}
+
 /**
- * Takes every privilege from the role, and grants it those of the list, in one transaction.
+ * Takes every privilege from the role, and grants it those of the list, in the open transaction.
  *
  * @param owner a connection of the role that owns the tables
- * @throws Error in one sentence when the role does not exist
  */
 export async function grantServicePrivileges(owner: pg.ClientBase, serviceRole: string): Promise<void> {
   const role = pg.escapeIdentifier(serviceRole);
-  const { rowCount } = await owner.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [serviceRole]);
-  if (rowCount !== 1)
-    throw new Error(`The database has no role ${role}: create it (docs/operations.md, "Database roles").`);
-  await owner.query('BEGIN');
-  try {
-    for (const statement of [...(await revocations(owner, role)), ...grants(role)]) await owner.query(statement);
-    await owner.query('COMMIT');
-  } catch (error) {
-    await owner.query('ROLLBACK');
-    throw error;
-  }
-  await giveSettings(owner, role);
+  for (const statement of [...(await revocations(owner, role)), ...grants(role)]) await owner.query(statement);
 }
 
 /** SQLSTATE. */
@@ -188,10 +184,11 @@ const INSUFFICIENT_PRIVILEGE = '42501';
  * Only a pooler needs them. An owner that may not alter roles cannot give them, and then a process that is behind a pooler
  * says what is missing.
  */
-async function giveSettings(owner: pg.ClientBase, role: string): Promise<void> {
+export async function giveSettings(owner: pg.ClientBase, serviceRole: string): Promise<void> {
   const { rows } = await owner.query<{ database: string }>('SELECT quote_ident(current_database()) AS database');
   try {
-    for (const statement of roleSettings(role, rows[0]?.database ?? '')) await owner.query(statement);
+    for (const statement of roleSettings(pg.escapeIdentifier(serviceRole), rows[0]?.database ?? ''))
+      await owner.query(statement);
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || error.code !== INSUFFICIENT_PRIVILEGE) throw error;
   }

@@ -209,6 +209,29 @@ test('a database that other migrations made is refused in one sentence, and stay
   expect(await digestTables(owner.pool)).toEqual(before);
 });
 
+test('the last migration and the privileges of the service are one transaction, which waits for locks', async ({
+  database,
+  owner,
+}) => {
+  await migrateTo(owner.pool, migrationCount() - 1);
+  const other = await owner.pool.connect();
+  await other.query('BEGIN; GRANT SELECT ON recipients TO pg_monitor');
+  let isLocked = false;
+  const migrated = migrate(database, {
+    onLocked: () => {
+      isLocked = true;
+    },
+  });
+  await Promise.race([vi.waitUntil(() => isLocked, WAIT), migrated]);
+  const appliedCount = async () =>
+    (await owner.pool.query('SELECT count(*)::int AS count FROM drizzle.__drizzle_migrations')).rows[0].count;
+  expect(await appliedCount()).toBe(migrationCount() - 1);
+  await other.query('ROLLBACK');
+  other.release();
+  await migrated;
+  expect(await appliedCount()).toBe(migrationCount());
+});
+
 test('a migration that meets a lock says who holds it, lets others pass, and tries again until it succeeds', async ({
   database,
   owner,
