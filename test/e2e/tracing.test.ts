@@ -3,8 +3,7 @@ import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { type History, historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
-import { type ReplayWorkerOptions, Worker } from '@temporalio/worker';
+import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { test as base, describe, expect } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
@@ -15,7 +14,7 @@ import { type CollectedSpan, startCollector } from '../support/collector.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
 import { startStack } from '../support/stack.ts';
-import { testWorkflowBundle } from '../support/temporal.ts';
+import { replayFaults, testWorkflowBundle } from '../support/temporal.ts';
 import { startReceiver, subscribe, until } from '../support/webhook.ts';
 
 /** A trace that a caller names; the service must not join it. */
@@ -175,17 +174,6 @@ describe('traces', () => {
     expect(spans.named('GET /health/live')).toEqual([]);
   });
 });
-
-/** The histories that do not replay, with the reason. */
-async function replayFaults(
-  options: ReplayWorkerOptions,
-  histories: { workflowId: string; history: History }[],
-): Promise<string[]> {
-  const faults: string[] = [];
-  for await (const { workflowId, error } of Worker.runReplayHistories(options, histories))
-    if (error) faults.push(`${workflowId}: ${error.message}`);
-  return faults;
-}
 
 describe('histories of workflows', () => {
   const HISTORIES = path.join(repositoryRoot, 'test/workflows/histories');

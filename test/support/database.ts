@@ -9,8 +9,8 @@ import { WAIT } from './patience.ts';
  */
 export async function digestTables(pool: pg.Pool): Promise<Record<string, string>> {
   const { rows: tables } = await pool.query<{ name: string }>(
-    `SELECT quote_ident(table_name) AS name FROM information_schema.tables
-     WHERE table_schema = 'public' AND table_name <> 'rate_limits'`,
+    `SELECT quote_ident(relname) AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace
+     AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> 'rate_limits'`,
   );
   const digests = tables.map(
     ({ name }) =>

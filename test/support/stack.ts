@@ -22,7 +22,7 @@ import { workflowBundle } from '../../worker/bundle.ts';
 import { createWorker, type RunningWorker } from '../../worker/worker.ts';
 import { activityDeps } from './activity.ts';
 import { createTestApi, type TestApi, type TestApiOptions } from './api.ts';
-import { devServer, testWorkflowBundle, workerConfig } from './temporal.ts';
+import { devServer, testWorkflowBundle, workerConfig, workerConnection } from './temporal.ts';
 
 const silent = pino({ level: 'silent' });
 
@@ -87,7 +87,9 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
   app.server.prependListener('request', ({ socket }) => connections.enterWith(socket));
   const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 });
   const workerQueues: readonly TaskQueue[] = options.deliveries ? TASK_QUEUES : ['settlement'];
-  let worker: { instance: RunningWorker; running: Promise<void>; stopping: AbortController } | undefined;
+  let worker:
+    | { instance: RunningWorker; running: Promise<void>; stopping: AbortController; close(): Promise<void> }
+    | undefined;
   const deliveriesDue = createChangeListener(api.listenUrl, 'deliveries_due', () => undefined);
 
   const startWorker = async (): Promise<void> => {
@@ -108,15 +110,16 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
     });
     const bundle = tracing ? await workflowBundle({ traced: true }) : await testWorkflowBundle();
     const config = { ...workerConfig(temporal), workerQueues };
-    const instance = await createWorker({ config, activities, tracing, bundle });
-    worker = { instance, running: instance.run(), stopping };
+    const { connection, close } = await workerConnection();
+    const instance = await createWorker({ config, activities, tracing, bundle, connection });
+    worker = { instance, running: instance.run(), stopping, close };
     if (options.deliveries) await startLanes({ ...deps, crash: undefined }, 'test');
   };
   const stopWorker = async (): Promise<void> => {
     worker?.stopping.abort();
     worker?.instance.shutdown();
     await worker?.running;
-    await worker?.instance.close();
+    await worker?.close();
     worker = undefined;
   };
   if (options.worker ?? true) await startWorker();
@@ -131,6 +134,8 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
     breakConnection: () => connections.getStore()?.destroy(),
     close: async () => {
       await app.close();
+      // Each storage that is not disabled makes each later promise of this test process dearer.
+      connections.disable();
       await stopWorker();
       await dispatcher?.stop();
       await deliveriesDue.close();

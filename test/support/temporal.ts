@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
-import { DefaultLogger, Runtime } from '@temporalio/worker';
+import { DefaultLogger, NativeConnection, type ReplayWorkerOptions, Runtime, Worker } from '@temporalio/worker';
 import { vi } from 'vitest';
 import { z } from 'zod';
 import type { Activities } from '../../activities/index.ts';
@@ -72,6 +72,7 @@ export async function startTimeSkipping(base: Activities, taskQueue: TaskQueue =
     teardown: async () => {
       worker.shutdown();
       await running;
+      forget(environment.nativeConnection);
       await environment.teardown();
     },
   };
@@ -97,6 +98,39 @@ export async function devServer(existing?: string) {
     await registerSearchAttributes(connection, namespace);
   }
   return { address, namespace, client: new Client({ connection, namespace }), close: () => connection.close() };
+}
+
+/** A worker's connection to the development server that all files share. Close it after the worker. */
+export async function workerConnection(): Promise<{ connection: NativeConnection; close(): Promise<void> }> {
+  const { address } = await testDevServer();
+  const connection = await NativeConnection.connect({ address });
+  return {
+    connection,
+    close: async () => {
+      forget(connection);
+      await connection.close();
+    },
+  };
+}
+
+/** The SDK leaves this storage enabled. It would make each later promise of the test process dearer. */
+const forget = ({ callContextStorage }: NativeConnection): void => callContextStorage.disable();
+
+/** Replays histories of workflows. @returns those that do not replay, with the reason */
+export async function replayFaults(
+  options: ReplayWorkerOptions,
+  histories: readonly { readonly workflowId: string; readonly history: unknown }[],
+): Promise<string[]> {
+  installQuietRuntime();
+  // In debug mode, the default, the SDK would hook each later promise of the test process.
+  const quiet = { ...options, debugMode: false };
+  const faults: string[] = [];
+  let count = 0;
+  for await (const { workflowId, error } of Worker.runReplayHistories(quiet, [...histories])) {
+    count += 1;
+    if (error) faults.push(`${workflowId}: ${error.message}`);
+  }
+  return count === histories.length ? faults : [...faults, `${histories.length - count} were not replayed`];
 }
 
 /** The SDK waits five seconds for the server to start. On a busy machine it may need several attempts. */
