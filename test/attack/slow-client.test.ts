@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import { LIMITS } from '../../api/app.ts';
-import { openSlowClients } from '../bench/slow-client.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { stretched, WAIT } from '../support/patience.ts';
+import { openSlowClients } from './slow-client.ts';
 
 const CONNECTIONS = 200;
 const READS = 30;

@@ -178,24 +178,6 @@ describe('doubled headers', () => {
     }
   });
 
-  test('401 for two sessions, and for a session with another credential', async ({ tenant, ask }) => {
-    const session = `Authorization: Bearer ${tenant.sessionToken}`;
-    expect((await ask('GET /consumer/me', [HOST, session])).statusCode).toBe(200);
-    for (const lines of [
-      [session, session],
-      [session, 'authorization: Basic YTpi'],
-      ['Authorization: Basic YTpi', session],
-    ]) {
-      expect([lines, (await ask('GET /consumer/me', [HOST, ...lines])).statusCode]).toEqual([lines, 401]);
-    }
-  });
-
-  test('401 for two signatures of one event', async ({ ask }) => {
-    const body = '{}';
-    const lines = [HOST, JSON_BODY, `X-Signature: ${'0'.repeat(64)}`, `X-Signature: ${'0'.repeat(64)}`, lengthOf(body)];
-    expect((await ask('POST /v2/webhooks/bankledger', lines, body)).statusCode).toBe(401);
-  });
-
   test('400 for two Host headers, or none', async ({ ask }) => {
     for (const lines of [[HOST, HOST], [HOST, `host: ${MARK}.example`], []])
       expectUnreadable(await ask('GET /health/live', lines));

@@ -1,5 +1,5 @@
 /**
- * `list`: pages of a list of settlements in an organization with a million of them, compared with the same page in one
+ * Pages of a list of settlements in an organization with a million of them, compared with the same page in one
  * that has only these. Each filter is asked for its first page, for page 10 000 (or its middle) and for its last page.
  */
 import { loadavg } from 'node:os';
@@ -9,12 +9,12 @@ import type { QueryOf } from '../../clients/typescript/operation.ts';
 import { queryText } from '../../clients/typescript/transport.ts';
 import { cursorText, PAGE } from '../../domain/page.ts';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
-import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { type Partner, signUp } from '../../scripts/sandbox/partner.ts';
+import type { Printer } from '../../ops/command-line/program.ts';
+import type { Partner } from '../../scripts/sandbox/partner.ts';
 import { fillSettlements } from '../support/settlement-fill.ts';
-import { type Bench, type Cell, count, percentile, ROUNDS, ratios, report, spreadOf, type Table } from './bench.ts';
+import { type Cell, percentile, ratios, spreadOf, type Table } from './bench.ts';
 import { createPayer } from './payer.ts';
-import { type BenchStack, withBenchStack } from './stack.ts';
+import type { BenchStack } from './stack.ts';
 
 const PAGE_WANTED = 10_000;
 /** How often a page is read in a round. */
@@ -75,26 +75,6 @@ const filtersOf = (recipientId: string): Record<string, Filter> => {
 };
 
 export type Organizations = Readonly<Record<'large' | 'small' | 'empty', Partner>>;
-
-export const list: Bench = command({
-  name: 'list',
-  description: `Pages of a million settlements and the same page alone. Exits with 1 above ${RATIO_MAX} times.`,
-  takes: {
-    settlements: count('--settlements <count>', 'how many the organization has', 1_000_000),
-    rounds: ROUNDS,
-  },
-  run: (printer: Printer, { settlements, rounds }) =>
-    withBenchStack(async (stack) => {
-      await stack.start('api/main.ts');
-      const api = { baseUrl: stack.apiUrl, attemptsMax: 1 };
-      const organizations = { large: await signUp(api), small: await signUp(api), empty: await signUp(api) };
-      const recipientId = await fill(stack, organizations, settlements);
-      printer.warn(`${settlements} settlements are written`);
-      const { table, areFast } = await measureLists(printer, stack, organizations, { recipientId, rounds });
-      report(printer, 'list', [table]);
-      return areFast ? EXIT.done : EXIT.refused;
-    }),
-});
 
 /** Each filter in turn. @param of the recipient of most of the settlements, and how often each page is measured */
 export async function measureLists(

@@ -6,11 +6,9 @@ import { group, type Printer, runProgram, standardOutput } from '../../ops/comma
 import { accept } from './accept.ts';
 import { cluster } from './cluster.ts';
 import { complete } from './complete.ts';
-import { list } from './list.ts';
 import { read } from './read.ts';
 import { scale } from './scale.ts';
 import { shares } from './shares.ts';
-import { slowClients } from './slow-clients.ts';
 import { soak } from './soak.ts';
 import { storage } from './storage.ts';
 import { upgrade } from './upgrade.ts';
@@ -18,24 +16,7 @@ import { webhooks } from './webhooks.ts';
 import { worker } from './worker.ts';
 import { year } from './year.ts';
 
-const benches = [
-  ...[
-    accept,
-    read,
-    list,
-    complete,
-    worker,
-    webhooks,
-    soak,
-    shares,
-    slowClients,
-    storage,
-    scale,
-    upgrade,
-    year,
-    cluster,
-  ],
-];
+const benches = [...[accept, read, complete, worker, webhooks, soak, shares, storage, scale, upgrade, year, cluster]];
 const program = group<Printer>('bench', 'Compares the service with the least that it could cost.', benches);
 
 process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));

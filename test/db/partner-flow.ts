@@ -47,13 +47,21 @@ export async function playLists(api: TestApi, { partner, webhookId, recipientId 
         'reference=invoice 1',
         'reference=invoice 1&corridor=CA-JM',
         `reference=invoice 1&recipient_id=${recipientId}`,
+        'reference=invoice 1&status=rejected',
       ],
       ...[
         'metadata[team]=a',
         `metadata[team]=a&recipient_id=${recipientId}`,
         `metadata[team]=a&status=settled&${after}`,
       ],
-      ...['metadata[team]=a&reference=invoice 1', 'metadata[team]=a&metadata[desk]=b'],
+      ...[
+        'metadata[team]=a&reference=invoice 1',
+        'metadata[team]=a&metadata[desk]=b',
+        'metadata[team]=a&status=rejected',
+      ],
+      ...['created_from=2020-01-01T00:00:00Z', 'created_to=2100-01-01T00:00:00Z&status=settled'],
+      ...[`recipient_id=${recipientId}&status=rejected`, `metadata[team]=a&payment_method=wire&${after}`],
+      `metadata[team]=a&recipient_id=${recipientId}&status=awaiting_funds`,
     ],
     '/v1/caribbean/settlements': ['', 'status=settled'],
     '/v1/recipients': [

@@ -9,7 +9,6 @@ import { recipients, settlements } from '../../db/schema/index.ts';
 import { price } from '../../domain/pricing.ts';
 import {
   acceptedSettlement,
-  canMove,
   SETTLEMENT_STATUSES,
   type Settlement,
   type SettlementStatus,
@@ -130,25 +129,23 @@ describe('a settlement', () => {
     expect(await rows.statusOf(settlementId)).toBe('accepted');
   });
 
-  const pairs = SETTLEMENT_STATUSES.flatMap((from) =>
-    SETTLEMENT_STATUSES.filter((to) => to !== from).map((to) => [from, to] as const),
-  );
-
-  test.for(pairs.filter(([from, to]) => !canMove(from, to)))(
-    'cannot move from %s to %s',
-    async ([from, to], { rows }) => {
-      const settlementId = await rows.insertIn(from);
-      // A state that it was in before is refused by its history already.
-      const refused = expect.stringMatching(`^(${CHECK_VIOLATION}|${UNIQUE_VIOLATION})$`);
-      await expect(rows.move(settlementId, to)).rejects.toMatchObject({ code: refused });
-      expect(await rows.statusOf(settlementId)).toBe(from);
-    },
-  );
-
-  test.for(pairs.filter(([from, to]) => canMove(from, to)))('moves from %s to %s', async ([from, to], { rows }) => {
+  // The trigger reads the table of transitions, which is compared with the code below.
+  test.for([
+    ['accepted', 'funded'],
+    ['awaiting_funds', 'settled'],
+    ['settled', 'failed'],
+  ] as const)('cannot move from %s to %s', async ([from, to], { rows }) => {
     const settlementId = await rows.insertIn(from);
-    await rows.move(settlementId, to);
-    expect(await rows.statusOf(settlementId)).toBe(to);
+    // A state that it was in before is refused by its history already.
+    const refused = expect.stringMatching(`^(${CHECK_VIOLATION}|${UNIQUE_VIOLATION})$`);
+    await expect(rows.move(settlementId, to)).rejects.toMatchObject({ code: refused });
+    expect(await rows.statusOf(settlementId)).toBe(from);
+  });
+
+  test('moves as the table allows', async ({ rows }) => {
+    const settlementId = await rows.insertIn('accepted');
+    await rows.move(settlementId, 'awaiting_funds');
+    expect(await rows.statusOf(settlementId)).toBe('awaiting_funds');
   });
 
   test('has the same transitions in the database as in the code', async ({ connection }) => {

@@ -227,21 +227,6 @@ test('operators see which version nobody serves, and workers without a version s
   expect(await world.stepsOf(waiting)).toEqual(['next-closing']);
 });
 
-test('both builds serve one queue without versions, and settlements of the old build settle in either', async ({
-  world,
-  startBuild,
-  bundles,
-}) => {
-  const old = await startBuild(bundles.current);
-  const [first, second] = [await world.acceptUntilItWaits(), await world.acceptUntilItWaits()];
-  await startBuild(bundles.next);
-  await world.pay(first);
-  await old.stop();
-  await world.pay(second);
-  await world.stepsOf(first);
-  expect(await world.stepsOf(second)).toEqual(['next-closing']);
-});
-
 test('a worker of one queue settles, and leaves deliveries to the workers of the other queue', async ({
   stack,
   bundles,
