@@ -26,12 +26,14 @@ export type TemporalNamespace = { readonly connection: Client['connection']; rea
 export function temporalFaultOf(error: unknown): TemporalFault | undefined {
   const cause = error instanceof ServiceError ? error.cause : error;
   if (cause instanceof NamespaceNotFoundError) return temporalFault('namespace_missing', cause.namespace);
+  // Of the worker's connection. Its class is in a package that only the worker loads.
+  if (cause instanceof Error && cause.name === 'TransportError') return unreachable(cause.message);
   if (!isGrpcServiceError(cause)) return undefined;
   const { code, details } = cause;
   switch (code) {
     case GRPC.deadlineExceeded:
     case GRPC.unavailable:
-      return temporalFault(/certificate|altname|ssl|tls/i.test(details) ? 'tls_failed' : 'not_answering', details);
+      return unreachable(details);
     case GRPC.unauthenticated:
       return temporalFault('credentials_refused', details);
     case GRPC.permissionDenied:
@@ -44,6 +46,9 @@ export function temporalFaultOf(error: unknown): TemporalFault | undefined {
       return undefined;
   }
 }
+
+const unreachable = (details: string): TemporalFault =>
+  temporalFault(/cert|privatekey|altname|ssl|tls/i.test(details) ? 'tls_failed' : 'not_answering', details);
 
 const namespaceIn = (details: string): string => /^Namespace (\S+) is not found/.exec(details)?.[1] ?? details;
 

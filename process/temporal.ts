@@ -1,7 +1,7 @@
 /** A process's connection to Temporal. */
 import { Client, Connection, type ConnectionOptions } from '@temporalio/client';
 import type { Config } from '../config/load.ts';
-import type { TemporalHealth } from '../domain/temporal-health.ts';
+import type { TemporalFault, TemporalHealth } from '../domain/temporal-health.ts';
 import { dataConverterOf } from './payload-codec.ts';
 import { addSearchAttributes, checkTemporal } from './temporal-health.ts';
 import type { Tracing } from './tracing.ts';
@@ -11,6 +11,8 @@ export type TemporalClient = {
   readonly address: string;
   readonly namespace: string;
   health(): Promise<TemporalHealth>;
+  /** What the worker's own connection found, which has other certificates: `health` says it while Temporal is up here. */
+  noteWorkerFault(fault: TemporalFault | undefined): void;
   /** Registers what `health` misses. */
   addSearchAttributes(): Promise<void>;
   close(): Promise<void>;
@@ -35,11 +37,18 @@ export function connectTemporal(config: Pick<Config, 'temporal' | 'payloadKeys'>
     dataConverter: dataConverterOf(config),
     interceptors: { workflow: tracing?.client ?? [] },
   });
+  let workerFault: TemporalFault | undefined;
   return {
     client,
     address: connection.options.address,
     namespace,
-    health: () => checkTemporal({ connection: probe, namespace }),
+    health: async () => {
+      const health = await checkTemporal({ connection: probe, namespace });
+      return health.status === 'up' ? (workerFault ?? health) : health;
+    },
+    noteWorkerFault: (fault) => {
+      workerFault = fault;
+    },
     addSearchAttributes: () => addSearchAttributes({ connection: probe, namespace }),
     close: async () => void (await Promise.all([connection.close(), probe.close()])),
   };

@@ -17,6 +17,7 @@ import { createReadiness, createWorkerReadiness } from '../process/readiness.ts'
 import { createLaneReports, createRuns } from '../process/runs.ts';
 import { closeInOrder, endWhileStarting } from '../process/shutdown.ts';
 import { loadConfigOrExit, openProcess } from '../process/startup.ts';
+import { temporalFaultOf } from '../process/temporal-health.ts';
 import { watchTemporal } from './temporal-watch.ts';
 import { createWorker, type RunningWorker } from './worker.ts';
 
@@ -124,7 +125,9 @@ while (!stopping.signal.aborted && (await readiness()).status !== 'ready')
 while (worker === undefined && !stopping.signal.aborted) {
   try {
     worker = await createWorker({ config, activities, tracing });
+    temporal.noteWorkerFault(undefined);
   } catch (error) {
+    temporal.noteWorkerFault(temporalFaultOf(error));
     // The SDK's error names the address and the namespace, and nothing else.
     const reason = error instanceof Error ? error.message : 'unknown';
     log.warn({ err: error, reason, retry_in_ms: CONNECT_RETRY_MS }, 'the worker could not connect to Temporal');

@@ -5,9 +5,12 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { createServer } from 'node:tls';
 import { promisify } from 'node:util';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { expect, vi } from 'vitest';
@@ -25,18 +28,32 @@ const podOf = (app: string): Resource =>
   expect.unreachable();
 const containerOf = (app: string) => podOf(app).spec?.template?.spec.containers[0] ?? expect.unreachable();
 
+const fixture = (name: string): string => path.join(repositoryRoot, 'test/fixtures', name);
+/** Encrypts the way to a server of this machine, which itself has no certificate. */
+async function startTls(address: string): Promise<{ readonly address: string; close(): void }> {
+  const [key, cert] = [readFileSync(fixture('partner.key.pem')), readFileSync(fixture('partner.crt.pem'))];
+  const target = Number(address.split(':').at(-1));
+  const server = createServer({ key, cert, ALPNProtocols: ['h2'] }, (near) => {
+    const far = connect(target, '127.0.0.1');
+    near.on('error', () => far.destroy()).pipe(far);
+    far.on('error', () => near.destroy()).pipe(near);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
+}
+
 type Probe = { readonly httpGet: { readonly path: string; readonly port: string } };
 const key = () => `k1:${randomBytes(32).toString('base64')}`;
 const text = () => randomBytes(32).toString('hex');
-/** What an operator puts into the secrets `service` and `migrate`. */
-const SECRETS: Readonly<Record<string, () => string>> = {
-  TEMPORAL_API_KEY: text,
-  API_KEY_PEPPER: text,
-  ENCRYPTION_KEYS: key,
-  CERTIFICATE_SIGNING_KEY: key,
-  CARDPROC_WEBHOOK_SECRET: text,
-  BANKLEDGER_WEBHOOK_SECRET: text,
-  IDVERIFY_WEBHOOK_SECRET: text,
+/** What an operator puts into the secrets `service` and `migrate`, the same for all processes of the database. */
+const SECRETS: Readonly<Record<string, string>> = {
+  TEMPORAL_API_KEY: text(),
+  API_KEY_PEPPER: text(),
+  ENCRYPTION_KEYS: key(),
+  CERTIFICATE_SIGNING_KEY: key(),
+  CARDPROC_WEBHOOK_SECRET: text(),
+  BANKLEDGER_WEBHOOK_SECRET: text(),
+  IDVERIFY_WEBHOOK_SECRET: text(),
 };
 
 const test = withDatabase().extend('deployment', async ({ database }, { onCleanup }) => {
@@ -46,7 +63,7 @@ const test = withDatabase().extend('deployment', async ({ database }, { onCleanu
   const programs = await testPrograms();
   const namespace = `deployed-${randomBytes(6).toString('hex')}`;
   const secrets: Readonly<Record<string, string>> = {
-    ...Object.fromEntries(Object.entries(SECRETS).map(([name, make]) => [name, make()])),
+    ...SECRETS,
     DATABASE_URL: database.databaseUrl,
     MIGRATION_DATABASE_URL: database.migrationUrl,
   };
@@ -78,11 +95,20 @@ const test = withDatabase().extend('deployment', async ({ database }, { onCleanu
     await server.close();
     await rm(folder, { recursive: true });
   });
-  const start = async (app: 'api' | 'worker') => {
+  const migrate = async (): Promise<void> => {
+    expect(containerOf('migrate').command).toEqual(['node', 'ops/migrate.ts']);
+    const options = { cwd: repositoryRoot, env: await environment('migrate') };
+    await promisify(execFile)(process.execPath, ['--import', 'tsx', 'ops/migrate.ts'], options);
+  };
+  const registerNamespace = async (): Promise<void> => {
+    const retention = { workflowExecutionRetentionPeriod: msToTs(86_400_000) };
+    await server.client.connection.workflowService.registerNamespace({ namespace, ...retention });
+  };
+  const start = async (app: 'api' | 'worker', changes: NodeJS.ProcessEnv = {}) => {
     expect(containerOf(app).command).toEqual(['node', `${app}/main.ts`]);
     const child = spawn(process.execPath, [programs[app]], {
       cwd: repositoryRoot,
-      env: await environment(app),
+      env: { ...(await environment(app)), ...changes },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     children.push(child);
@@ -110,22 +136,24 @@ const test = withDatabase().extend('deployment', async ({ database }, { onCleanu
       expect(await once(child, 'exit')).toEqual([0, null]);
       expect(Date.now() - startedMs).toBeLessThan((grace - preStop) * 1_000);
     };
+    const metrics = async (): Promise<string> => {
+      const answer = await fetch(`http://127.0.0.1:${probed['metrics']}/metrics`);
+      return await answer.text();
+    };
     const linesWith = (message: string) =>
       log
         .split('\n')
         .filter((line) => line.includes(`"${message}"`))
         .map((line) => JSON.parse(line) as object);
-    return { probe, until, end, linesWith };
+    return { probe, until, end, metrics, linesWith };
   };
-  return { server, namespace, environment, start };
+  return { server, namespace, migrate, registerNamespace, start };
 });
 
 test('the manifests start processes that wait for their namespace, say so, serve, and end in time', async ({
-  deployment: { server, namespace, environment, start },
+  deployment: { server, namespace, migrate, registerNamespace, start },
 }) => {
-  expect(containerOf('migrate').command).toEqual(['node', 'ops/migrate.ts']);
-  const migration = { cwd: repositoryRoot, env: await environment('migrate') };
-  await promisify(execFile)(process.execPath, ['--import', 'tsx', 'ops/migrate.ts'], migration);
+  await migrate();
 
   const [api, worker] = [await start('api'), await start('worker')];
   const missing = { temporal: 'down', temporal_cause: 'namespace_missing' };
@@ -138,8 +166,28 @@ test('the manifests start processes that wait for their namespace, say so, serve
     expect.objectContaining({ address: server.address, namespace, cause: 'namespace_missing' }),
   ]);
 
-  const retention = { workflowExecutionRetentionPeriod: msToTs(86_400_000) };
-  await server.client.connection.workflowService.registerNamespace({ namespace, ...retention });
+  await registerNamespace();
   await worker.until('readinessProbe', { code: 200, status: 'ready', temporal: 'up', pollers: 'running' });
   await Promise.all([api.end(), worker.end()]);
+});
+
+test('a worker whose own connection to Temporal fails says why, and its metric too, also when its other calls succeed', async ({
+  deployment: { server, migrate, registerNamespace, start },
+  onTestFinished,
+}) => {
+  const tls = await startTls(server.address);
+  onTestFinished(tls.close);
+  await Promise.all([migrate(), registerNamespace()]);
+  const worker = await start('worker', {
+    TEMPORAL_ADDRESS: tls.address,
+    TEMPORAL_TLS: 'true',
+    TEMPORAL_TLS_SERVER_NAME: 'hooks.partner.example',
+    NODE_EXTRA_CA_CERTS: fixture('partner.crt.pem'),
+    // Node's calls trust the line above, the worker's own connection the system's authorities: here, none.
+    SSL_CERT_FILE: '/dev/null',
+  });
+  const failed = { temporal: 'down', temporal_cause: 'tls_failed' };
+  await worker.until('readinessProbe', { code: 503, postgres: 'up', ...failed, pollers: 'stopped' });
+  expect(await worker.metrics()).toMatch(/^settlement_temporal_up(\{.*\})? 0$/m);
+  await worker.end();
 });

@@ -2,6 +2,7 @@
 import { createServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { msToTs } from '@temporalio/common/lib/time.js';
+import { TransportError } from '@temporalio/worker';
 import { expect, test, vi } from 'vitest';
 import { temporalFault } from '../../domain/temporal-health.ts';
 import { SWEEP_ID } from '../../domain/workflow-id.ts';
@@ -71,6 +72,15 @@ test.for([
   [5, 'workflow not found for ID: x', undefined],
 ] as const)('an error of a call with code %s, "%s", is %s', ([code, details, cause]) => {
   expect(temporalFaultOf(Object.assign(new Error('grpc'), { code, details, metadata: {} }))?.cause).toBe(cause);
+});
+
+test.for([
+  ['tonic::transport::Error(Transport, NativeCertsNotFound)', 'tls_failed'],
+  ['tonic::transport::Error(Transport, PrivateKeyParseError)', 'tls_failed'],
+  ['Custom { kind: InvalidData, error: InvalidCertificate(UnknownIssuer) }', 'tls_failed'],
+  ['ConnectError("tcp connect error", 127.0.0.1:1, Os { code: 111, kind: ConnectionRefused })', 'not_answering'],
+] as const)("an error of the worker's connection, %s, is %s", ([message, cause]) => {
+  expect(temporalFaultOf(new TransportError(message))?.cause).toBe(cause);
 });
 
 test('a worker says once that the namespace is missing, and puts attributes and schedule back into a new one', async () => {
