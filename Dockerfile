@@ -6,6 +6,8 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 # No install script has to run: the binaries of esbuild and swc come as packages.
 RUN npm ci --omit=dev --ignore-scripts
+# The worker's connection to Temporal trusts the system's authorities, and the image has none: it gets those of Node.
+RUN mkdir -p /etc/ssl/certs && node -p "require('tls').rootCertificates.join('\n')" > /etc/ssl/certs/ca-certificates.crt
 
 FROM packages AS bundle
 COPY . .
@@ -15,6 +17,7 @@ RUN node worker/bundle-main.ts
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production
 WORKDIR /app
+COPY --from=packages /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=packages /app/node_modules node_modules
 COPY package.json package-lock.json CHANGELOG.md ./
 COPY activities activities

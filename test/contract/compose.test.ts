@@ -19,7 +19,6 @@ const Service = z.looseObject({
   mem_limit: z.string().optional(),
   pids_limit: z.int().optional(),
   networks: z.array(z.string()).default([]),
-  command: z.array(z.string()).default([]),
   depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
   configs: z.array(z.object({ source: z.string(), target: z.string().optional() })).default([]),
 });
@@ -34,11 +33,6 @@ const COMPOSE = Compose.parse(parse(SOURCE, { merge: true }));
 const SERVICES = Object.entries(COMPOSE.services);
 const OWN = SERVICES.filter(([, { build }]) => build !== undefined);
 const DOCKERFILE = read('Dockerfile');
-/** What the last stage takes from the repository. */
-const COPIED =
-  DOCKERFILE.slice(DOCKERFILE.lastIndexOf('FROM '))
-    .match(/^COPY (?!--from).+$/gm)
-    ?.flatMap((line) => line.split(' ').slice(1, -1)) ?? [];
 
 test('the services of the header exist, and each depends on services and configs that exist', () => {
   expect(SERVICES.map(([name]) => name)).toEqual(
@@ -149,16 +143,4 @@ test('the local sandbox shares neither database nor namespace with the remote se
     expect(of('sandbox-worker', variable)).toBeDefined();
     expect(of('sandbox-worker', variable)).not.toBe(of('worker', variable));
   }
-});
-
-test('every path that the image copies exists, and the program of each service is among them', () => {
-  expect(COPIED.length).toBeGreaterThan(5);
-  for (const copied of COPIED) expect(existsSync(path.join(repositoryRoot, copied)), copied).toBe(true);
-  for (const [name, { command }] of OWN)
-    for (const script of command.filter((word) => word.endsWith('.ts')))
-      expect(
-        COPIED.some((copied) => script === copied || script.startsWith(`${copied}/`)) &&
-          existsSync(path.join(repositoryRoot, script)),
-        `${name}: ${script}`,
-      ).toBe(true);
 });

@@ -1,6 +1,11 @@
-/** What the image carries: everything that its programs import, and neither the embedded stack nor the tests. */
+/**
+ * What the image carries: everything that its programs import, the authorities of TLS, and neither the embedded stack nor
+ * the tests.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { rootCertificates } from 'node:tls';
+import { execa } from 'execa';
 import { expect, test } from 'vitest';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { words } from '../support/words.ts';
@@ -15,12 +20,16 @@ const BUNDLED = 'workflows/index.ts';
 
 const readText = (file: string): string => readFileSync(path.join(repositoryRoot, file), 'utf8');
 
-/** The sources that the last stage of the Dockerfile copies from the repository. */
-function listCopied(): string[] {
-  const stages = readText('Dockerfile').split(/^FROM /m);
-  const copies = (stages.at(-1) ?? '').split('\n').filter((line) => /^COPY (?!--from)/.test(line));
-  return copies.flatMap((line) => line.trim().split(/\s+/).slice(1, -1));
-}
+const DOCKERFILE = readText('Dockerfile');
+const LAST_STAGE = DOCKERFILE.split(/^FROM /m).at(-1) ?? '';
+/** What the last stage copies from the repository. */
+const COPIES = LAST_STAGE.match(/^COPY (?!--from).+$/gm) ?? [];
+const COPIED = COPIES.flatMap((line) =>
+  line
+    .split(' ')
+    .slice(1, -1)
+    .filter((word) => !word.startsWith('--')),
+);
 
 const isUnder = (file: string, folders: readonly string[]): boolean =>
   folders.some((folder) => file === folder || file.startsWith(`${folder}/`));
@@ -36,18 +45,30 @@ function listReachable(entries: readonly string[]): string[] {
 }
 
 test('the image copies no scripts and no tests', () => {
-  const copied = listCopied();
-  expect(copied.length).toBeGreaterThan(5);
-  expect(copied.every((source) => existsSync(path.join(repositoryRoot, source)))).toBe(true);
-  expect(copied.filter((source) => source === '.' || isUnder(source, ['scripts', 'test']))).toEqual([]);
+  expect(COPIED.length).toBeGreaterThan(5);
+  expect(COPIED.every((source) => existsSync(path.join(repositoryRoot, source)))).toBe(true);
+  expect(COPIED.filter((source) => source === '.' || isUnder(source, ['scripts', 'test']))).toEqual([]);
 });
 
 test('the image copies every module that its programs and workflows import', () => {
-  const copied = listCopied();
   const reachable = listReachable([...ENTRY_POINTS, BUNDLED]);
   expect(reachable.length).toBeGreaterThan(100);
-  expect(reachable.filter((file) => !isUnder(file, copied))).toEqual([]);
-  expect(READ_BY_PATH.filter((file) => !existsSync(path.join(repositoryRoot, file)) || !isUnder(file, copied))).toEqual(
+  expect(reachable.filter((file) => !isUnder(file, COPIED))).toEqual([]);
+  expect(READ_BY_PATH.filter((file) => !existsSync(path.join(repositoryRoot, file)) || !isUnder(file, COPIED))).toEqual(
     [],
   );
+});
+
+test('every program that Compose starts is one of the image', () => {
+  const started = [...readText('docker-compose.yml').matchAll(/\[node, ([^ ,\]]+\.ts)/g)].map(([, file = '']) => file);
+  expect(started.length).toBeGreaterThan(3);
+  expect(started.filter((file) => !ENTRY_POINTS.includes(file))).toEqual([]);
+});
+
+test('the image has the authorities of its Node where the connection of a worker looks for them', async () => {
+  const file = '/etc/ssl/certs/ca-certificates.crt';
+  expect(LAST_STAGE).toMatch(new RegExp(`^COPY --from=packages ${file} /etc/ssl/certs/$`, 'm'));
+  const [, print = ''] = new RegExp(`^RUN mkdir -p /etc/ssl/certs && (node .+) > ${file}$`, 'm').exec(DOCKERFILE) ?? [];
+  const { stdout } = await execa('sh', ['-c', print]);
+  expect(stdout).toBe(rootCertificates.join('\n'));
 });
