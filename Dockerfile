@@ -19,17 +19,18 @@ ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=packages /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=packages /app/node_modules node_modules
-COPY package.json package-lock.json CHANGELOG.md ./
-COPY activities activities
-COPY api api
-COPY config config
-COPY db db
-COPY docs/guides docs/guides
-COPY domain domain
-COPY ops ops
-COPY process process
-COPY worker worker
-COPY workflows workflows
+# Whatever umask the repository was checked out with, the user below reads it.
+COPY --chmod=755 package.json package-lock.json CHANGELOG.md ./
+COPY --chmod=755 activities activities
+COPY --chmod=755 api api
+COPY --chmod=755 config config
+COPY --chmod=755 db db
+COPY --chmod=755 docs/guides docs/guides
+COPY --chmod=755 domain domain
+COPY --chmod=755 ops ops
+COPY --chmod=755 process process
+COPY --chmod=755 worker worker
+COPY --chmod=755 workflows workflows
 COPY --from=bundle /app/.local/bundle .local/bundle
 USER 1000:1000
 EXPOSE 3000

@@ -3,7 +3,7 @@
  * which secret, and what the roles of the database can do.
  */
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -48,10 +48,13 @@ const OPTIONAL: Environment = {
 
 /** The file that the manual's commands write. */
 async function generateSecrets(): Promise<Environment> {
-  const script = /```sh\n(umask 077\n[^`]+)```/.exec(OPERATIONS)?.[1] ?? '';
+  const script = /```sh\n(\(\n +umask 077\n[^`]+)```/.exec(OPERATIONS)?.[1] ?? '';
   const folder = mkdtempSync(path.join(os.tmpdir(), 'secrets-'));
   try {
-    await execa('sh', ['-ec', script], { cwd: folder });
+    const { stdout } = await execa('sh', ['-ec', `umask 022\n${script}umask`], { cwd: folder });
+    // What is checked out in the same shell afterwards is read by the users of the containers.
+    expect(stdout).toMatch(/^0?022$/);
+    expect(statSync(path.join(folder, '.env')).mode & 0o777).toBe(0o600);
     const lines = readFileSync(path.join(folder, '.env'), 'utf8').trim().split('\n');
     return Object.fromEntries(
       lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),

@@ -72,3 +72,8 @@ test('the image has the authorities of its Node where the connection of a worker
   const { stdout } = await execa('sh', ['-c', print]);
   expect(stdout).toBe(rootCertificates.join('\n'));
 });
+
+test('the image has the same modes, whatever umask the repository was checked out with', () => {
+  // Octal: the symbolic form depends on the version of the builder.
+  expect(COPIES.filter((line) => !line.startsWith('COPY --chmod=755 '))).toEqual([]);
+});
