@@ -66,6 +66,16 @@ test('ports are published to this machine only, and not those of database, Tempo
   expect(published.map((port) => port.split(' ')[0])).toEqual(words('temporal-ui api sandbox-api prometheus grafana'));
 });
 
+test('an API names itself by the address at which it is published', () => {
+  for (const name of ['api', 'sandbox-api']) {
+    const { ports, environment } = COMPOSE.services[name] ?? expect.unreachable(name);
+    const address = `http://${ports[0]?.replace(/:\d+$/, '')}`;
+    expect([address, `\${PUBLIC_BASE_URL:-${address}}`], name).toContain(environment['PUBLIC_BASE_URL']);
+  }
+  // Its simulated providers call the API from its own container.
+  expect(COMPOSE.services['sandbox-worker']?.environment['PUBLIC_BASE_URL']).toBe('http://sandbox-api:3000');
+});
+
 test('every service has limits of memory and processes, and networks that exist', () => {
   for (const [name, { mem_limit: memory, pids_limit: processes, networks }] of SERVICES) {
     expect([name, memory, processes]).toEqual([name, expect.stringMatching(/^\d+[mg]$/), expect.any(Number)]);
