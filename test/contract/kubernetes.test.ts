@@ -4,6 +4,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { Environment } from '../../config/environment.ts';
 import { VARIABLES } from '../../config/given.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { findOnPath } from '../../scripts/stack/program-path.ts';
@@ -151,6 +152,24 @@ test('what scales and what protects names a workload, and workers scale by every
 describe('docs/deploy.md', () => {
   const page = readSource('docs/deploy.md');
   const known = new Set(VARIABLES);
+
+  test('counts the connections to PostgreSQL of all APIs, two versions of the worker, their rollouts, and commands', () => {
+    const formula = /APIs × \(P \+ (\d+)\) \+ workers × \(P \+ (\d+)\) \+ (\d+)/.exec(readSource('docs/operations.md'));
+    const [ofApi = 0, ofWorker = 0, commands = 0] = (formula ?? []).slice(1).map(Number);
+    const pool = Environment.shape.DATABASE_POOL_MAX.parse(undefined);
+    const limitOf = (kind: string, field: string): number => Number(named(kind)[0]?.spec?.[field]);
+    const surgeOf = (app: string): number => {
+      const deployment = named('Deployment').find(({ metadata }) => metadata.labels?.['app'] === app);
+      const strategy = deployment?.spec?.['strategy'] as { rollingUpdate: { maxSurge: number } } | undefined;
+      return strategy?.rollingUpdate.maxSurge ?? expect.unreachable(app);
+    };
+    const apis = limitOf('HorizontalPodAutoscaler', 'maxReplicas') + surgeOf('api');
+    const workers = 2 * (limitOf('ScaledObject', 'maxReplicaCount') + surgeOf('worker'));
+    const total = apis * (pool + ofApi) + workers * (pool + ofWorker) + commands;
+    expect(page.replaceAll('\n', ' ')).toContain(
+      `at least ${total}: ${apis} × ${pool + ofApi} for APIs, ${workers} × ${pool + ofWorker} for workers, and ${commands} for`,
+    );
+  });
 
   test('names only variables that the configuration knows, and every one that the manifests set', () => {
     const mentioned = [...page.matchAll(/`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`/g)].map(([, name = '']) => name);
