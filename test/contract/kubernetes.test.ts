@@ -181,13 +181,16 @@ describe('docs/deploy.md', () => {
     expect(explained.filter((name) => !mentioned.includes(name))).toEqual([]);
   });
 
-  test('lists the keys of each secret, and the search attributes', () => {
+  test('lists the keys of each secret, writes the one of KEDA without a line end, and lists the search attributes', () => {
     for (const secret of ['service', 'migrate']) {
       const mounted = pods.flatMap((pod) => Object.values(environmentOf(RESOURCES, pod)));
       const files = mounted.filter((value) => value.startsWith(`/run/secrets/${secret}/`));
       const [, row = ''] = new RegExp(`^\\| \`${secret}\` \\| (.+) \\|$`, 'm').exec(page) ?? [];
       expect(new Set(row.replaceAll('`', '').split(', '))).toEqual(new Set(files.map((file) => path.basename(file))));
     }
+    // KEDA takes the whole file, and a line's end is in no header.
+    const shared = named('TriggerAuthentication')[0]?.spec?.['secretTargetRef'] as [{ key: string }] | undefined;
+    expect(page).toMatch(new RegExp(`^printf %s ".+" > secrets/service/${shared?.[0].key}$`, 'm'));
     for (const name of Object.keys(SEARCH_ATTRIBUTES)) expect(page).toContain(`\`${name}\``);
     expect(page).toContain(`for name in ${Object.keys(SEARCH_ATTRIBUTES).join(' ')}; do`);
   });
