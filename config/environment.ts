@@ -249,6 +249,10 @@ export const Environment = z.object({
   OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/)
     .optional()
     .describe('The collector of traces, by OTLP over HTTP. Without it there are none.'),
+  OTEL_EXPORTER_OTLP_HEADERS: z
+    .string()
+    .optional()
+    .describe('Headers for the collector of traces, as a list of `<name>=<value>` with values encoded as in a URL.'),
   OPERATOR_TOKEN: z
     .string()
     .min(SECRET_LENGTH_MIN, { error: 'must be a token of ops operator add' })

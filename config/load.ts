@@ -68,8 +68,8 @@ export type Config = Readonly<{
   outboxMaxRows: number;
   retentionDays: RetentionDays;
   logLevel: string;
-  /** The collector to which traces are sent, by OTLP over HTTP; undefined: no traces. */
-  otlpEndpoint: string | undefined;
+  /** The collector to which traces are sent, by OTLP over HTTP, and the headers for it; undefined: no traces. */
+  otlp: { readonly endpoint: string; readonly headers: string | undefined } | undefined;
   /** Proves who runs an operator's command; the service itself does not read it. */
   operatorToken: string | undefined;
   /** Where this process ends itself, at the `nth` pass. Only the torture suite sets it. */
@@ -147,7 +147,12 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
     outboxMaxRows: value.OUTBOX_MAX_ROWS,
     retentionDays: { events: value.EVENT_RETENTION_DAYS, quotes: value.QUOTE_RETENTION_DAYS },
     logLevel: value.LOG_LEVEL,
-    otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/+$/, ''),
+    otlp: value.OTEL_EXPORTER_OTLP_ENDPOINT
+      ? {
+          endpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT.replace(/\/+$/, ''),
+          headers: value.OTEL_EXPORTER_OTLP_HEADERS,
+        }
+      : undefined,
     operatorToken: value.OPERATOR_TOKEN,
     crashAt: value.CRASH_AT,
   });

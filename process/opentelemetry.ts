@@ -1,7 +1,7 @@
 /**
  * Traces by OpenTelemetry, sent by OTLP over HTTP. Only `tracing.ts` loads this file. One trace runs from a request
  * through the outbox to the workflow, its activities and the deliveries that follow. The packages read the sampling
- * rate and the headers to send from the standard OTEL_ variables.
+ * rate from the standard OTEL_ variables.
  */
 import {
   context,
@@ -14,7 +14,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
+import { baggageUtils, setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { Resource } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
@@ -23,6 +23,7 @@ import {
   makeWorkflowExporter,
   OpenTelemetryActivityInboundInterceptor,
 } from '@temporalio/interceptors-opentelemetry/lib/worker/index.js';
+import type { Config } from '../config/load.ts';
 import { currentTraceparent, inTrace } from '../db/traceparent.ts';
 import { settlementIdOf } from '../domain/outbox.ts';
 import { filterSpans } from './span-filter.ts';
@@ -32,10 +33,14 @@ const EXPORT_TIMEOUT_MS = 5_000;
 const SERVER_ERRORS_FROM = 500;
 const FAILED = { code: SpanStatusCode.ERROR };
 
-/** @param endpoint the collector's URL, without the path `/v1/traces` */
-export function startTracing(endpoint: string, { service, log }: TracingOptions): Tracing {
+/** @param collector its URL, without the path `/v1/traces`, and the headers for it, as OTEL_EXPORTER_OTLP_HEADERS has them */
+export function startTracing(collector: NonNullable<Config['otlp']>, { service, log }: TracingOptions): Tracing {
   const resource = Resource.default().merge(new Resource({ 'service.name': service }));
-  const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS });
+  const exporter = new OTLPTraceExporter({
+    url: `${collector.endpoint}/v1/traces`,
+    headers: baggageUtils.parseKeyPairsIntoRecord(collector.headers),
+    timeoutMillis: EXPORT_TIMEOUT_MS,
+  });
   const processor = new BatchSpanProcessor(filterSpans(exporter), { exportTimeoutMillis: EXPORT_TIMEOUT_MS });
   const provider = new BasicTracerProvider({ resource, spanProcessors: [processor] });
   setGlobalErrorHandler((error) => log.warn({ err: error }, 'traces could not be sent'));

@@ -49,10 +49,10 @@ export type TracingOptions = {
 
 /** @returns undefined when no collector is configured */
 export async function loadTracing(
-  { otlpEndpoint }: Pick<Config, 'otlpEndpoint'>,
+  { otlp }: Pick<Config, 'otlp'>,
   options: TracingOptions,
 ): Promise<Tracing | undefined> {
-  if (otlpEndpoint === undefined) return undefined;
+  if (otlp === undefined) return undefined;
   const { startTracing } = await import('./opentelemetry.ts');
-  return startTracing(otlpEndpoint, options);
+  return startTracing(otlp, options);
 }

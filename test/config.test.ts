@@ -417,12 +417,16 @@ describe('a remote runtime', () => {
   });
 
   test('reads each value from the file that <NAME>_FILE names, without the end of its line', ({ directory, load }) => {
-    const environment = remoteEnvironment('production');
+    const environment = remoteEnvironment('production', {
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example',
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20x',
+    });
     const inFiles = Object.entries(environment).map(([name, value]) => {
       writeFileSync(path.join(directory, name), `${value}\n`);
       return [`${name}_FILE`, path.join(directory, name)];
     });
     expect(load(Object.fromEntries(inFiles))).toEqual(load(environment));
+    expect(load(environment).otlp?.headers).toBe('authorization=Bearer%20x');
   });
 
   test('starts beside variables of other programs', ({ faultsOf }) => {

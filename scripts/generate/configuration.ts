@@ -10,7 +10,6 @@ const OF_PACKAGES = {
   TEMPORAL_NAMESPACE: 'The namespace. Without it: `default`.',
   TEMPORAL_API_KEY: 'A credential of Temporal Cloud.',
   'TEMPORAL_TLS_*': 'Certificates for Temporal, as files or texts: the names of its own command line.',
-  OTEL_EXPORTER_OTLP_HEADERS: 'Headers for the collector of traces.',
   OTEL_TRACES_SAMPLER: 'Which requests are traced, with `OTEL_TRACES_SAMPLER_ARG`.',
 } as const;
 

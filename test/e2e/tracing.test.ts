@@ -32,7 +32,10 @@ const test = base
   })
   .extend('tracing', FILE, async ({ collector }, { onCleanup }) => {
     const options = { service: 'test', log: { warn: () => undefined } };
-    const tracing = await loadTracing({ otlpEndpoint: collector.url }, options);
+    const tracing = await loadTracing(
+      { otlp: { endpoint: collector.url, headers: 'authorization=Bearer%20of-test' } },
+      options,
+    );
     if (!tracing) throw new Error('there is no tracing');
     onCleanup(tracing.close);
     return tracing;
@@ -79,6 +82,10 @@ const test = base
 test.beforeAll(({ settled: _ }) => undefined);
 
 describe('traces', () => {
+  test('the collector gets the headers of the configuration with every request', ({ collector }) => {
+    expect(collector.credentials).toEqual(new Set(['Bearer of-test']));
+  });
+
   test('one settlement is one trace: request, dispatch, workflow, activities, delivery', ({ collector, spans }) => {
     const [request] = spans.named('POST /v2/settle');
     const trace = collector.spans().filter(({ traceId }) => traceId === request?.traceId);
@@ -221,9 +228,9 @@ const PROGRAM = `
   const isOpenTelemetry = (file) => /@opentelemetry.(?!api.)|interceptors-opentelemetry/.test(file);
   const loaded = () => Object.keys(createRequire(import.meta.url).cache).filter(isOpenTelemetry);
   const options = { service: 'test', log: console };
-  await loadTracing({ otlpEndpoint: undefined }, options);
+  await loadTracing({ otlp: undefined }, options);
   const without = loaded();
-  await loadTracing({ otlpEndpoint: 'http://127.0.0.1:9' }, options);
+  await loadTracing({ otlp: { endpoint: 'http://127.0.0.1:9' } }, options);
   process.stdout.write(JSON.stringify([without, loaded().length]));
   process.exit(0);`;
 

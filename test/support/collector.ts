@@ -25,8 +25,12 @@ export type CollectedSpan = z.infer<typeof Span>;
 export async function startCollector() {
   /** The bodies as they were received. */
   const bodies: string[] = [];
-  const { url, close } = await startHttpServer((response, { path, body }) => {
-    if (path === '/v1/traces') bodies.push(body.toString());
+  const credentials = new Set<string | undefined>();
+  const { url, close } = await startHttpServer((response, { path, headers, body }) => {
+    if (path === '/v1/traces') {
+      bodies.push(body.toString());
+      credentials.add(headers.authorization);
+    }
     response.setHeader('content-type', 'application/json').end('{}');
   });
   const spans = (): CollectedSpan[] =>
@@ -35,5 +39,5 @@ export async function startCollector() {
         scopeSpans.flatMap((scope) => scope.spans),
       ),
     );
-  return { url, close, bodies, spans };
+  return { url, close, bodies, credentials, spans };
 }
