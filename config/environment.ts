@@ -132,9 +132,6 @@ const taskQueues = z
   .string()
   .transform((value) => [...new Set(value.split(',').map((part) => part.trim()))])
   .pipe(z.array(z.enum(TASK_QUEUES, { error: `must be a list of ${TASK_QUEUES.join(' and ')}` })));
-/** The values that Temporal's own configuration knows. It would read any other text as false. */
-const temporalFlag = z.enum(['true', 'false', '1', '0'], { error: 'must be true or false' }).optional();
-
 const wholeNumber = (min: number, max: number) =>
   z.coerce.number({ error: 'must be a whole number' }).int().min(min).max(max);
 
@@ -177,10 +174,11 @@ export const Environment = z.object({
   RUNBOOK_URL: url(/^https?$/)
     .optional()
     .describe('Where operators read [operations.md](operations.md). Temporal UI and `ops show` link to it.'),
-  TEMPORAL_TLS: temporalFlag.describe('Whether Temporal is reached by TLS.'),
-  TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: temporalFlag.describe(
-    "Whether the name in Temporal's certificate is ignored.",
-  ),
+  // The values that Temporal's own configuration knows. It would read any other text as false.
+  TEMPORAL_TLS: z
+    .enum(['true', 'false', '1', '0'], { error: 'must be true or false' })
+    .optional()
+    .describe('Whether Temporal is reached by TLS.'),
   TEMPORAL_PAYLOAD_KEYS: namedKeys
     .optional()
     .describe(

@@ -18,6 +18,8 @@ const TEMPORAL_NAMES = [
 ];
 /** Every variable that the service knows; each also as `<NAME>_FILE`. */
 export const VARIABLES: readonly string[] = [...Object.keys(Environment.shape), ...TEMPORAL_NAMES];
+/** Temporal's configuration knows it, and its library for TypeScript ignores it. */
+const IGNORED = 'TEMPORAL_TLS_DISABLE_HOST_VERIFICATION';
 const FILE = '_FILE';
 const KNOWN = new Set(VARIABLES.flatMap((name) => [name, `${name}${FILE}`]));
 
@@ -37,6 +39,7 @@ export function readGiven(env: NodeJS.ProcessEnv): {
     Object.entries(env).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
   );
   const faults = misspelt([...set.keys()]);
+  if (set.has(IGNORED)) faults.push(`${IGNORED} does nothing: set TEMPORAL_TLS_SERVER_NAME to the certificate's name`);
   for (const name of VARIABLES) {
     const file = set.get(name + FILE);
     if (file === undefined) continue;

@@ -165,11 +165,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
  */
 export function loadTemporalConfig(env: NodeJS.ProcessEnv = process.env): Pick<Config, 'temporal' | 'payloadKeys'> {
   const { given, faults } = readGiven(env);
-  const parsed = Environment.pick({
-    TEMPORAL_TLS: true,
-    TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: true,
-    TEMPORAL_PAYLOAD_KEYS: true,
-  }).safeParse(given);
+  const parsed = Environment.pick({ TEMPORAL_TLS: true, TEMPORAL_PAYLOAD_KEYS: true }).safeParse(given);
   const temporal = temporalConfig(given);
   if (!parsed.success || 'fault' in temporal || faults.length > 0)
     throw new ConfigError([...faults, ...faultsOf(parsed), ...faultsOfTemporal(temporal)]);

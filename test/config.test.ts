@@ -161,6 +161,13 @@ const REFUSED: readonly Refused[] = [
     { HOST: 'not a host!' },
     'HOST must be an IP address, without brackets, or the name of a host',
   ],
+  ...['true', 'false'].map(
+    (given): Refused => [
+      `TEMPORAL_TLS_DISABLE_HOST_VERIFICATION=${given}`,
+      { TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: given },
+      "TEMPORAL_TLS_DISABLE_HOST_VERIFICATION does nothing: set TEMPORAL_TLS_SERVER_NAME to the certificate's name",
+    ],
+  ),
   ['a misspelt short name', { SMTPURL: 'x' }, 'SMTPURL is unknown: SMTP_URL is meant'],
   ['a misspelt name', { TEMPORAL_ADRESS: 'x' }, 'TEMPORAL_ADRESS is unknown: TEMPORAL_ADDRESS is meant'],
   ['a plural', { RATE_LIMITS_PER_MINUTE: 'x' }, 'RATE_LIMITS_PER_MINUTE is unknown: RATE_LIMIT_PER_MINUTE is meant'],
@@ -203,7 +210,6 @@ describe('the configuration is refused', () => {
 
   test.for([
     ['TEMPORAL_TLS', 'True'],
-    ['TEMPORAL_TLS_DISABLE_HOST_VERIFICATION', 'yes'],
     ['TEMPORAL_TLS_CLIENT_CERT_PATH', '/nowhere/client.pem'],
   ] as const)('%s=%s', ([name, value], { faultsOf }) => {
     expect(faultsOf(remoteEnvironment('production', { [name]: value }))).toHaveLength(1);
