@@ -57,7 +57,7 @@ test('every image has an exact version, a digest and a variable, and none is the
 });
 
 test.for(['.gitignore', '.dockerignore'])('%s keeps the files of secrets out', (file) => {
-  expect(read(file).split('\n')).toEqual(expect.arrayContaining(['.env', '.env.*']));
+  expect(read(file).split('\n')).toEqual(expect.arrayContaining(['.env', '.env.*', '/secrets']));
 });
 
 test('ports are published to this machine only, and not those of database, Temporal and metrics', () => {
