@@ -44,6 +44,11 @@ export type RouteConfig = RouteAccess & {
   readonly rotates?: (request: FastifyRequest) => string | undefined;
   /** The operation writes nothing, although its method is not GET. */
   readonly readOnly?: boolean;
+  /**
+   * The handler counts the request, and only when it fails: what others at its address have used up refuses no valid
+   * caller.
+   */
+  readonly countsFailures?: boolean;
   /** Never rate-limited. */
   readonly uncounted?: boolean;
   /** The route is not an operation of the interface: a fallback answer. */

@@ -11,23 +11,7 @@ export const OTP_LIMITS = {
   triesMax: 5,
   requestsMax: 5,
   requestWindowMs: 60 * 60_000,
-  /** Wrong codes of one contact in a day, after which it is locked down: one code an hour, with one try. */
-  wrongMax: 20,
-  wrongWindowSeconds: 24 * 60 * 60,
-  lockedRequestsMax: 1,
 } as const;
-
-/**
- * How strict the next challenge of a contact is. A locked contact is not shut out: its owner still gets a code, and
- * needs one try for it. So is everyone while too many wrong codes are tried everywhere.
- */
-export const strictnessOf = (wrong: { readonly ofContact: number; readonly isOverall: boolean }) => {
-  const isLocked = wrong.ofContact >= OTP_LIMITS.wrongMax;
-  return {
-    requestsMax: isLocked ? OTP_LIMITS.lockedRequestsMax : OTP_LIMITS.requestsMax,
-    triesMax: isLocked || wrong.isOverall ? 1 : OTP_LIMITS.triesMax,
-  };
-};
 
 /** A challenge as stored. It has a hash of its code, and a sealed copy of the code until it was sent. */
 export type OtpChallenge = {
@@ -38,7 +22,7 @@ export type OtpChallenge = {
   readonly contactSealed: string;
   readonly codeHash: Buffer;
   readonly codeSealed: string | null;
-  /** How often a code was compared with this one; a strict challenge begins with most of its tries used. */
+  /** How often a code was compared with this one. */
   readonly attempts: number;
   readonly createdAt: Date;
   readonly expiresAt: Date;

@@ -9,8 +9,8 @@ export const BUDGET_NAMES = [
   'address',
   'sign-up',
   'sign-ups-of-network',
+  'code-request',
   'one-time-code',
-  'wrong-codes',
   'page',
   'failure',
 ] as const;
@@ -25,8 +25,8 @@ const QUOTA_MIN = 10;
 /** What all organizations of one address may request together, in budgets of one. */
 const ORGANIZATIONS_OF_ADDRESS = 3;
 
-/** Units of the budgets. A sign-up writes rows without a credential. */
-export const REQUEST_WEIGHTS = { signUp: 10, certificatePdf: 10, codeRequest: 12, usage: 10 } as const;
+/** Units of the budgets. A sign-up writes rows without a credential. A code costs nothing once it is proved. */
+export const REQUEST_WEIGHTS = { signUp: 10, certificatePdf: 10, unprovedCode: 30, usage: 10 } as const;
 
 const WEIGHED_BYTES = 64 * 1024;
 
@@ -42,9 +42,13 @@ export function budgetsOf(perMinute: number): Readonly<Record<BudgetName, Budget
     'sign-up': { name: 'sign-up', quota: perMinute, windowSeconds: MINUTE_SECONDS },
     // Of an IPv4 /24 or an IPv6 /48: other addresses of one network are cheap.
     'sign-ups-of-network': { name: 'sign-ups-of-network', quota: share(3), windowSeconds: 24 * HOUR_SECONDS },
-    'one-time-code': { name: 'one-time-code', quota: share(2), windowSeconds: HOUR_SECONDS },
-    // Of all callers together. Beyond it nothing is refused: new challenges have one try.
-    'wrong-codes': { name: 'wrong-codes', quota: share(12), windowSeconds: 10 * MINUTE_SECONDS },
+    'code-request': { name: 'code-request', quota: perMinute, windowSeconds: MINUTE_SECONDS },
+    // Of codes that were given out. However small the budget is, it has one code.
+    'one-time-code': {
+      name: 'one-time-code',
+      quota: Math.max(REQUEST_WEIGHTS.unprovedCode, share(2)),
+      windowSeconds: HOUR_SECONDS,
+    },
     page: { name: 'page', quota: perMinute, windowSeconds: MINUTE_SECONDS },
     failure: { name: 'failure', quota: share(20), windowSeconds: MINUTE_SECONDS },
   };

@@ -7,46 +7,54 @@ import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 import type { Pepper } from '../../config/environment.ts';
 import { openSession, storeChallenge } from '../../db/commands/session.ts';
 import { newId } from '../../db/id.ts';
-import { countTry, countWrong, readWrong, releaseWrong } from '../../db/queries/otp.ts';
+import { type Charge, callerOf } from '../../db/queries/rate-limit.ts';
 import type { ConsumerSession } from '../../domain/consumer.ts';
 import { DomainError } from '../../domain/error.ts';
-import { type Contact, OTP_LIMITS, type OtpChallenge, otpBinding, strictnessOf } from '../../domain/otp.ts';
-import { type Budget, budgetsOf } from '../../domain/rate-limit.ts';
+import { type Contact, OTP_LIMITS, type OtpChallenge, otpBinding } from '../../domain/otp.ts';
+import { budgetsOf, type Counted, REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import { hashConsumerContact } from '../../process/contact-hash.ts';
 import type { ApiDeps } from '../deps.ts';
 import { generateSessionToken, hashSessionToken } from './session-token.ts';
 
 export type OtpRequest =
-  | { readonly challengeId: string; readonly expiresAt: Date; readonly code: string }
-  | { readonly retryAfterSeconds: number };
+  | { readonly retryAfterSeconds: number }
+  | { readonly challengeId: string; readonly expiresAt: Date; readonly code: string; readonly counted: Counted };
+
+type Asked = { readonly limitKey: string; readonly requestId: string };
 
 /**
  * Makes a code for a contact, and sends it if mail is configured.
  *
- * @returns the challenge, or the seconds until the contact may get another code
+ * @returns the seconds until the contact may get another code; or the code, which proves nothing when the count of the
+ *   address is over its quota
  * @throws DomainError `provider_not_configured`
  */
-export async function requestOtp(deps: ApiDeps, contact: Contact, requestId: string): Promise<OtpRequest> {
+export async function requestOtp(deps: ApiDeps, contact: Contact, { limitKey, requestId }: Asked): Promise<OtpRequest> {
   const mailed = contact.channel === 'email' && deps.config.smtpUrl !== undefined;
   if (!mailed && isRemote(deps.runtime)) throw new DomainError('provider_not_configured');
   const contactHashes = hashesOfContact(deps, contact);
-  const { quota, windowSeconds } = wrongCodes(deps);
-  const { ofContact, overall } = await readWrong(deps.db, contactHashes, windowSeconds);
-  const { requestsMax, triesMax } = strictnessOf({ ofContact, isOverall: overall >= quota });
-  const { challenge, code } = newChallenge(deps, contact, { mailed, triesMax });
-  const nextAt = await storeChallenge(deps, { challenge, contactHashes, requestsMax, mailed, requestId });
-  if (nextAt !== undefined) {
-    const waitMs = nextAt.getTime() - challenge.createdAt.getTime();
+  const { challenge, code } = newChallenge(deps, contact, mailed);
+  const price = priceOf(deps, limitKey);
+  const stored = await storeChallenge(deps, { challenge, contactHashes, price, mailed, requestId });
+  if (stored instanceof Date) {
+    const waitMs = stored.getTime() - challenge.createdAt.getTime();
     return { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) };
   }
-  return { challengeId: challenge.challengeId, expiresAt: challenge.expiresAt, code };
+  return { challengeId: challenge.challengeId, expiresAt: challenge.expiresAt, code, counted: stored };
 }
+
+/** What a code costs the address that asks for it. The address that proves it gets as much back. */
+const priceOf = ({ config }: Pick<ApiDeps, 'config'>, limitKey: string): Charge => ({
+  caller: callerOf('one-time-code', limitKey),
+  budget: budgetsOf(config.rateLimitPerMinute)['one-time-code'],
+  cost: REQUEST_WEIGHTS.unprovedCode,
+});
 
 function newChallenge(
   deps: ApiDeps,
   contact: Contact,
-  { mailed, triesMax }: { readonly mailed: boolean; readonly triesMax: number },
+  mailed: boolean,
 ): { readonly challenge: OtpChallenge; readonly code: string } {
   const challengeId = newId();
   const createdAt = deps.now();
@@ -59,7 +67,7 @@ function newChallenge(
     contactSealed: deps.sealer.seal(contact.address, otpBinding('contact', challengeId)),
     codeHash: hash(pepper, 'code', challengeId, code),
     codeSealed: mailed ? deps.sealer.seal(code, otpBinding('code', challengeId)) : null,
-    attempts: OTP_LIMITS.triesMax - triesMax,
+    attempts: 0,
     createdAt,
     expiresAt: new Date(createdAt.getTime() + OTP_LIMITS.validityMs),
     consumedAt: null,
@@ -69,44 +77,38 @@ function newChallenge(
 
 export type OpenedSession = { readonly token: string; readonly session: ConsumerSession };
 
+type Try = { readonly challengeId: string; readonly code: string; readonly limitKey: string };
+
 /**
- * Opens a session if the code is right. The try is counted and committed before the code is compared: on its challenge,
- * its contact, and all contacts together. Only the count of its challenge can refuse it: what others do wrong makes new
- * challenges stricter, and refuses no right code (contract §12).
+ * Opens a session if the code is right. Only the tries of its challenge can refuse it, never what others did
+ * (contract §12).
  *
- * @throws DomainError `credential_invalid`, the same for a code that is unknown, wrong, used, expired or tried too
- *   often
+ * @returns undefined for a code that is unknown, wrong, used, expired or tried too often
  */
 export async function verifyOtp(
   deps: ApiDeps,
-  { challengeId, code }: { readonly challengeId: string; readonly code: string },
-): Promise<OpenedSession> {
-  const challenge = await countTry(deps.db, challengeId, deps.now());
-  if (!challenge) throw refusal();
-  await countWrong(deps.db, challenge.contactHash, wrongCodes(deps).windowSeconds);
-  const given = deps.config.apiKeyPeppers.map((pepper) => hash(pepper, 'code', challengeId, code));
-  if (!isOneOf(given, challenge.codeHash)) throw refusal();
-  await releaseWrong(deps.db, challenge.contactHash);
-  const address = deps.sealer.open(challenge.contactSealed, otpBinding('contact', challengeId)).toString();
-  const contact: Contact = { channel: challenge.channel, address };
+  { challengeId, code, limitKey }: Try,
+): Promise<OpenedSession | undefined> {
   const token = generateSessionToken();
   const tokenHash = hashSessionToken(deps.config.apiKeyPeppers[0], token);
-  const contactHashes = hashesOfContact(deps, contact);
-  const [active, ...older] = deps.config.apiKeyPeppers;
-  const consumerHashes = [
-    hashConsumerContact(active, contact),
-    ...older.map((pepper) => hashConsumerContact(pepper, contact)),
-  ] as const;
-  const session = await openSession(deps, { challengeId, contact, contactHashes, consumerHashes, tokenHash });
-  if (!session) throw refusal();
-  return { token, session };
+  const given = deps.config.apiKeyPeppers.map((pepper) => hash(pepper, 'code', challengeId, code));
+  const session = await openSession(deps, {
+    challengeId,
+    price: priceOf(deps, limitKey),
+    prove: ({ channel, codeHash, contactSealed }) => {
+      if (!isOneOf(given, codeHash)) return undefined;
+      const address = deps.sealer.open(contactSealed, otpBinding('contact', challengeId)).toString();
+      const contact: Contact = { channel, address };
+      const [active, ...older] = deps.config.apiKeyPeppers;
+      const consumerHashes = [
+        hashConsumerContact(active, contact),
+        ...older.map((pepper) => hashConsumerContact(pepper, contact)),
+      ] as const;
+      return { contact, contactHashes: hashesOfContact(deps, contact), consumerHashes, tokenHash };
+    },
+  });
+  return session && { token, session };
 }
-
-/** The budget of wrong codes of all contacts together. */
-const wrongCodes = ({ config }: Pick<ApiDeps, 'config'>): Budget => budgetsOf(config.rateLimitPerMinute)['wrong-codes'];
-
-const refusal = (): DomainError =>
-  new DomainError('credential_invalid', {}, 'The code is wrong, was used before or has expired. Request a new one.');
 
 /** The pepper is not in the database. Without it all codes could be tried against a database dump. */
 const hash = ({ secret }: Pepper, ...parts: readonly string[]): Buffer =>

@@ -9,13 +9,14 @@ import fp from 'fastify-plugin';
 import {
   addressCaller,
   type Count,
+  callerOf,
   countRequests,
   deleteRateLimits,
   LONG_COUNT_PREFIX,
   organizationCaller,
 } from '../../db/queries/rate-limit.ts';
 import { addressTenant, asTenant } from '../../db/tenant.ts';
-import { type Budget, type BudgetName, budgetsOf, budgetsOfOrganization, weightOf } from '../../domain/rate-limit.ts';
+import { type Budget, budgetsOf, budgetsOfOrganization, weightOf } from '../../domain/rate-limit.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireBudget, showBudget } from '../http/rate-limit.ts';
 import { costOf } from '../route-config.ts';
@@ -38,7 +39,8 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
   // Not an async function: most requests have a credential and wait for nothing here.
   app.addHook('onRequest', (request, reply, done) => {
     const access = request.routeOptions.config.access;
-    if (!access || access.internal || access.auth === 'signature' || access.uncounted) return done();
+    if (!access || access.internal || access.auth === 'signature' || access.uncounted || access.countsFailures)
+      return done();
     if (request.principal || request.consumer) return done();
     const budget = budgets[access.budget ?? 'default'];
     const { windowSeconds } = budget;
@@ -84,6 +86,3 @@ function weighedCallers({ principal, consumer, clientAddress }: FastifyRequest):
   if (principal) return [organizationCaller(principal.orgId), addressCaller(clientAddress.limitKey)];
   return consumer ? [organizationCaller(consumer.orgId)] : [];
 }
-
-const callerOf = (budget: BudgetName, address: string): string =>
-  `${budget === 'one-time-code' ? LONG_COUNT_PREFIX : ''}${budget}:${address}`;

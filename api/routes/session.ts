@@ -1,12 +1,14 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import { endSession } from '../../db/queries/consumer.ts';
+import { callerOf, countRequests } from '../../db/queries/rate-limit.ts';
 import { DomainError } from '../../domain/error.ts';
 import { OTP_LIMITS } from '../../domain/otp.ts';
-import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
+import { budgetsOf } from '../../domain/rate-limit.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requestOtp, verifyOtp } from '../http/otp.ts';
+import { requireBudget } from '../http/rate-limit.ts';
 import { consumerOf } from '../route-config.ts';
 import {
   OTPChallengeResponse,
@@ -20,11 +22,17 @@ import {
 const TAGS = ['Consumer'];
 const WINDOW_SECONDS = OTP_LIMITS.requestWindowMs / 1_000;
 
+const INVALID_CODE = 'The code is wrong, was used before or has expired. Request a new one.';
+
+const TOO_MANY_UNPROVED =
+  'Too many codes were requested from this address and not used. Wait for the time in the Retry-After header.';
+
 /** Sign-in and sign-out of consumers (contract §12). */
 export const sessionRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
     const showsCode = !isRemote(deps.runtime);
+    const budgets = budgetsOf(deps.config.rateLimitPerMinute);
 
     app.post(
       '/consumer/auth/request-otp',
@@ -32,8 +40,7 @@ export const sessionRoutes =
         config: {
           access: {
             auth: 'none',
-            budget: 'one-time-code',
-            cost: REQUEST_WEIGHTS.codeRequest,
+            budget: 'code-request',
             remote: 'provider_not_configured',
           },
         },
@@ -50,7 +57,8 @@ export const sessionRoutes =
         },
       },
       async (request, reply) => {
-        const answer = await requestOtp(deps, requestedContact(request.body), request.id);
+        const { limitKey } = request.clientAddress;
+        const answer = await requestOtp(deps, requestedContact(request.body), { limitKey, requestId: request.id });
         if ('retryAfterSeconds' in answer) {
           const { retryAfterSeconds } = answer;
           reply.header('RateLimit-Policy', `"otp";q=${OTP_LIMITS.requestsMax};w=${WINDOW_SECONDS}`);
@@ -58,7 +66,8 @@ export const sessionRoutes =
           reply.header('Retry-After', String(retryAfterSeconds));
           throw new DomainError('rate_limited', {}, 'This contact has been sent the maximum number of codes for now.');
         }
-        const { challengeId, expiresAt, code } = answer;
+        const { challengeId, expiresAt, code, counted } = answer;
+        await requireBudget(reply, budgets['one-time-code'], counted, TOO_MANY_UNPROVED);
         return {
           challenge_id: challengeId,
           expires_at: expiresAt.toISOString(),
@@ -74,6 +83,7 @@ export const sessionRoutes =
           access: {
             auth: 'none',
             refusals: ['credential_invalid'],
+            countsFailures: true,
           },
         },
         schema: {
@@ -88,8 +98,17 @@ export const sessionRoutes =
           response: { 200: SessionResponse },
         },
       },
-      async ({ body }) => {
-        const { token, session } = await verifyOtp(deps, { challengeId: body.challenge_id, code: body.code });
+      async ({ body, clientAddress: { limitKey } }, reply) => {
+        const opened = await verifyOtp(deps, { challengeId: body.challenge_id, code: body.code, limitKey });
+        if (!opened) {
+          const { windowSeconds } = budgets.default;
+          const [counted] = await countRequests(deps.db, [
+            { caller: callerOf('default', limitKey), windowSeconds, cost: 1 },
+          ]);
+          if (counted) await requireBudget(reply, budgets.default, counted);
+          throw new DomainError('credential_invalid', {}, INVALID_CODE);
+        }
+        const { token, session } = opened;
         return {
           access_token: token,
           token_type: 'Bearer' as const,

@@ -12,6 +12,7 @@ import {
 } from '../../domain/consumer.ts';
 import { type Contact, OTP_LIMITS, type OtpChallenge } from '../../domain/otp.ts';
 import { otpMessage } from '../../domain/outbox.ts';
+import type { Counted } from '../../domain/rate-limit.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
@@ -20,47 +21,51 @@ import { insertOrganization } from '../queries/organization.ts';
 import {
   consumeChallenge,
   countChallenges,
+  countTry,
   deleteOldChallenges,
   insertChallenge,
   lockContact,
 } from '../queries/otp.ts';
 import { enqueue } from '../queries/outbox.ts';
+import { type Charge, charge, release } from '../queries/rate-limit.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 export type ChallengeRequest = {
   readonly challenge: OtpChallenge;
   /** The contact's hash under each pepper; the challenge has the first one. */
   readonly contactHashes: readonly Buffer[];
-  /** How many codes the contact may be sent in an hour. */
-  readonly requestsMax: number;
+  /** What the code costs the address that asks for it, until it is proved. */
+  readonly price: Charge;
   /** Whether the code is sent by mail. */
   readonly mailed: boolean;
   readonly requestId: string;
 };
 
 /**
- * Stores a challenge and sends its code, unless the contact has reached its limit of codes.
+ * Stores a challenge and sends its code, unless the contact has been sent its codes of the hour, or the price is more
+ * than what is left to the address.
  *
- * @returns undefined when it is stored; otherwise the time from which the contact may be sent another code
+ * @returns the time from which the contact may be sent another code; or what the address has used then, which is over
+ *   the quota when nothing was stored
  */
-export async function storeChallenge(deps: CommitDeps, request: ChallengeRequest): Promise<Date | undefined> {
-  const { challenge, contactHashes, requestsMax, mailed, requestId } = request;
+export async function storeChallenge(deps: CommitDeps, request: ChallengeRequest): Promise<Date | Counted> {
+  const { challenge, contactHashes, price, mailed, requestId } = request;
   const windowStart = new Date(challenge.createdAt.getTime() - OTP_LIMITS.requestWindowMs);
   return await commit(deps, 'otp.request', async (tx) => {
     await lockContact(tx, contactHashes);
-    const { requests, firstAt, lastAt } = await countChallenges(tx, contactHashes, windowStart);
-    const blockingAt = requestsMax === OTP_LIMITS.requestsMax ? firstAt : lastAt;
-    if (requests >= requestsMax && blockingAt !== null)
-      return new Date(blockingAt.getTime() + OTP_LIMITS.requestWindowMs);
+    const { requests, firstAt } = await countChallenges(tx, contactHashes, windowStart);
+    if (requests >= OTP_LIMITS.requestsMax && firstAt !== null)
+      return new Date(firstAt.getTime() + OTP_LIMITS.requestWindowMs);
+    const counted = await charge(tx, price);
+    if (counted.used > price.budget.quota) return counted;
     await deleteOldChallenges(tx, windowStart);
     await insertChallenge(tx, challenge);
     if (mailed) await enqueue(tx, otpMessage(challenge.challengeId, requestId));
-    return undefined;
+    return counted;
   });
 }
 
 export type ProvedContact = {
-  readonly challengeId: string;
   readonly contact: Contact;
   readonly contactHashes: readonly Buffer[];
   readonly consumerHashes: ConsumerHashes;
@@ -70,23 +75,37 @@ export type ProvedContact = {
 /** The hashes by which a consumer with the contact is found, one for each pepper; the first one is stored. */
 type ConsumerHashes = readonly [ContactHash, ...ContactHash[]];
 
+export type SignIn = {
+  readonly challengeId: string;
+  /** What the code cost, and the address that gets it back. */
+  readonly price: Charge;
+  /** @returns undefined when the given code is not the challenge's */
+  prove(challenge: OtpChallenge): ProvedContact | undefined;
+};
+
 /**
- * Uses up a challenge whose code was proved, and opens a session. At the first sign-in it creates the consumer.
+ * Counts a try. If it proves the challenge's code, uses the challenge up and opens a session; at the first sign-in it
+ * creates the consumer. That is one transaction: a right code whose session could not be opened can be sent again.
  *
- * @returns undefined when the challenge was used before
+ * @returns undefined when the code is wrong, was used before, has expired, or was tried too often
  */
 export async function openSession(
   deps: CommitDeps & Pick<CommandDeps, 'sealer' | 'runtime' | 'now'>,
-  { challengeId, contact, contactHashes, consumerHashes, tokenHash }: ProvedContact,
+  { challengeId, price, prove }: SignIn,
 ): Promise<ConsumerSession | undefined> {
   const at = deps.now();
   return await commit(deps, 'session.open', async (tx) => {
+    const challenge = await countTry(tx, challengeId, at);
+    const proved = challenge && prove(challenge);
+    if (!proved) return undefined;
+    const { contact, contactHashes, consumerHashes, tokenHash } = proved;
     await lockContact(tx, contactHashes);
-    if (!(await consumeChallenge(tx, challengeId, at))) return undefined;
+    await consumeChallenge(tx, challengeId, at);
     const { consumerId } = await findOrCreateConsumer(deps, tx, { contact, hashes: consumerHashes, at });
     const expiresAt = new Date(at.getTime() + SESSION_VALIDITY_MS);
     const session: ConsumerSession = { sessionId: newId(), consumerId, createdAt: at, expiresAt };
     await insertSession(tx, session, tokenHash);
+    await release(tx, price);
     return session;
   });
 }

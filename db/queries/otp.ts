@@ -1,12 +1,8 @@
-/**
- * One-time codes. A try is counted by a statement of its own, which commits before anything is compared. So parallel
- * guesses, a crash or a rollback give no additional tries.
- */
-import { and, count, eq, gt, inArray, isNull, lt, lte, max, min, sql } from 'drizzle-orm';
+/** One-time codes. Parallel tries of one code wait for each other, so each of them is counted. */
+import { and, count, eq, gt, inArray, isNull, lt, lte, min, sql } from 'drizzle-orm';
 import { OTP_LIMITS, type OtpChallenge } from '../../domain/otp.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { otpChallenges } from '../schema/otp.ts';
-import { countRequests, LONG_COUNT_PREFIX } from './rate-limit.ts';
 
 /** How many old rows one request deletes at most. It adds one, so the table does not grow. */
 const DELETE_MAX = 20;
@@ -21,17 +17,17 @@ export async function lockContact(tx: Tx, contactHashes: readonly Buffer[]): Pro
     await tx.execute(sql`SELECT pg_advisory_xact_lock(${contactHash.readBigInt64BE()}::bigint)`);
 }
 
-/** How many codes a locked contact was sent since then, and when the first and the last of them. */
+/** How many codes a locked contact was sent since then, and when the first of them. */
 export async function countChallenges(
   tx: Tx,
   contactHashes: readonly Buffer[],
   since: Date,
-): Promise<{ readonly requests: number; readonly firstAt: Date | null; readonly lastAt: Date | null }> {
+): Promise<{ readonly requests: number; readonly firstAt: Date | null }> {
   const [row] = await tx
-    .select({ requests: count(), firstAt: min(otpChallenges.createdAt), lastAt: max(otpChallenges.createdAt) })
+    .select({ requests: count(), firstAt: min(otpChallenges.createdAt) })
     .from(otpChallenges)
     .where(and(inArray(otpChallenges.contactHash, [...contactHashes]), gt(otpChallenges.createdAt, since)));
-  return { requests: row?.requests ?? 0, firstAt: row?.firstAt ?? null, lastAt: row?.lastAt ?? null };
+  return { requests: row?.requests ?? 0, firstAt: row?.firstAt ?? null };
 }
 
 export async function insertChallenge(tx: Tx, challenge: OtpChallenge): Promise<void> {
@@ -50,41 +46,6 @@ export async function deleteOldChallenges(tx: Tx, before: Date): Promise<void> {
   await tx.delete(otpChallenges).where(inArray(otpChallenges.challengeId, old));
 }
 
-/** Wrong codes are counted twice: for all contacts together, and for the contact with this hash. */
-const OVERALL = `${LONG_COUNT_PREFIX}wrong`;
-const ofContact = (contactHash: Buffer): string => `${LONG_COUNT_PREFIX}wrong:${contactHash.toString('hex')}`;
-
-/**
- * Counts a try as wrong, before its code is compared. `releaseWrong` takes the count of a right code back.
- *
- * @param overallSeconds the window of the count of all contacts
- */
-export async function countWrong(db: Queryable, contactHash: Buffer, overallSeconds: number): Promise<void> {
-  await countRequests(db, [
-    { caller: OVERALL, windowSeconds: overallSeconds, cost: 1 },
-    { caller: ofContact(contactHash), windowSeconds: OTP_LIMITS.wrongWindowSeconds, cost: 1 },
-  ]);
-}
-
-export async function releaseWrong(db: Queryable, contactHash: Buffer): Promise<void> {
-  await db.execute(sql`
-    UPDATE rate_limits SET used = greatest(0, used - 1) WHERE caller IN (${OVERALL}, ${ofContact(contactHash)})`);
-}
-
-/** The wrong codes of a contact, under all its hashes, and of all contacts together. */
-export async function readWrong(
-  db: Queryable,
-  contactHashes: readonly Buffer[],
-  overallSeconds: number,
-): Promise<{ readonly ofContact: number; readonly overall: number }> {
-  const windowSeconds = OTP_LIMITS.wrongWindowSeconds;
-  const [overall, ...own] = await countRequests(db, [
-    { caller: OVERALL, windowSeconds: overallSeconds, cost: 0 },
-    ...contactHashes.map((contactHash) => ({ caller: ofContact(contactHash), windowSeconds, cost: 0 })),
-  ]);
-  return { ofContact: own.reduce((sum, { used }) => sum + used, 0), overall: overall?.used ?? 0 };
-}
-
 /** The challenge with this id, also when it was used or has expired. */
 export async function findChallenge(db: Queryable, challengeId: string): Promise<OtpChallenge | undefined> {
   const [row] = await db.select().from(otpChallenges).where(eq(otpChallenges.challengeId, challengeId)).limit(1);
@@ -92,12 +53,13 @@ export async function findChallenge(db: Queryable, challengeId: string): Promise
 }
 
 /**
- * Counts a try. It must not run in a transaction.
+ * Counts a try, and locks the challenge until the transaction ends. No answer may tell whether the code was right before
+ * the transaction has committed.
  *
  * @returns the challenge; undefined when no try is left: it is unknown, used, expired, or was tried too often
  */
-export async function countTry(db: Queryable, challengeId: string, at: Date): Promise<OtpChallenge | undefined> {
-  const [row] = await db
+export async function countTry(tx: Tx, challengeId: string, at: Date): Promise<OtpChallenge | undefined> {
+  const [row] = await tx
     .update(otpChallenges)
     .set({ attempts: sql`${otpChallenges.attempts} + 1` })
     .where(
@@ -112,14 +74,12 @@ export async function countTry(db: Queryable, challengeId: string, at: Date): Pr
   return row;
 }
 
-/** Uses up a challenge; false when it was used before. */
-export async function consumeChallenge(tx: Tx, challengeId: string, at: Date): Promise<boolean> {
-  const consumed = await tx
+/** Uses up a challenge that `countTry` has locked. */
+export async function consumeChallenge(tx: Tx, challengeId: string, at: Date): Promise<void> {
+  await tx
     .update(otpChallenges)
     .set({ consumedAt: at, codeSealed: null })
-    .where(and(eq(otpChallenges.challengeId, challengeId), isNull(otpChallenges.consumedAt)))
-    .returning({ challengeId: otpChallenges.challengeId });
-  return consumed.length === 1;
+    .where(eq(otpChallenges.challengeId, challengeId));
 }
 
 /** Erases the sealed code once it was sent, or never will be. Its hash still checks it. */

@@ -3,12 +3,16 @@
  * clock: the clocks of two processes that differ would otherwise begin each other's windows again.
  */
 import { sql } from 'drizzle-orm';
-import type { Counted } from '../../domain/rate-limit.ts';
-import type { Queryable } from '../client.ts';
+import type { Budget, BudgetName, Counted } from '../../domain/rate-limit.ts';
+import type { Queryable, Tx } from '../client.ts';
 import { statement } from '../statement.ts';
 
 /** Of callers whose counts are kept for longer than a minute, up to a day. */
 export const LONG_COUNT_PREFIX = 'otp:';
+
+/** Who is counted for a request without a key. */
+export const callerOf = (budget: BudgetName, limitKey: string): string =>
+  `${budget === 'one-time-code' ? LONG_COUNT_PREFIX : ''}${budget}:${limitKey}`;
 
 /** Who is counted for a request with a key: its organization, and the address that it came from. */
 export const organizationCaller = (orgId: string): string => `org:${orgId}`;
@@ -63,6 +67,24 @@ export async function countRequests(db: Queryable, counts: readonly Count[]): Pr
     counts.map(({ cost }) => cost),
   );
   return rows.map((row) => ({ used: row.used, resetSeconds: row.reset_seconds }));
+}
+
+export type Charge = { readonly caller: string; readonly budget: Budget; readonly cost: number };
+
+/**
+ * Charges for what the transaction writes. Beyond the quota nothing is charged, and the caller must write nothing. Locks
+ * the count until the transaction ends, so that a quota is never exceeded.
+ */
+export async function charge(tx: Tx, { caller, budget, cost }: Charge): Promise<Counted> {
+  const [counted] = await countRequests(tx, [{ caller, windowSeconds: budget.windowSeconds, cost }]);
+  if (!counted) throw new Error(`nothing was counted in the budget ${budget.name}`);
+  if (counted.used > budget.quota) await release(tx, { caller, cost });
+  return counted;
+}
+
+/** Gives back what was charged. */
+export async function release(tx: Tx, { caller, cost }: Pick<Charge, 'caller' | 'cost'>): Promise<void> {
+  await tx.execute(sql`UPDATE rate_limits SET used = greatest(0, used - ${cost}) WHERE caller = ${caller}`);
 }
 
 /** Deletes counts whose windows are over. */

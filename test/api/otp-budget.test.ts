@@ -1,38 +1,41 @@
 /**
- * What guessing one-time codes costs (docs/decisions.md, "Consumers and wallets"): budgets by address, by contact and
- * of everyone together. The tests attack with few addresses, with one contact, and with many addresses.
+ * What guessing one-time codes costs (docs/decisions.md, "Consumers and wallets"). What limits it is how many codes are
+ * given out that nobody proves. Every code has its five tries, whatever others did.
  */
 import { describe, expect } from 'vitest';
 import { OTP_LIMITS } from '../../domain/otp.ts';
 import { budgetsOf, REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { newEmail, otherThan } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
-import { jsonOf } from '../support/partner.ts';
+import { type Json, jsonOf } from '../support/partner.ts';
 
-const QUOTA = 120;
-const BUDGETS = budgetsOf(QUOTA);
+const PER_MINUTE = 1_200;
+const BUDGET = budgetsOf(PER_MINUTE)['one-time-code'];
+/** Codes that an address is given in an hour while nobody proves one. */
+const UNPROVED_MAX = 20;
 
-const test = withApi({ config: { rateLimitPerMinute: QUOTA } })
-  .extend('ask', ({ api }) => async (email: string, remoteAddress: string) => {
-    const answer = await api.app.inject({
-      method: 'POST',
-      url: '/consumer/auth/request-otp',
-      remoteAddress,
-      payload: { email },
-    });
+const test = withApi({ config: { rateLimitPerMinute: PER_MINUTE } })
+  .extend('post', ({ api }) => async (url: string, remoteAddress: string, payload: object) => {
+    const answer = await api.app.inject({ method: 'POST', url, remoteAddress, payload });
     return { status: answer.statusCode, headers: answer.headers, ...jsonOf(answer) };
   })
-  .extend('tryCode', ({ api }) => async (challengeId: string, code: string, remoteAddress: string) => {
-    const payload = { challenge_id: challengeId, code };
-    const url = '/consumer/auth/verify-otp';
-    const answer = await api.app.inject({ method: 'POST', url, remoteAddress, payload });
-    return { status: answer.statusCode, headers: answer.headers };
-  })
+  .extend(
+    'ask',
+    ({ post }) =>
+      (remoteAddress: string, email = newEmail()) =>
+        post('/consumer/auth/request-otp', remoteAddress, { email }),
+  )
+  .extend(
+    'verify',
+    ({ post }) =>
+      async (remoteAddress: string, { challenge_id }: Json, code: string) =>
+        (await post('/consumer/auth/verify-otp', remoteAddress, { challenge_id, code })).status,
+  )
   .extend('freshBudgets', { auto: true }, async ({ api }) => {
     await api.connection.pool.query('DELETE FROM rate_limits');
   });
 
-/** Another address for each call, so that only the other budgets count. */
+/** Another address for each call, so that none reaches a limit. */
 const addresses = () => {
   let n = 0;
   return () => {
@@ -41,80 +44,94 @@ const addresses = () => {
   };
 };
 
-describe('one-time codes of one address', () => {
-  test('429 once its codes of the hour are used, to however many contacts', async ({ ask }) => {
-    const allowed = Math.floor(BUDGETS['one-time-code'].quota / REQUEST_WEIGHTS.codeRequest);
-    expect(allowed).toBeLessThan(QUOTA / 4);
-    const statuses = [];
-    for (let n = 0; n <= allowed; n += 1) statuses.push((await ask(newEmail(), '203.0.113.1')).status);
-    expect(statuses).toEqual([...Array.from({ length: allowed }, () => 200), 429]);
-    const refused = await ask(newEmail(), '203.0.113.1');
-    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-    expect((await ask(newEmail(), '203.0.113.2')).status).toBe(200);
-  });
-});
+const many = <T>(count: number, run: () => Promise<T>): Promise<T[]> =>
+  Array.from({ length: count }).reduce<Promise<T[]>>(
+    async (before, _) => [...(await before), await run()],
+    Promise.resolve([]),
+  );
 
-describe('one-time codes of one contact', () => {
-  test('is locked down after its wrong codes of a day: one code an hour with one try, which still signs in', async ({
-    api,
+describe('one-time codes of one address', () => {
+  const own = '203.0.113.1';
+
+  test('429 once it was given twenty codes in an hour that nobody proved, to however many contacts', async ({
     ask,
-    tryCode,
-    clock,
+  }) => {
+    expect(Math.floor(BUDGET.quota / REQUEST_WEIGHTS.unprovedCode)).toBe(UNPROVED_MAX);
+    const given = await many(UNPROVED_MAX, () => ask(own));
+    expect(new Set(given.map(({ status }) => status))).toEqual(new Set([200]));
+    const refused = await ask(own);
+    expect([refused.status, refused['code']]).toEqual([429, 'rate_limited']);
+    expect(refused.headers['ratelimit-policy']).toBe(`"one-time-code";q=${BUDGET.quota};w=3600`);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    expect((await ask('203.0.113.2')).status).toBe(200);
+  });
+
+  test('one at least, however few requests a minute are configured', () => {
+    expect(budgetsOf(1)['one-time-code'].quota).toBeGreaterThanOrEqual(REQUEST_WEIGHTS.unprovedCode);
+  });
+
+  test('are given without end while each is proved', async ({ ask, verify }) => {
+    for (let n = 0; n <= UNPROVED_MAX; n += 1) {
+      const given = await ask(own);
+      expect(await verify(own, given, given['sandbox_code'])).toBe(200);
+    }
+  });
+
+  test('a proof makes room for one more, also when the right code is sent twice at once', async ({ ask, verify }) => {
+    const [first = expect.fail('no code')] = await many(UNPROVED_MAX, () => ask(own));
+    const prove = () => verify(own, first, first['sandbox_code']);
+    expect((await ask(own)).status).toBe(429);
+    expect((await Promise.all([prove(), prove()])).toSorted()).toEqual([200, 401]);
+    expect(await prove()).toBe(401);
+    expect([(await ask(own)).status, (await ask(own)).status]).toEqual([200, 429]);
+  });
+
+  test('a proof is no credit: it gives back what was charged, and no more', async ({ ask, verify }) => {
+    const elsewhere = await ask('203.0.113.3');
+    expect(await verify(own, elsewhere, elsewhere['sandbox_code'])).toBe(200);
+    const statuses = (await many(UNPROVED_MAX + 1, () => ask(own))).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(UNPROVED_MAX);
+  });
+
+  test('a request that gives no code costs none: an invalid one, and one of a contact at its limit', async ({
+    ask,
+    post,
   }) => {
     const email = newEmail();
-    const next = addresses();
-    let wrong = 0;
-    while (wrong < OTP_LIMITS.wrongMax) {
-      const challenge = await ask(email, next());
-      if (challenge.status === 429) clock.advance(OTP_LIMITS.requestWindowMs + 1_000);
-      else
-        for (let attempt = 0; attempt < OTP_LIMITS.triesMax; attempt += 1) {
-          expect((await tryCode(challenge.challenge_id, otherThan(challenge.sandbox_code), next())).status).toBe(401);
-          wrong += 1;
-        }
-      // Only the contact is under test.
-      await api.connection.pool.query(`DELETE FROM rate_limits WHERE caller = 'otp:wrong'`);
-    }
-    clock.advance(OTP_LIMITS.requestWindowMs + 1_000);
-    const locked = await ask(email, next());
-    expect(locked.status).toBe(200);
-    expect((await tryCode(locked.challenge_id, otherThan(locked.sandbox_code), next())).status).toBe(401);
-    expect((await tryCode(locked.challenge_id, locked.sandbox_code, next())).status).toBe(401);
-    const second = await ask(email, next());
-    expect(second.status).toBe(429);
-    expect(Number(second.headers['retry-after'])).toBeGreaterThan(3_500);
-    clock.advance(OTP_LIMITS.requestWindowMs + 1_000);
-    const owner = await ask(email, next());
-    expect((await tryCode(owner.challenge_id, owner.sandbox_code, next())).status).toBe(200);
-    // Another contact is not affected.
-    const other = await ask(newEmail(), next());
-    expect((await tryCode(other.challenge_id, otherThan(other.sandbox_code), next())).status).toBe(401);
-    expect((await tryCode(other.challenge_id, other.sandbox_code, next())).status).toBe(200);
+    await many(OTP_LIMITS.requestsMax, () => ask(own, email));
+    const refused = await many(UNPROVED_MAX, async () => [
+      (await post('/consumer/auth/request-otp', own, {})).status,
+      (await ask(own, email)).status,
+    ]);
+    expect(new Set(refused.flat())).toEqual(new Set([422, 429]));
+    const given = await many(UNPROVED_MAX - OTP_LIMITS.requestsMax, () => ask(own));
+    expect(new Set(given.map(({ status }) => status))).toEqual(new Set([200]));
   });
 });
 
-describe('one-time codes of all contacts together', () => {
-  test('too many wrong codes leave new challenges one try', async ({ ask, tryCode }) => {
+describe('every one-time code has five tries', () => {
+  test('after a hundred wrong codes of others', async ({ ask, verify }) => {
     const next = addresses();
-    for (let wrong = 0; wrong < BUDGETS['wrong-codes'].quota; ) {
-      const challenge = await ask(newEmail(), next());
-      for (let attempt = 0; attempt < OTP_LIMITS.triesMax; attempt += 1, wrong += 1)
-        expect((await tryCode(challenge.challenge_id, otherThan(challenge.sandbox_code), next())).status).toBe(401);
+    for (let n = 0; n < UNPROVED_MAX; n += 1) {
+      const given = await ask(next());
+      await many(OTP_LIMITS.triesMax, () => verify(next(), given, otherThan(given['sandbox_code'])));
     }
-    const strict = await ask(newEmail(), next());
-    expect((await tryCode(strict.challenge_id, otherThan(strict.sandbox_code), next())).status).toBe(401);
-    expect((await tryCode(strict.challenge_id, strict.sandbox_code, next())).status).toBe(401);
-    const honest = await ask(newEmail(), next());
-    expect((await tryCode(honest.challenge_id, honest.sandbox_code, next())).status).toBe(200);
+    const own = await ask(next());
+    const wrong = await many(4, () => verify(next(), own, otherThan(own['sandbox_code'])));
+    expect([...wrong, await verify(next(), own, own['sandbox_code'])]).toEqual([401, 401, 401, 401, 200]);
   });
 
-  test('right codes do not count', async ({ api, ask, tryCode }) => {
-    const next = addresses();
-    for (let n = 0; n < 3; n += 1) {
-      const challenge = await ask(newEmail(), next());
-      expect((await tryCode(challenge.challenge_id, challenge.sandbox_code, next())).status).toBe(200);
+  test('after an hour in which all codes of its contact were tried in vain', async ({ ask, verify, clock }) => {
+    const [email, next] = [newEmail(), addresses()];
+    for (let n = 0; n < OTP_LIMITS.requestsMax; n += 1) {
+      const given = await ask(next(), email);
+      await many(OTP_LIMITS.triesMax, () => verify(next(), given, otherThan(given['sandbox_code'])));
     }
-    const { rows } = await api.connection.pool.query(`SELECT used FROM rate_limits WHERE caller LIKE 'otp:wrong%'`);
-    expect(new Set(rows.map(({ used }) => used))).toEqual(new Set([0]));
+    clock.advance(OTP_LIMITS.requestWindowMs + 1_000);
+    for (let n = 0; n < OTP_LIMITS.requestsMax; n += 1) {
+      const given = await ask(next(), email);
+      await many(4, () => verify(next(), given, otherThan(given['sandbox_code'])));
+      expect(await verify(next(), given, given['sandbox_code'])).toBe(200);
+    }
   });
 });

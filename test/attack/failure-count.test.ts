@@ -7,6 +7,7 @@ import { generateSessionToken } from '../../api/http/session-token.ts';
 import { parseBlock } from '../../domain/network-address.ts';
 import { budgetsOf } from '../../domain/rate-limit.ts';
 import { generateApiKey } from '../../process/api-key.ts';
+import type { TestApi } from '../support/api.ts';
 import { newEmail, otherThan } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
@@ -112,23 +113,39 @@ describe('a bad signature of a provider', () => {
 });
 
 describe('a right one-time code', () => {
+  const post = (api: TestApi, remoteAddress: string, url: string, payload: object) =>
+    api.app.inject({ method: 'POST', url, remoteAddress, payload });
+  const ask = async (api: TestApi, address: string) =>
+    jsonOf(await post(api, address, '/consumer/auth/request-otp', { email: newEmail() }));
+  const verify = async (api: TestApi, address: string, { challenge_id }: Json, code: string) =>
+    (await post(api, address, '/consumer/auth/verify-otp', { challenge_id, code })).statusCode;
+  const own = '203.0.113.9';
+
   test.for([
-    ['from everywhere', (n: number) => `10.${n}.7.7`],
-    ['from its own address', () => '203.0.113.9'],
-  ] as const)('signs in beside any number of wrong codes %s', async ([_case, addressOf], { api }) => {
-    const post = (remoteAddress: string, url: string, payload: object) =>
-      api.app.inject({ method: 'POST', url, remoteAddress, payload });
-    const ask = async (address: string) =>
-      jsonOf(await post(address, '/consumer/auth/request-otp', { email: newEmail() }));
-    const verify = async (address: string, { challenge_id, sandbox_code }: Json, change = (code: string) => code) =>
-      (await post(address, '/consumer/auth/verify-otp', { challenge_id, code: change(sandbox_code) })).statusCode;
-    const own = '203.0.113.9';
+    ['from everywhere', (n: number) => `10.${n}.7.7`, [401]],
+    ['from its own address', () => own, [401, 429]],
+  ] as const)('signs in beside any number of wrong codes %s', async ([_case, addressOf, refusals], { api }) => {
     await api.connection.pool.query('DELETE FROM rate_limits');
-    const victim = await ask(own);
-    for (let n = 0; n < 4 * budgetsOf(QUOTA)['wrong-codes'].quota; n += 1)
-      expect(await verify(addressOf(n), await ask(`10.${n}.7.7`), otherThan)).toBe(401);
-    expect(await verify(own, victim)).toBe(200);
-    // A new code has one try, and signs in with it.
-    expect(await verify(own, await ask(own))).toBe(200);
+    const given = await ask(api, own);
+    const statuses = new Set<number>();
+    for (let n = 0; n <= QUOTA; n += 1) {
+      const other = await ask(api, `10.${n}.7.7`);
+      statuses.add(await verify(api, addressOf(n), other, otherThan(other['sandbox_code'])));
+    }
+    expect(statuses).toEqual(new Set(refusals));
+    expect(await verify(api, own, given, given['sandbox_code'])).toBe(200);
+    const next = await ask(api, own);
+    for (let n = 0; n < 4; n += 1) await verify(api, addressOf(n), next, otherThan(next['sandbox_code']));
+    expect(await verify(api, own, next, next['sandbox_code'])).toBe(200);
+  });
+
+  test('signs in when others at its address have used up what it may request without a credential', async ({ api }) => {
+    const address = '203.0.113.10';
+    const given = await ask(api, address);
+    const read = async () => (await api.app.inject({ url: '/v2/capabilities', remoteAddress: address })).statusCode;
+    expect(await times(QUOTA, read)).toEqual(new Set([200]));
+    expect(await read()).toBe(429);
+    expect(await verify(api, address, given, otherThan(given['sandbox_code']))).toBe(429);
+    expect(await verify(api, address, given, given['sandbox_code'])).toBe(200);
   });
 });
