@@ -45,11 +45,10 @@ export async function requestOtp(deps: ApiDeps, contact: Contact, { limitKey, re
 }
 
 /** What a code costs the address that asks for it. The address that proves it gets as much back. */
-const priceOf = ({ config }: Pick<ApiDeps, 'config'>, limitKey: string): Charge => ({
-  caller: callerOf('one-time-code', limitKey),
-  budget: budgetsOf(config.rateLimitPerMinute)['one-time-code'],
-  cost: REQUEST_WEIGHTS.unprovedCode,
-});
+function priceOf({ config }: Pick<ApiDeps, 'config'>, limitKey: string): Charge {
+  const budget = budgetsOf(config.rateLimitPerMinute)['one-time-code'];
+  return { caller: callerOf(budget, limitKey), budget, cost: REQUEST_WEIGHTS.unprovedCode };
+}
 
 function newChallenge(
   deps: ApiDeps,

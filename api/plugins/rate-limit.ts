@@ -8,11 +8,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import {
   addressCaller,
-  type Count,
   callerOf,
   countRequests,
   deleteRateLimits,
-  LONG_COUNT_PREFIX,
   organizationCaller,
 } from '../../db/queries/rate-limit.ts';
 import { addressTenant, asTenant } from '../../db/tenant.ts';
@@ -21,21 +19,12 @@ import type { ApiDeps } from '../deps.ts';
 import { requireBudget, showBudget } from '../http/rate-limit.ts';
 import { costOf } from '../route-config.ts';
 
-const TOO_MANY_OF_NETWORK =
-  'Too many organizations signed up from this network today. Wait for the time in the Retry-After header.';
-
 const CLEANUP_INTERVAL_MS = 10 * 60_000;
 
 export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   const budgets = budgetsOf(deps.config.rateLimitPerMinute);
   const budgetOf = ({ principal }: FastifyRequest): Budget =>
     principal ? budgetsOfOrganization(principal.allowance, deps.config.rateLimitPerMinute).default : budgets.default;
-  const network = budgets['sign-ups-of-network'];
-  const signUpOf = ({ clientAddress }: FastifyRequest): Count => ({
-    caller: `${LONG_COUNT_PREFIX}${network.name}:${clientAddress.logged}`,
-    windowSeconds: network.windowSeconds,
-    cost: 1,
-  });
   // Not an async function: most requests have a credential and wait for nothing here.
   app.addHook('onRequest', (request, reply, done) => {
     const access = request.routeOptions.config.access;
@@ -45,14 +34,9 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
     const budget = budgets[access.budget ?? 'default'];
     const { windowSeconds } = budget;
     const { limitKey } = request.clientAddress;
-    const counts = [{ caller: callerOf(budget.name, limitKey), windowSeconds, cost: costOf(access, request) }];
-    if (budget.name === 'sign-up') counts.push(signUpOf(request));
-    asTenant(addressTenant(limitKey), () => countRequests(deps.db, counts))
-      .then(async ([counted, ofNetwork]) => {
-        if (ofNetwork && ofNetwork.used > network.quota)
-          await requireBudget(reply, network, ofNetwork, TOO_MANY_OF_NETWORK);
-        if (counted) await requireBudget(reply, budget, counted);
-      })
+    const count = { caller: callerOf(budget, limitKey), windowSeconds, cost: costOf(access, request) };
+    asTenant(addressTenant(limitKey), () => countRequests(deps.db, [count]))
+      .then(([counted]) => counted && requireBudget(reply, budget, counted))
       .then(() => done(), done);
   });
   // What an answer weighs is known only now. It is sent all the same: the work is done, and the next request waits.

@@ -2,14 +2,18 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { createOrganization } from '../../db/commands/organization.ts';
 import { newId } from '../../db/id.ts';
 import { getOrganization } from '../../db/queries/organization.ts';
+import { type Charge, callerOf } from '../../db/queries/rate-limit.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organization.ts';
 import { firstTier } from '../../domain/quota.ts';
-import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
+import { budgetsOf, REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { organizationResource } from '../../domain/resource/organization.ts';
-import { environmentName } from '../../domain/runtime.ts';
+import { environmentName, isRemote } from '../../domain/runtime.ts';
+import { isLoopbackHost } from '../../domain/webhook-target.ts';
 import { issueApiKey } from '../../process/api-key.ts';
 import type { ApiDeps } from '../deps.ts';
+import type { ClientAddress } from '../http/client-address.ts';
+import { requireBudget } from '../http/rate-limit.ts';
 import { principalOf } from '../route-config.ts';
 import {
   CreateOrganizationRequest,
@@ -20,10 +24,20 @@ import {
 
 const TAGS = ['Organizations and keys'];
 
+const TOO_MANY_OF_NETWORK =
+  'Too many organizations signed up from this network today. Wait for the time in the Retry-After header.';
+
 /** Organizations (contract §3). Anyone may create one; afterwards only its own keys can read it. */
 export const organizationRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
+    const budget = budgetsOf(deps.config.rateLimitPerMinute)['sign-ups-of-network'];
+    /** What an organization costs its network. The local sandbox's own machine is not charged. */
+    const priceOf = ({ exact, logged }: ClientAddress): Charge | undefined =>
+      !isRemote(deps.runtime) && exact !== null && isLoopbackHost(exact)
+        ? undefined
+        : { caller: callerOf(budget, logged), budget, cost: 1 };
+
     app.post(
       '/v1/orgs',
       {
@@ -51,7 +65,9 @@ export const organizationRoutes =
           limits: {},
         };
         const { apiKey, credential } = issueApiKey(deps);
-        await createOrganization(deps, organization, credential, request.id);
+        const price = priceOf(request.clientAddress);
+        const counted = await createOrganization(deps, organization, { credential, price, requestId: request.id });
+        if (counted && counted.used > budget.quota) await requireBudget(reply, budget, counted, TOO_MANY_OF_NETWORK);
         return reply
           .code(201)
           .send({ ...organizationResource(organization), key_id: credential.keyId, api_key: apiKey });

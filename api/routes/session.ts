@@ -103,7 +103,7 @@ export const sessionRoutes =
         if (!opened) {
           const { windowSeconds } = budgets.default;
           const [counted] = await countRequests(deps.db, [
-            { caller: callerOf('default', limitKey), windowSeconds, cost: 1 },
+            { caller: callerOf(budgets.default, limitKey), windowSeconds, cost: 1 },
           ]);
           if (counted) await requireBudget(reply, budgets.default, counted);
           throw new DomainError('credential_invalid', {}, INVALID_CODE);

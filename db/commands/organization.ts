@@ -3,6 +3,7 @@ import { FIRST_KEY_NAME } from '../../domain/api-key.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organization.ts';
 import type { Allowance } from '../../domain/quota.ts';
+import type { Counted } from '../../domain/rate-limit.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { Tx } from '../client.ts';
 import { type ApiKeyCredential, insertApiKey } from '../queries/api-key.ts';
@@ -14,21 +15,35 @@ import {
   setAllowance,
   setSuspended,
 } from '../queries/organization.ts';
+import { type Charge, charge } from '../queries/rate-limit.ts';
 import { recordKeyEvent } from './api-key.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now' | 'runtime'>;
 type Act = Omit<OperatorAct, 'requestId'>;
 
-/** Creates an organization and its first key, which has scope `full` and does not expire. */
+type SignUp = {
+  /** Of the first key. */
+  readonly credential: ApiKeyCredential;
+  /** What its network is charged for it; undefined: nothing. */
+  readonly price: Charge | undefined;
+  readonly requestId: string;
+};
+
+/**
+ * Creates an organization and its first key, which has scope `full` and does not expire.
+ *
+ * @returns what the network has used then, which is over the quota when nothing was created
+ */
 export async function createOrganization(
   deps: CommitDeps,
   organization: Organization,
-  credential: ApiKeyCredential,
-  requestId: string,
-): Promise<void> {
+  { credential, price, requestId }: SignUp,
+): Promise<Counted | undefined> {
   const { orgId, createdAt } = organization;
-  await commit(deps, 'organization.create', async (tx) => {
+  return await commit(deps, 'organization.create', async (tx) => {
+    const counted = price && (await charge(tx, price));
+    if (price && counted && counted.used > price.budget.quota) return counted;
     await insertOrganization(tx, organization);
     const key = {
       ...credential,
@@ -41,6 +56,7 @@ export async function createOrganization(
     } as const;
     const inserted = await insertApiKey(tx, orgId, key);
     await recordKeyEvent(tx, inserted, 'api_key.created', { at: createdAt, requestId });
+    return counted;
   });
 }
 

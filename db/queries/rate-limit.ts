@@ -3,16 +3,17 @@
  * clock: the clocks of two processes that differ would otherwise begin each other's windows again.
  */
 import { sql } from 'drizzle-orm';
-import type { Budget, BudgetName, Counted } from '../../domain/rate-limit.ts';
+import type { Budget, Counted } from '../../domain/rate-limit.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { statement } from '../statement.ts';
 
-/** Of callers whose counts are kept for longer than a minute, up to a day. */
-export const LONG_COUNT_PREFIX = 'otp:';
+/** Counts are kept for so long; those with the prefix, whose windows are longer, for a day. */
+const KEPT_SECONDS = 600;
+const LONG_COUNT_PREFIX = 'otp:';
 
-/** Who is counted for a request without a key. */
-export const callerOf = (budget: BudgetName, limitKey: string): string =>
-  `${budget === 'one-time-code' ? LONG_COUNT_PREFIX : ''}${budget}:${limitKey}`;
+/** Who is counted for a request without a key: an address, or a network. */
+export const callerOf = ({ name, windowSeconds }: Budget, who: string): string =>
+  `${windowSeconds > KEPT_SECONDS ? LONG_COUNT_PREFIX : ''}${name}:${who}`;
 
 /** Who is counted for a request with a key: its organization, and the address that it came from. */
 export const organizationCaller = (orgId: string): string => `org:${orgId}`;
@@ -91,6 +92,6 @@ export async function release(tx: Tx, { caller, cost }: Pick<Charge, 'caller' | 
 export async function deleteRateLimits(db: Queryable): Promise<void> {
   await db.execute(sql`
     DELETE FROM rate_limits
-     WHERE window_start < now() - interval '10 minutes' AND NOT starts_with(caller, ${LONG_COUNT_PREFIX})
+     WHERE window_start < now() - make_interval(secs => ${KEPT_SECONDS}) AND NOT starts_with(caller, ${LONG_COUNT_PREFIX})
         OR window_start < now() - interval '25 hours'`);
 }
