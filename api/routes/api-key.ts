@@ -37,6 +37,7 @@ export const apiKeyRoutes =
             auth: 'api_key',
             scope: 'full',
             ...CREATES,
+            refusals: [...CREATES.refusals, 'state_conflict'],
           },
         },
         schema: {

@@ -31,7 +31,8 @@ type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 type Caller = Pick<ApiKey, 'orgId' | 'keyId'> & Pick<Stamp, 'requestId'>;
 
 const EXCEEDS_CALLER =
-  'The key has a later expiry or more addresses than your key, which would get its successor. Use a key with its limits.';
+  'The key has a later expiry or more addresses than your key, which may get neither it nor its successor. ' +
+  'Use a key with its limits.';
 
 /**
  * Creates a key for the caller's organization. Limits that are null are those of the caller's key.
@@ -39,7 +40,8 @@ const EXCEEDS_CALLER =
  * @param wanted `credential` is a new one, whose raw key only its owner gets
  * @throws ValidationError when the key would exceed the caller's
  * @throws DomainError `credential_invalid` when the caller's key has become invalid; `quota_exceeded` when the
- *   organization has as many valid keys as it may have; `idempotency_key_reused`
+ *   organization has as many valid keys as it may have; `idempotency_key_reused`; `state_conflict` for a repeated request
+ *   whose key exceeds the caller's
  */
 export async function createApiKey(
   deps: CreationDeps,
@@ -48,7 +50,9 @@ export async function createApiKey(
   creation: Creation<ApiKey>,
 ): Promise<Answer> {
   const createdAt = deps.now();
-  return await commitCreation(deps, { ...creation, name: 'api_key.create', hasSecret: true }, async (tx) => {
+  const admitReplay = admitReplayTo(caller, createdAt);
+  const declared = { ...creation, name: 'api_key.create', hasSecret: true, admitReplay } as const;
+  return await commitCreation(deps, declared, async (tx) => {
     const organization = await lockOrganization(tx, caller.orgId);
     const creator = await getValidCaller(tx, caller, createdAt);
     const key = {
@@ -84,13 +88,15 @@ export async function rotateApiKey(
   creation: Creation<ApiKey>,
 ): Promise<Answer> {
   const now = deps.now();
-  return await commitCreation(deps, { ...creation, name: 'api_key.rotate', hasSecret: true }, async (tx) => {
+  // A key that has rotated itself may see its successor, which has its limits.
+  const admitReplay = keyId === caller.keyId ? undefined : admitReplayTo(caller, now);
+  const declared = { ...creation, name: 'api_key.rotate', hasSecret: true, admitReplay } as const;
+  return await commitCreation(deps, declared, async (tx) => {
     const { key, other } = await lockKey(tx, caller, keyId, now);
     const status = apiKeyStatus(key, now);
     if (status !== 'active')
       throw new DomainError('state_conflict', { current_state: status }, 'Only an active key can be rotated.');
-    if (other && excessOf(key, other).length > 0)
-      throw new DomainError('state_conflict', { current_state: 'exceeds_caller' }, EXCEEDS_CALLER);
+    if (other) requireWithin(key, other);
     // The expiry and the addresses stay: otherwise a limited key could remove its own limits.
     const { name, scope, expiresAt, allowedCidrs } = key;
     const createdAt = notBefore(now, key.createdAt);
@@ -228,6 +234,20 @@ async function lockKey(
   await lockOrganization(tx, caller.orgId);
   const other = keyId === caller.keyId ? undefined : await getValidCaller(tx, caller, now);
   return { key: await getApiKey(tx, caller.orgId, keyId), other };
+}
+
+/** An answer that shows a key is repeated only for a key that could have made it: a valid one without further limits. */
+const admitReplayTo =
+  (caller: Caller, now: Date) =>
+  async (tx: Tx, keyId: string): Promise<void> => {
+    await lockOrganization(tx, caller.orgId);
+    const own = await getValidCaller(tx, caller, now);
+    requireWithin(await getApiKey(tx, caller.orgId, keyId), own);
+  };
+
+function requireWithin(key: ApiKey, own: ApiKey): void {
+  if (excessOf(key, own).length > 0)
+    throw new DomainError('state_conflict', { current_state: 'exceeds_caller' }, EXCEEDS_CALLER);
 }
 
 /** The key was valid when the request arrived. Under the organization's lock it must still be. */

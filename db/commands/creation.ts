@@ -28,13 +28,15 @@ type Declared<Created> = Creation<Created> & {
   readonly name: Transaction;
   /** The answer shows a secret once, so it is stored sealed, and for a limited time. */
   readonly hasSecret?: boolean;
+  /** Throws when the caller may not be shown what the key's first use was answered. */
+  readonly admitReplay?: ((tx: Tx, resourceId: string) => Promise<void>) | undefined;
 };
 
 /**
  * Creates something in one transaction, or answers as the key's first use was answered.
  *
  * @param create returns what was created, its id, and whose personal data the request or the answer has
- * @throws DomainError `idempotency_key_reused`, and whatever `create` throws; none binds the key
+ * @throws DomainError `idempotency_key_reused`, and whatever `create` and `admitReplay` throw; none binds the key
  */
 export async function commitCreation<Created>(
   deps: CreationDeps,
@@ -44,7 +46,10 @@ export async function commitCreation<Created>(
   const { name, keyed, status } = declared;
   return await commit(deps, name, async (tx) => {
     const answered = keyed && (await findFirstAnswer(deps, tx, { keyed, hasSecret: declared.hasSecret }));
-    if (answered) return answered;
+    if (answered) {
+      await declared.admitReplay?.(tx, answered.resourceId);
+      return answered;
+    }
     if (declared.refusal) throw declared.refusal;
     const { id: resourceId, created, about } = await create(tx);
     const answer = { resourceId, status, body: Buffer.from(JSON.stringify(declared.show(created))) };

@@ -88,6 +88,32 @@ describe('a key that expires and is bound to addresses', () => {
   });
 });
 
+describe('the Idempotency-Key of a request that showed a key', () => {
+  const KEYED = { ...INSIDE, 'idempotency-key': 'shows-a-key-2026' };
+
+  test.for([
+    ['creation', (api: TestApi, caller: Caller) => create(api, caller, {}, KEYED)],
+    ['rotation', (api: TestApi, caller: Caller, other: Caller) => rotate(api, caller, other.keyId, KEYED)],
+  ] as const)('shows a key that was made by %s to no key with more limits', async ([_case, make], { api }) => {
+    const { owner, limited } = await limitedKey(api);
+    const other = await api.createKey(owner.orgId, 'full');
+    const first = await make(api, owner, other);
+    expect(jsonOf(first).api_key).toEqual(expect.any(String));
+    await expectRefused(api, () => make(api, limited, other), 409, { current_state: 'exceeds_caller' });
+    const peer = await api.createKey(owner.orgId, 'full');
+    for (const caller of [owner, peer]) {
+      const again = await make(api, caller, other);
+      expect([again.body, again.headers['idempotency-replayed']]).toEqual([first.body, 'true']);
+    }
+  });
+
+  test('shows it again to the limited key that made it', async ({ api }) => {
+    const { limited } = await limitedKey(api);
+    const first = await create(api, limited, {}, KEYED);
+    expect([(await create(api, limited, {}, KEYED)).body, first.statusCode]).toEqual([first.body, 201]);
+  });
+});
+
 describe('a revocation with descendants', () => {
   test('ends what the key, its predecessors and its descendants made, and nothing else', async ({ api }) => {
     const owner = await api.createCaller();
