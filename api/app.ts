@@ -108,9 +108,10 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(addressPlaces);
   await app.register(authentication, { deps });
   await app.register(organizationPlaces);
+  // Before the rate limit: a preflight that is allowed is answered here, and counts as no unknown method.
+  await app.register(consumerOrigin, { deps });
   await app.register(rateLimit, { deps });
   await app.register(turn);
-  await app.register(consumerOrigin, { deps });
   await app.register(remoteGate, { deps });
   await app.register(outboxLimit, { deps });
 

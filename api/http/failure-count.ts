@@ -1,7 +1,7 @@
 /**
- * Failed authentications by client address (contract §2), so that an address that fails too often is refused before the
- * database is asked. The counts are kept in this process's memory: counting in the database would cost what it should
- * save.
+ * Failures by client address: failed authentications (contract §2), and unknown addresses and methods. An address that
+ * fails too often is refused before the database is asked. The counts are kept in this process's memory: counting in the
+ * database would cost what it should save.
  */
 import type { Budget, Counted } from '../../domain/rate-limit.ts';
 
@@ -12,7 +12,8 @@ import type { Budget, Counted } from '../../domain/rate-limit.ts';
 const ADDRESSES_MAX = 50_000;
 
 export type FailureCount = {
-  add(address: string): void;
+  /** @returns what the address has used of the budget then */
+  add(address: string): Counted;
   /** What the address has used of the budget; undefined when it has not failed in this window. */
   of(address: string): Counted | undefined;
 };
@@ -20,6 +21,10 @@ export type FailureCount = {
 export function createFailureCount({ windowSeconds }: Pick<Budget, 'windowSeconds'>, now: () => Date): FailureCount {
   const windowMs = windowSeconds * 1_000;
   const counts = new Map<string, { readonly endsAtMs: number; used: number }>();
+  const countedOf = ({ endsAtMs, used }: { readonly endsAtMs: number; readonly used: number }): Counted => ({
+    used,
+    resetSeconds: Math.max(1, Math.ceil((endsAtMs - now().getTime()) / 1_000)),
+  });
   const current = (address: string) => {
     const count = counts.get(address);
     if (!count || count.endsAtMs > now().getTime()) return count;
@@ -28,23 +33,16 @@ export function createFailureCount({ windowSeconds }: Pick<Budget, 'windowSecond
   };
   return {
     add(address) {
-      const count = current(address);
-      if (count) {
-        count.used += 1;
-        return;
-      }
+      const count = current(address) ?? { endsAtMs: now().getTime() + windowMs, used: 0 };
+      count.used += 1;
       const [oldest] = counts.keys();
-      if (oldest !== undefined && counts.size >= ADDRESSES_MAX) counts.delete(oldest);
-      counts.set(address, { endsAtMs: now().getTime() + windowMs, used: 1 });
+      if (!counts.has(address) && oldest !== undefined && counts.size >= ADDRESSES_MAX) counts.delete(oldest);
+      counts.set(address, count);
+      return countedOf(count);
     },
     of(address) {
       const count = current(address);
-      return (
-        count && {
-          used: count.used,
-          resetSeconds: Math.max(1, Math.ceil((count.endsAtMs - now().getTime()) / 1_000)),
-        }
-      );
+      return count && countedOf(count);
     },
   };
 }

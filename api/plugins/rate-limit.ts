@@ -2,7 +2,7 @@
  * Rate limits (contract §2). A request with a credential is counted where the credential is looked up
  * (`authentication.ts`), for its organization. This plugin counts the others, by client address, and what the answers to
  * credentials weigh. All processes share the counts. A request is counted before its body is read. Provider events and
- * health checks are not counted.
+ * health checks are not counted. Unknown addresses and methods are counted in this process's memory.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
@@ -16,6 +16,7 @@ import {
 import { addressTenant, asTenant } from '../../db/tenant.ts';
 import { type Budget, budgetsOf, budgetsOfOrganization, weightOf } from '../../domain/rate-limit.ts';
 import type { ApiDeps } from '../deps.ts';
+import { createFailureCount } from '../http/failure-count.ts';
 import { requireBudget, showBudget } from '../http/rate-limit.ts';
 import { costOf } from '../route-config.ts';
 
@@ -25,11 +26,17 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
   const budgets = budgetsOf(deps.config.rateLimitPerMinute);
   const budgetOf = ({ principal }: FastifyRequest): Budget =>
     principal ? budgetsOfOrganization(principal.allowance, deps.config.rateLimitPerMinute).default : budgets.default;
+  const unknown = createFailureCount(budgets.page, deps.now);
   // Not an async function: most requests have a credential and wait for nothing here.
   app.addHook('onRequest', (request, reply, done) => {
     const access = request.routeOptions.config.access;
-    if (!access || access.internal || access.auth === 'signature' || access.uncounted || access.countsFailures)
-      return done();
+    if (!access || access.internal) {
+      const counted = unknown.add(request.clientAddress.limitKey);
+      if (counted.used <= budgets.page.quota) return done();
+      requireBudget(reply, budgets.page, counted).then(() => done(), done);
+      return;
+    }
+    if (access.auth === 'signature' || access.uncounted || access.countsFailures) return done();
     if (request.principal || request.consumer) return done();
     const budget = budgets[access.budget ?? 'default'];
     const { windowSeconds } = budget;

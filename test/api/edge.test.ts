@@ -47,4 +47,26 @@ describe('rate limits', MINUTE_ENDS, () => {
     for (const host of [1, 1, 1, 2]) statuses.push((await signUpFrom(api, `192.0.2.${host}`)).statusCode);
     expect(statuses).toEqual([201, 201, 429, 201]);
   });
+
+  test('429 for unknown addresses and methods of one address beyond a budget of their own', async ({ newApi }) => {
+    const origin = 'https://app.example.com';
+    const api = await newApi({ config: { rateLimitPerMinute: 20, consumerAllowedOrigins: [origin] } });
+    const send = (method: 'GET' | 'PATCH' | 'OPTIONS', url: string, host = 5, headers = {}) =>
+      api.app.inject({ method, url, remoteAddress: `192.0.2.${host}`, headers });
+    const preflight = { origin, 'access-control-request-method': 'POST' };
+    const statuses = [];
+    for (let n = 0; n < 10; n += 1) {
+      statuses.push((await send('GET', `/unknown-${n}`)).statusCode, (await send('PATCH', '/v2/settle')).statusCode);
+      expect((await send('OPTIONS', '/consumer/transfers', 5, preflight)).statusCode).toBe(204);
+    }
+    expect(new Set(statuses)).toEqual(new Set([404, 405]));
+    for (const refused of [await send('GET', '/unknown'), await send('PATCH', '/v2/settle')]) {
+      expect(jsonOf(refused)).toMatchObject({ status: 429, code: 'rate_limited' });
+      expect(refused.headers['ratelimit-policy']).toBe('"page";q=20;w=60');
+      expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    }
+    expect((await send('OPTIONS', '/consumer/transfers', 5, preflight)).statusCode).toBe(204);
+    expect((await send('GET', '/v2/capabilities')).statusCode).toBe(200);
+    expect((await send('GET', '/unknown', 6)).statusCode).toBe(404);
+  });
 });
