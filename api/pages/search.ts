@@ -11,9 +11,14 @@ const FOUND_MAX = 30;
 const EXCERPT_LENGTH = 160;
 const TITLE_SCORE = 20;
 const COUNTED_MAX = 8;
+/** Different words of a query. Every text is searched for each of them. */
+const WORDS_MAX = 8;
 
 /** Something to find. `text` is searched too. */
 type Entry = { readonly kind: string; readonly title: string; readonly address: string; readonly text: string };
+
+/** An entry, with its title and its text in lower case. */
+type Searched = { readonly entry: Entry; readonly title: string; readonly text: string };
 
 async function guideEntries(): Promise<Entry[]> {
   const sections = GUIDES.map(async ({ name, title }) => {
@@ -59,11 +64,14 @@ const PROBLEMS: readonly Entry[] = ERROR_CODES.map((code) => ({
   text: ERROR_TEXT[code].detail,
 }));
 
+const wordsOf = (query: string): string[] =>
+  [...new Set(query.toLowerCase().split(/\s+/))].filter((word) => word !== '').slice(0, WORDS_MAX);
+
 /** How well an entry fits; 0 where a word is missing. */
-function scoreOf({ title, text }: Entry, words: readonly string[]): number {
+function scoreOf({ title, text }: Searched, words: readonly string[]): number {
   const scores = words.map((word) => {
-    const count = text.toLowerCase().split(word).length - 1;
-    return Math.min(count, COUNTED_MAX) + (title.toLowerCase().includes(word) ? TITLE_SCORE : 0);
+    const count = text.split(word).length - 1;
+    return Math.min(count, COUNTED_MAX) + (title.includes(word) ? TITLE_SCORE : 0);
   });
   return scores.includes(0) ? 0 : scores.reduce((sum, score) => sum + score, 0);
 }
@@ -102,20 +110,18 @@ export function createSearch(
   frame: Frame,
   readDocument: () => OpenAPIV3_1.Document,
 ): (query: string) => Promise<string> {
-  let entries: Promise<readonly Entry[]> | undefined;
+  let entries: Promise<readonly Searched[]> | undefined;
   const collect = async () => {
     const document = readDocument();
-    return [...(await guideEntries()), ...operationEntries(document), ...eventEntries(document), ...PROBLEMS];
+    const all = [...(await guideEntries()), ...operationEntries(document), ...eventEntries(document), ...PROBLEMS];
+    return all.map((entry) => ({ entry, title: entry.title.toLowerCase(), text: entry.text.toLowerCase() }));
   };
   return async (given) => {
     const query = given.slice(0, QUERY_LENGTH_MAX).trim();
-    const words = query
-      .toLowerCase()
-      .split(/\s+/)
-      .filter((word) => word !== '');
+    const words = wordsOf(query);
     entries ??= collect();
     const items = (await entries)
-      .map((entry) => ({ entry, score: words.length === 0 ? 0 : scoreOf(entry, words) }))
+      .map((searched) => ({ entry: searched.entry, score: words.length === 0 ? 0 : scoreOf(searched, words) }))
       .filter(({ score }) => score > 0)
       .toSorted((one, other) => other.score - one.score)
       .slice(0, FOUND_MAX)

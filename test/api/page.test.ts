@@ -363,6 +363,13 @@ describe('/docs', () => {
     expect(body).not.toMatch(/<dl|<script>/);
   });
 
+  test.for([
+    ['a b c d e f g h zzzzzz', 'Found for'],
+    ['a a a a a a a a zzzzzz', 'Nothing was found for'],
+  ] as const)('a search looks for the first eight different words: %s', async ([query, said], { api }) => {
+    expect(textOf((await get(api, `/docs/search?q=${encodeURIComponent(query)}`)).body)).toContain(said);
+  });
+
   test.for(['', '?q=', '?q=%20', '?q=a&q=b'])('a search without a query asks for one: %s', async (query, { api }) => {
     const { statusCode, body } = await get(api, `/docs/search${query}`);
     expect(statusCode).toBe(200);
