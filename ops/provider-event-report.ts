@@ -54,7 +54,8 @@ export async function reportProviderEvent({ db }: OpsDeps, eventId: string): Pro
         provider,
         type,
         at: receivedAt,
-        applied: matched,
+        // The row says what was true when the event first came.
+        applied: matched || evidence.some((applied) => applied.provider === provider),
         sha256: bodySha256.toString('hex'),
       })),
       evidence: evidence.map(
@@ -73,8 +74,9 @@ export async function reportProviderEvent({ db }: OpsDeps, eventId: string): Pro
         : advice(
             first.matched
               ? 'None: it was applied, and it is no evidence of money.'
-              : 'It was stored and not applied: it names no object, an unknown one, or one that this provider does not ' +
-                  'pay for. Ask the provider which object it means.',
+              : 'It was stored and not applied: it names no object, one that was unknown when it came, or one that this ' +
+                  'provider does not pay for. Ask the provider which object it means. If that exists now, have it send ' +
+                  'the event again: it is applied then, once.',
           ),
     ],
   };

@@ -1,7 +1,8 @@
 /**
  * The receipt of a provider's event (contract §9). Its signature was verified before. One transaction locks what the
- * event is about, stores the event, and applies it when it arrives for the first time. The workflow is signalled
- * through the outbox of that transaction.
+ * event is about, stores the event, and applies it, once. A provider can report on an object before the service has it,
+ * after a restore for example: that event is applied when it is sent again. The workflow is signalled through the outbox
+ * of the transaction.
  */
 import { createHash } from 'node:crypto';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
@@ -54,7 +55,7 @@ export type EventClaim =
 export const NO_CLAIM: EventClaim = { about: 'nothing' };
 
 /**
- * Stores a verified event once, permanently, and applies it.
+ * Stores a verified event once, permanently, and applies it once, as soon as its object exists.
  *
  * @throws DomainError `provider_event_conflict` when the event's id was seen with other bytes
  */
@@ -74,9 +75,9 @@ export async function receiveProviderEvent(
       { ...event, bodySha256: sha256, bodySealed, matched, receivedAt },
       target?.about === 'settlement' ? target.settlementId : null,
     );
-    if (target && !receipt.duplicate)
-      await applyTo(tx, target, { eventId: event.eventId, sha256, exceptions, stamp: { at: receivedAt, requestId } });
-    return receipt;
+    if (!target || (receipt.duplicate && receipt.matched)) return receipt;
+    await applyTo(tx, target, { eventId: event.eventId, sha256, exceptions, stamp: { at: receivedAt, requestId } });
+    return { ...receipt, matched: true };
   });
 }
 

@@ -1,10 +1,10 @@
 /** Provider events, and the evidence in them. */
-import { and, eq } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { RecordedEvidence, SettlementException } from '../../domain/settlement/evidence.ts';
 import type { Tx } from '../client.ts';
 import { columnNames, columnParameters, columnsOf, columnValues } from '../column-list.ts';
-import { providerEvents } from '../schema/evidence.ts';
+import { evidence, providerEvents } from '../schema/evidence.ts';
 import { type Parameter, statement } from '../statement.ts';
 import { type ExceptionRows, exceptionsOf, exceptionsSql } from './settlement-exception.ts';
 
@@ -22,7 +22,7 @@ export type ProviderEvent = {
 export const providerEventBinding = (provider: string, eventId: string): string =>
   `provider_event.body:${provider}:${eventId}`;
 
-/** `matched`: the event was applied to an object. For a duplicate it says what was true at the first receipt. */
+/** `matched`: the event was applied to an object, now or before. */
 export type Receipt = { readonly duplicate: boolean; readonly matched: boolean };
 
 const PROVIDER_EVENT = columnsOf(providerEvents);
@@ -51,7 +51,10 @@ export async function insertProviderEvent(
   const [inserted] = await insertEventStatement(tx, ...columnValues(PROVIDER_EVENT, event), settlementId);
   const exceptions = exceptionsOf(inserted);
   if (inserted?.stored) return { receipt: { duplicate: false, matched: event.matched }, exceptions };
-  const { provider, eventId, bodySha256, matched } = providerEvents;
+  const { provider, eventId, bodySha256 } = providerEvents;
+  // The row is permanent: what was applied later shows by its evidence. A verification takes a decision only once.
+  const matched = sql<boolean>`${providerEvents.matched} OR EXISTS (SELECT FROM ${evidence}
+    WHERE ${evidence.provider} = ${event.provider} AND ${evidence.eventId} = ${event.eventId})`;
   const [stored] = await tx
     .select({ bodySha256, matched })
     .from(providerEvents)

@@ -1,12 +1,13 @@
 import { eq } from 'drizzle-orm';
 import ModernTreasury from 'modern-treasury';
 import { describe, expect } from 'vitest';
+import { settlementIdOf } from '../../db/id.ts';
 import { evidence, outbox, postings, providerEvents } from '../../db/schema/index.ts';
 import { TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { bankledgerBody, linkAccount, sendBankledger, signBankledger } from '../support/bankledger.ts';
 import { dumpTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
-import { type Json, jsonOf } from '../support/partner.ts';
+import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
 import { expectRefused } from '../support/refusal.ts';
 import { BY_MANUAL_CARD, BY_WIRE, type Steps } from '../support/settlement.ts';
 
@@ -193,6 +194,23 @@ describe('an event', () => {
     expect(await send(api, event)).toMatchObject({ duplicate: true });
     expect(await exceptionsOf(steps, id)).toEqual([]);
     expect(await api.connection.db.select().from(postings).where(eq(postings.settlementId, id))).toHaveLength(2);
+  });
+
+  test('is applied once if its settlement exists only when it is sent again', async ({ api, partner, steps }) => {
+    const key = crypto.randomUUID();
+    const id = settlementIdOf(partner.orgId, key);
+    const event = bankledgerBody(id);
+    const receipt = { received: true, event_id: event.id };
+    expect(await send(api, event)).toEqual({ ...receipt, duplicate: false, matched: false });
+    const body = settleBody(await createRecipient(api, partner), BY_WIRE);
+    await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': key });
+    await steps.activities.admitSettlement(steps.step(id));
+    const answers = await Promise.all(Array.from({ length: 5 }, () => send(api, event)));
+    expect(answers).toEqual(answers.map(() => ({ ...receipt, duplicate: true, matched: true })));
+    expect(await evidenceOf(api, id)).toHaveLength(1);
+    expect(await steps.activities.reviewSettlement(steps.step(id))).toMatchObject({ status: 'funded' });
+    await expectRefused(api, () => sendBankledger(api, event), 200, { ...receipt, duplicate: true, matched: true });
+    expect((await steps.read(id)).amount_received).toBe('250.00');
   });
 
   test('409 for a known id with other bytes, and nothing is written', async ({ api }) => {

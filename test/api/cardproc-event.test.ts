@@ -5,11 +5,12 @@
 import { randomUUID } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import { settlementIdOf } from '../../db/id.ts';
 import { evidence, providerEvents } from '../../db/schema/index.ts';
 import type { TestApi } from '../support/api.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { withApi } from '../support/fixture.ts';
-import { jsonOf } from '../support/partner.ts';
+import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 import { expectInvalid } from '../support/refusal.ts';
 import { BY_MANUAL_CARD } from '../support/settlement.ts';
 
@@ -98,6 +99,19 @@ describe('an event of a type that the service does not know', () => {
 });
 
 describe('an event of a known type', () => {
+  test('is applied once if its settlement exists only when it is sent again', async ({ api, partner, steps }) => {
+    const key = randomUUID();
+    const id = settlementIdOf(partner.orgId, key);
+    const event = cardprocBody(id);
+    await expectStoredUnmatched(api, event);
+    const body = settleBody(await createRecipient(api, partner), BY_MANUAL_CARD);
+    await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': key });
+    for (const _time of ['second', 'third'])
+      expect(jsonOf(await sendCardproc(api, event))).toMatchObject({ duplicate: true, matched: true });
+    expect(await evidenceOf(api, id)).toHaveLength(1);
+    expect(await steps.activities.admitSettlement(steps.step(id))).toMatchObject({ status: 'funded' });
+  });
+
   test('has null for every optional value that it does not have', async ({ api, steps }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
     const paid = cardprocBody(id, { amount_received: 25_000, last_payment_error: null });

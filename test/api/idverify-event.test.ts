@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import { verificationIdOf } from '../../db/id.ts';
 import { events, outbox, providerEvents, verifications } from '../../db/schema/index.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { raceBehind } from '../support/database.ts';
@@ -15,6 +16,7 @@ import {
   RED,
   sendIdverify,
   statusOf,
+  verifyBody,
 } from '../support/verification.ts';
 
 const test = withApi().extend('opened', FILE, ({ api, partner }) => async () => {
@@ -177,6 +179,26 @@ describe("an identity provider's event", () => {
     const duplicate = { received: true, event_id: event.correlationId, duplicate: true, matched: true };
     await expectRefused(api, () => sendIdverify(api, event), 200, duplicate);
     await expectRefused(api, () => sendIdverify(api, { ...event, ...RED }), 409, { code: 'provider_event_conflict' });
+  });
+
+  test('is applied once if its verification exists only when it is sent again', async ({ api, partner }) => {
+    const key = crypto.randomUUID();
+    const id = verificationIdOf(partner.orgId, key);
+    const pending = idverifyBody(id, { type: 'applicantPending', reviewResult: undefined });
+    const green = idverifyBody(id);
+    for (const event of [pending, green])
+      expect(jsonOf(await sendIdverify(api, event))).toMatchObject({ duplicate: false, matched: false });
+    const recipientId = await createRecipient(api, partner);
+    await api.call(partner, 'POST', '/v1/kyc/verify', verifyBody(partner, recipientId), { 'idempotency-key': key });
+    const status = async () => (await statusOf(api, partner, recipientId)).latest.status;
+    const seen: string[] = [];
+    for (const event of [pending, pending, green]) {
+      expect(jsonOf(await sendIdverify(api, event))).toMatchObject({ duplicate: true, matched: true });
+      seen.push(await status());
+    }
+    expect(seen).toEqual(['in_review', 'in_review', 'verified']);
+    for (const event of [green, pending])
+      await expectRefused(api, () => sendIdverify(api, event), 200, { duplicate: true, matched: true });
   });
 
   test('GREEN and RED at the same moment: one decides, both are stored', async ({ api, opened }) => {

@@ -7,6 +7,7 @@ import { Client, Connection, NamespaceNotFoundError } from '@temporalio/client';
 import stringify from 'json-stringify-pretty-compact';
 import { expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
+import { settlementIdOf } from '../../db/id.ts';
 import { OBJECT_KINDS } from '../../db/queries/operator/object-kind.ts';
 import { RUNBOOK_SECTIONS } from '../../domain/operator-advice.ts';
 import type { SettlementStatus } from '../../domain/settlement/state.ts';
@@ -142,6 +143,22 @@ test('show takes a reference, an idempotency key or a metadata value for the one
     ['C-77', `recipient ${recipientId}`],
   ] as const)
     expect((await ops('show', name)).printed[0]).toBe(object);
+});
+
+test('show of an event that came before its settlement says whether it was applied since', async ({
+  api,
+  partner,
+  recipientId,
+  ops,
+}) => {
+  const key = crypto.randomUUID();
+  const event = cardprocBody(settlementIdOf(partner.orgId, key));
+  await sendCardproc(api, event);
+  expect((await ops('show', event.id)).printed.join('\n')).toMatch(/applied no.*have it send the event again/s);
+  const body = settleBody(recipientId, BY_MANUAL_CARD);
+  await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': key });
+  await sendCardproc(api, event);
+  expect((await ops('show', event.id)).printed.join('\n')).toMatch(/applied yes.*What it did to the settlement/s);
 });
 
 test.for([[], ['stl_none'], ["' OR 1=1 --"]])('show of %j is refused in one line', async (args, { ops }) => {
