@@ -7,6 +7,16 @@ import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/comm
 import { causeOf } from '../db/client.ts';
 import { DomainError, ValidationError } from '../domain/error.ts';
 
+/** A provider gave no usable answer, or this worker has none. The activity is retried. */
+export class ProviderFailure extends Error {
+  readonly code: 'identity_provider' | 'mail_server';
+
+  constructor(code: ProviderFailure['code'], message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
 /** What operators read at an activity that is retried. The failure's type names the dependency's error. */
 const DEPENDENCY_FAILED =
   "A dependency failed. The failure's type has the error's code, and the worker's log has its place in the code. " +

@@ -47,6 +47,9 @@ const LOGGED_IDS = {
   orgId: 'org_id',
 } as const;
 
+/** What is logged of a result. */
+const LOGGED_RESULTS: ReadonlySet<string> = new Set(['status', 'outcome']);
+
 const fieldsOf = (value: unknown): [string, unknown][] =>
   typeof value === 'object' && value !== null ? Object.entries(value) : [];
 
@@ -55,10 +58,10 @@ function subjectOf(input: unknown): Record<string, unknown> {
   return Object.fromEntries(Object.entries(LOGGED_IDS).map(([name, logged]) => [logged, given.get(name)]));
 }
 
-/** The object's status after the activity, if its result has one. */
+/** The object's status after the activity, or what became of it, where its result has one. */
 function outcomeOf(result: unknown): Record<string, unknown> {
-  const status = new Map(fieldsOf(result)).get('status');
-  return typeof status === 'string' ? { status } : {};
+  const given = fieldsOf(result).filter(([name, value]) => LOGGED_RESULTS.has(name) && typeof value === 'string');
+  return Object.fromEntries(given);
 }
 
 /** The run that an activity belongs to; empty when a test calls the activity outside of Temporal. */

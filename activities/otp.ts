@@ -1,9 +1,9 @@
 /** Sends one-time codes (contract §12). This file passes the code and the contact to the mail server only. */
 import { eraseCode, findChallenge } from '../db/queries/otp.ts';
-import { DomainError } from '../domain/error.ts';
 import { OTP_LIMITS, type OtpChallenge, otpBinding } from '../domain/otp.ts';
 import type { OtpInput } from '../workflows/contract.ts';
 import type { ActivityDeps } from './deps.ts';
+import { ProviderFailure } from './failure.ts';
 
 /** `not_needed`: the code was sent or used before, or it has expired. */
 export type OtpResult = { readonly outcome: 'sent' | 'refused' | 'not_needed' };
@@ -15,8 +15,7 @@ export function otpActivities(deps: ActivityDeps) {
      * The expiry is by real time, not by the workflow's: an activity may be retried for minutes, and the code expires
      * meanwhile.
      *
-     * @throws DomainError `provider_not_configured` without a mail server; Error when the server fails, which is
-     * retried
+     * @throws Error when the server fails, and on a worker without one; it is retried
      */
     sendOtp: async ({ challengeId }: OtpInput): Promise<OtpResult> => {
       const challenge = await findChallenge(deps.db, challengeId);
@@ -34,7 +33,8 @@ async function send(
   { challengeId, contactSealed }: OtpChallenge,
   codeSealed: string,
 ): Promise<'sent' | 'refused'> {
-  if (!deps.mailer) throw new DomainError('provider_not_configured');
+  // Another worker may have one, or this one after its restart.
+  if (!deps.mailer) throw new ProviderFailure('mail_server', 'This worker has no mail server.');
   const to = deps.sealer.open(contactSealed, otpBinding('contact', challengeId)).toString();
   const code = deps.sealer.open(codeSealed, otpBinding('code', challengeId)).toString();
   deps.crash?.('mail:before');

@@ -13,6 +13,7 @@ import { sandboxReview } from '../domain/sandbox/input.ts';
 import { isOpen, type Verification, type VerificationStatus } from '../domain/verification.ts';
 import type { VerificationInput } from '../workflows/contract.ts';
 import type { ActivityDeps } from './deps.ts';
+import { ProviderFailure } from './failure.ts';
 import { encodeIdverifyEvent, type IdverifyReport, postIdverifyEvent } from './providers/idverify-event.ts';
 
 /** `nowMs` is the workflow's time in epoch milliseconds. */
@@ -30,11 +31,6 @@ export type VerificationState = {
 /** A step of the provider's plan: it sends this event. */
 export type VerificationEventStep = { readonly step: number; readonly event: string };
 
-/** The provider gave no usable answer. The activity is retried. */
-class ProviderFailure extends Error {
-  readonly code = 'identity_provider';
-}
-
 export function verificationActivities(deps: Pick<ActivityDeps, keyof CommandDeps | 'idverify'>) {
   return {
     /**
@@ -50,13 +46,13 @@ export function verificationActivities(deps: Pick<ActivityDeps, keyof CommandDep
       if (!isOpen(verification.status)) throw new DomainError('state_conflict');
       const provider = deps.idverify;
       // Another worker may have it, or this one after its restart: the workflow would remember a final failure.
-      if (!provider) throw new ProviderFailure('This worker has no identity provider.');
+      if (!provider) throw new ProviderFailure('identity_provider', 'This worker has no identity provider.');
       const { email, phone } = await getRecipient(deps, orgId, verification.recipientId);
       const { verificationType } = verification;
       const levelName = levelOf(verification);
       const order = { verificationId, verificationType, levelName, email, phone };
       const applicantId = await provider.createApplicant(order).catch((error: unknown) => {
-        throw error instanceof DomainError ? new ProviderFailure(error.message) : error;
+        throw error instanceof DomainError ? new ProviderFailure('identity_provider', error.message) : error;
       });
       await storeApplicant(deps, verification, { applicantId, simulated: provider.simulation });
     },

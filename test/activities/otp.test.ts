@@ -2,6 +2,8 @@
 import { eq } from 'drizzle-orm';
 import { afterEach, describe, expect } from 'vitest';
 import type { ActivityDeps } from '../../activities/deps.ts';
+import { failureOf } from '../../activities/failure.ts';
+import { createActivities } from '../../activities/index.ts';
 import { otpActivities } from '../../activities/otp.ts';
 import { createMailer } from '../../activities/providers/mailer.ts';
 import { otpChallenges } from '../../db/schema/index.ts';
@@ -9,14 +11,15 @@ import { activityDeps } from '../support/activity.ts';
 import { createTestApi } from '../support/api.ts';
 import { challenge, newEmail, verifyOtp } from '../support/consumer.ts';
 import { FILE, withApi } from '../support/fixture.ts';
-import { codeIn, startMailServer } from '../support/mail-server.ts';
+import { codeIn, type FakeReply, startFakeMailServer, startMailServer } from '../support/mail-server.ts';
 
 const CODE_VALIDITY_MS = 5 * 60_000;
-const REFUSED = 'nobody@example.com';
-
 /** An SMTP reply: permanent from 500 on. */
 const reply = (responseCode: number): Error =>
   Object.assign(new Error(`no mailbox, says ${responseCode}`), { responseCode });
+
+const answeredTo = (verb: string, command: string, text: string): FakeReply =>
+  command.startsWith(verb) ? { text, afterMs: 0 } : undefined;
 
 /** How the mail server behaves; it is reset after each test. */
 const smtp: { isBusy: boolean } = { isBusy: false };
@@ -28,8 +31,7 @@ const test = withApi()
   // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
   .extend('mailServer', FILE, async ({}, { onCleanup }) => {
     const mailServer = await startMailServer({
-      onRcptTo: ({ address }, _session, done) =>
-        done(address === REFUSED ? reply(550) : smtp.isBusy ? reply(451) : null),
+      onRcptTo: (_address, _session, done) => done(smtp.isBusy ? reply(451) : null),
     });
     onCleanup(mailServer.close);
     return mailServer;
@@ -39,6 +41,25 @@ const test = withApi()
     const api = await createTestApi({ config: { smtpUrl }, deps: { now: clock.now } });
     onCleanup(api.close);
     return api;
+  })
+  /** A mailer for a server that answers as the test says, to which it may log in. */
+  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
+  .extend('fakeServer', async ({}, { onCleanup }) => {
+    const closing: (() => Promise<void>)[] = [];
+    onCleanup(async () => {
+      for (const close of closing) await close();
+    });
+    return async (replyTo: (command: string) => FakeReply, login = '') => {
+      const ehlo = (command: string): FakeReply =>
+        login !== '' && command.startsWith('EHLO') ? { text: '250-fake\r\n250 AUTH PLAIN', afterMs: 0 } : undefined;
+      const server = await startFakeMailServer((command) => replyTo(command) ?? ehlo(command));
+      closing.push(server.close);
+      const smtpUrl = `smtp://${login}127.0.0.1:${server.port}`;
+      return {
+        ...server,
+        mailer: createMailer({ smtpUrl, publicBaseUrl: 'http://127.0.0.1', runtime: 'local-sandbox' }),
+      };
+    };
   })
   .extend('world', FILE, ({ api, clock, mailServer }) => {
     const { db } = api.connection;
@@ -77,15 +98,67 @@ describe('a code is not sent', () => {
     expect(await world.sendOtp(crypto.randomUUID())).toEqual({ outcome: 'not_needed' });
   });
 
-  test('a missing mail server fails the activity without a retry', async ({ world, api }) => {
+  test('by a worker without a mail server, which leaves it to another one', async ({ world, api }) => {
     const { id } = await challenge(api);
-    await expect(world.sendOtp(id, { mailer: undefined })).rejects.toMatchObject({ code: 'provider_not_configured' });
+    const error = await world.sendOtp(id, { mailer: undefined }).catch(failureOf);
+    expect(error).toMatchObject({ type: 'dependency:mail_server', nonRetryable: false });
+    expect(await world.sendOtp(id)).toEqual({ outcome: 'sent' });
   });
 
-  test('a code for a permanently refused recipient is erased', async ({ world, api }) => {
-    const { id } = await challenge(api, { email: REFUSED });
-    expect(await world.sendOtp(id)).toEqual({ outcome: 'refused' });
-    expect([world.mailsTo(REFUSED), await world.sealedCode(id)]).toEqual([[], null]);
+  test.for([
+    '550 5.1.1 User unknown',
+    '550-5.1.1 The account that you tried to reach\r\n550 5.1.1 does not exist',
+    '550 5.1.10 Recipient has a null MX',
+    '552 5.2.2 Mailbox full',
+    '550 No such user',
+    '551 User not local',
+    '553 Mailbox name not allowed',
+  ])('to a recipient that the server refuses by %j: it is erased', async (text, { world, api, fakeServer }) => {
+    const { id } = await challenge(api);
+    const { mailer } = await fakeServer((command) => answeredTo('RCPT', command, text));
+    expect(await world.sendOtp(id, { mailer })).toEqual({ outcome: 'refused' });
+    expect(await world.sealedCode(id)).toBeNull();
+  });
+
+  test.for([
+    ['AUTH', '535 5.7.8 Authentication failed', 'EAUTH'],
+    ['MAIL', '530 5.7.0 Authentication required', 'SMTP_530_5.7.0'],
+    ['MAIL', '550 5.7.1 Sender address rejected: not owned by user', 'SMTP_550_5.7.1'],
+    ['MAIL', '550 5.4.5 Daily user sending limit exceeded', 'SMTP_550_5.4.5'],
+    ['MAIL', '550 Sender refused', 'SMTP_550'],
+    ['RCPT', '550 5.1.8 Sender address rejected: Domain not found', 'SMTP_550_5.1.8'],
+    ['RCPT', '554 5.7.1 Relay access denied', 'SMTP_554_5.7.1'],
+    ['RCPT', '554 No SMTP service here', 'SMTP_554'],
+    ['RCPT', '450 4.2.1 Mailbox busy', 'SMTP_450_4.2.1'],
+    ['DATA', '554 5.5.1 No valid recipients', 'SMTP_554_5.5.1'],
+    ['.', '554 Message rejected: sending paused for this account', 'SMTP_554'],
+  ] as const)(
+    'while the server refuses our sender or account, by %s %j: it is kept, and tried again',
+    async ([refused, text, code], { world, api, fakeServer }) => {
+      const { id } = await challenge(api);
+      const login = refused === 'AUTH' ? 'user:password@' : '';
+      const { mailer } = await fakeServer((command) => answeredTo(refused, command, text), login);
+      const error = await world.sendOtp(id, { mailer }).catch(failureOf);
+      expect(error).toMatchObject({ type: `dependency:${code}`, nonRetryable: false });
+      expect(await world.sealedCode(id)).not.toBeNull();
+    },
+  );
+
+  test('and the log has the outcome, without the address', async ({ api, fakeServer }) => {
+    const email = newEmail();
+    const { id } = await challenge(api, { email });
+    const { mailer } = await fakeServer((command) => answeredTo('RCPT', command, `550 5.1.1 <${email}> unknown`));
+    const lines: unknown[] = [];
+    const log = {
+      info: (fields: object, message: string) => lines.push({ ...fields, message }),
+      warn: () => undefined,
+    };
+    const base = activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined });
+    await createActivities({ ...base, mailer, log }).sendOtp({ challengeId: id });
+    expect(lines).toEqual([
+      expect.objectContaining({ activity: 'sendOtp', outcome: 'refused', message: 'activity done' }),
+    ]);
+    expect(JSON.stringify(lines)).not.toContain(email);
   });
 
   test('no mail leaves a remote runtime without TLS', async ({ world, api }) => {

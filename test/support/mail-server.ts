@@ -1,5 +1,6 @@
-/** A real SMTP server on a free port that keeps the messages it accepts. */
+/** SMTP servers on free ports: a real one that keeps the messages it accepts, and one that answers as a test says. */
 import { once } from 'node:events';
+import net from 'node:net';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 
 export type MailServer = {
@@ -38,6 +39,55 @@ export async function startMailServer(
   const address = server.server.address();
   if (address === null || typeof address === 'string') throw new Error('the mail server has no port');
   return { port: address.port, messages, close: () => new Promise((resolve) => server.close(() => resolve())) };
+}
+
+export type FakeMailServer = {
+  readonly port: number;
+  /** How many whole messages it was given, whatever it answered. */
+  readonly given: () => number;
+  close(): Promise<void>;
+};
+
+/** What a fake server answers, and after how long; undefined: it accepts at once. */
+export type FakeReply = { readonly text?: string; readonly afterMs: number } | undefined;
+
+/** @param replyTo answers `GREETING`, each command, and `.`, the end of a message */
+export async function startFakeMailServer(replyTo: (command: string) => FakeReply): Promise<FakeMailServer> {
+  const sockets = new Set<net.Socket>();
+  let given = 0;
+  const server = net.createServer((socket) => {
+    sockets.add(socket);
+    // In some tests the client closes the connection.
+    socket.on('error', () => undefined);
+    const answer = (command: string, accepted: string): void => {
+      const { text = accepted, afterMs } = replyTo(command) ?? { afterMs: 0 };
+      setTimeout(() => socket.destroyed || socket.write(`${text}\r\n`), afterMs).unref();
+    };
+    let isMessage = false;
+    let rest = '';
+    socket.on('data', (bytes: Buffer) => {
+      const lines = `${rest}${bytes}`.split('\r\n');
+      rest = lines.pop() ?? '';
+      for (const line of lines) {
+        if (line === '.') given += 1;
+        else if (isMessage) continue;
+        isMessage = line === 'DATA';
+        answer(line, isMessage ? '354 go on' : '250 ok');
+      }
+    });
+    answer('GREETING', '220 fake');
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the mail server has no port');
+  return {
+    port: address.port,
+    given: () => given,
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
 }
 
 /** The one-time code in the text of a message. */
