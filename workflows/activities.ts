@@ -57,6 +57,9 @@ function isPermanent(error: unknown): boolean {
 /** For work that calls other systems, or that operators should see as a row of its own under this summary. */
 export const remote = (summary: string) => proxyRemote({ startToCloseTimeout: 15_000, retry: RETRY, summary });
 
+/** For a mail: its server may need half a minute to take it. */
+export const mail = (summary: string) => proxyRemote({ startToCloseTimeout: 60_000, retry: RETRY, summary });
+
 /**
  * For a round of a subscription: it begins attempts for 5 minutes, and a request takes at most 15 s. A worker that died is
  * noticed by its missing heartbeat. The subscriber's answers are data, never a failure.

@@ -6,20 +6,32 @@
 import { createTransport } from 'nodemailer';
 import { z } from 'zod';
 import { isRemote, type RuntimeEnvironment } from '../../domain/runtime.ts';
+import { ProviderFailure } from '../failure.ts';
+import { withLinkedAbort } from '../linked-abort.ts';
 
 /** `id` becomes the message id, so that a second copy is recognized. */
 export type Mail = { readonly to: string; readonly subject: string; readonly text: string; readonly id: string };
 
 export type Mailer = {
   /**
-   * @returns `refused` when the server permanently refuses mail to this recipient
+   * @param stop ends the dialogue: its connection is closed
+   * @returns `refused` when the server permanently refuses mail to this recipient. `unanswered` when it took the whole mail
+   * and did not answer: it probably has it. The mail was sent once more then, and is not sent again
    * @throws Error when the server is not reachable, fails, or refuses what is ours; the mail may be sent again
    */
-  send(mail: Mail): Promise<'sent' | 'refused'>;
+  send(mail: Mail, stop: AbortSignal): Promise<MailOutcome>;
 };
 
-/** For each phase of the SMTP dialogue. All phases together stay below an activity's timeout. */
-const PHASE_TIMEOUT_MS = 4_000;
+export type MailOutcome = 'sent' | 'refused' | 'unanswered';
+
+/** Under way at once, of the worker's 50 activities: a mail server that hangs must leave room for settlements. */
+const MAILS_MAX = 20;
+/**
+ * `phaseMs`: for the connection up to the greeting, and for each answer after it. Servers look up the sender before they
+ * greet, and scan a mail before they take it. `deadlineMs`: for a mail, its second copy included; less than the activity's
+ * timeout (workflows/activities.ts).
+ */
+const TIMING = { phaseMs: 20_000, deadlineMs: 50_000 } as const;
 /**
  * The answers to RCPT that are about the recipient's mailbox (RFC 3463). 5.1.7 and 5.1.8 are about the sender's, and 5.7.1,
  * for example, about what our account may send.
@@ -32,6 +44,7 @@ export type MailerSettings = {
   readonly smtpUrl: string | undefined;
   readonly publicBaseUrl: string;
   readonly runtime: RuntimeEnvironment;
+  readonly timing?: { readonly phaseMs: number; readonly deadlineMs: number } | undefined;
 };
 
 /**
@@ -39,38 +52,61 @@ export type MailerSettings = {
  *
  * @returns undefined when no server is configured
  */
-export function createMailer({ smtpUrl, publicBaseUrl, runtime }: MailerSettings): Mailer | undefined {
+export function createMailer(settings: MailerSettings): Mailer | undefined {
+  const { smtpUrl, publicBaseUrl, runtime, timing: { phaseMs, deadlineMs } = TIMING } = settings;
   if (smtpUrl === undefined) return undefined;
   const host = new URL(publicBaseUrl).hostname;
   const from = new URL(smtpUrl).searchParams.get('from') ?? `no-reply@${host}`;
-  const transport = createTransport({
-    url: smtpUrl,
-    requireTLS: isRemote(runtime),
-    connectionTimeout: PHASE_TIMEOUT_MS,
-    greetingTimeout: PHASE_TIMEOUT_MS,
-    socketTimeout: PHASE_TIMEOUT_MS,
-    dnsTimeout: PHASE_TIMEOUT_MS,
-    disableFileAccess: true,
-    disableUrlAccess: true,
-  });
+  const sendCopy = async ({ to, subject, text, id }: Mail, signal: AbortSignal): Promise<MailOutcome> => {
+    const transport = createTransport({
+      url: smtpUrl,
+      requireTLS: isRemote(runtime),
+      connectionTimeout: phaseMs,
+      greetingTimeout: phaseMs,
+      socketTimeout: phaseMs,
+      dnsTimeout: phaseMs,
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    });
+    let isGiven = false;
+    transport.use('stream', (mail, done) => {
+      // It is read once the server has asked for the mail, and the final dot follows its end.
+      mail.message.processFunc((source) => source.once('end', () => (isGiven = true)));
+      done();
+    });
+    try {
+      // An address object: a string is parsed as a list, and a comma in it would make two recipients.
+      await transport.sendMail({
+        from,
+        to: { name: '', address: to },
+        subject,
+        text,
+        messageId: `<${id}@${host}>`,
+        headers: { 'Auto-Submitted': 'auto-generated' },
+        signal,
+      });
+      return 'sent';
+    } catch (error) {
+      const answer = answerOf(error);
+      if (answer && isRecipientRefused(answer)) return 'refused';
+      if (answer) throw new MailServerError(answer, error);
+      if (isGiven) return 'unanswered';
+      throw error;
+    }
+  };
+  const sendOnceOrTwice = async (mail: Mail, signal: AbortSignal): Promise<MailOutcome> => {
+    const outcome = await sendCopy(mail, signal);
+    return outcome === 'unanswered' ? await sendCopy(mail, signal).catch(() => outcome) : outcome;
+  };
+  let underWay = 0;
   return {
-    send: async ({ to, subject, text, id }) => {
+    send: async (mail, stop) => {
+      if (underWay >= MAILS_MAX) throw new ProviderFailure('mail_server', 'Too many mails are under way.');
+      underWay += 1;
       try {
-        // An address object: a string is parsed as a list, and a comma in it would make two recipients.
-        await transport.sendMail({
-          from,
-          to: { name: '', address: to },
-          subject,
-          text,
-          messageId: `<${id}@${host}>`,
-          headers: { 'Auto-Submitted': 'auto-generated' },
-        });
-        return 'sent';
-      } catch (error) {
-        const answer = answerOf(error);
-        if (!answer) throw error;
-        if (isRecipientRefused(answer)) return 'refused';
-        throw new MailServerError(answer, error);
+        return await withLinkedAbort([stop], (signal) => sendOnceOrTwice(mail, signal), deadlineMs);
+      } finally {
+        underWay -= 1;
       }
     },
   };

@@ -1,25 +1,27 @@
 /** One-time codes by mail (contract §12), over a real SMTP server: sent once while they are valid, and then erased. */
 import { eq } from 'drizzle-orm';
-import { afterEach, describe, expect } from 'vitest';
+import { afterEach, describe, expect, vi } from 'vitest';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { failureOf } from '../../activities/failure.ts';
 import { createActivities } from '../../activities/index.ts';
 import { otpActivities } from '../../activities/otp.ts';
-import { createMailer } from '../../activities/providers/mailer.ts';
+import { createMailer, type MailerSettings } from '../../activities/providers/mailer.ts';
 import { otpChallenges } from '../../db/schema/index.ts';
 import { activityDeps } from '../support/activity.ts';
 import { createTestApi } from '../support/api.ts';
 import { challenge, newEmail, verifyOtp } from '../support/consumer.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { codeIn, type FakeReply, startFakeMailServer, startMailServer } from '../support/mail-server.ts';
+import { WAIT } from '../support/patience.ts';
 
 const CODE_VALIDITY_MS = 5 * 60_000;
+const HOURS_MS = 5 * 3_600_000;
 /** An SMTP reply: permanent from 500 on. */
 const reply = (responseCode: number): Error =>
   Object.assign(new Error(`no mailbox, says ${responseCode}`), { responseCode });
 
-const answeredTo = (verb: string, command: string, text: string): FakeReply =>
-  command.startsWith(verb) ? { text, afterMs: 0 } : undefined;
+const answeredTo = (verb: string, command: string, text: string, afterMs = 0): FakeReply =>
+  command.startsWith(verb) ? { text, afterMs } : undefined;
 
 /** How the mail server behaves; it is reset after each test. */
 const smtp: { isBusy: boolean } = { isBusy: false };
@@ -49,7 +51,7 @@ const test = withApi()
     onCleanup(async () => {
       for (const close of closing) await close();
     });
-    return async (replyTo: (command: string) => FakeReply, login = '') => {
+    return async (replyTo: (command: string) => FakeReply, login = '', timing?: MailerSettings['timing']) => {
       const ehlo = (command: string): FakeReply =>
         login !== '' && command.startsWith('EHLO') ? { text: '250-fake\r\n250 AUTH PLAIN', afterMs: 0 } : undefined;
       const server = await startFakeMailServer((command) => replyTo(command) ?? ehlo(command));
@@ -57,7 +59,7 @@ const test = withApi()
       const smtpUrl = `smtp://${login}127.0.0.1:${server.port}`;
       return {
         ...server,
-        mailer: createMailer({ smtpUrl, publicBaseUrl: 'http://127.0.0.1', runtime: 'local-sandbox' }),
+        mailer: createMailer({ smtpUrl, publicBaseUrl: 'http://127.0.0.1', runtime: 'local-sandbox', timing }),
       };
     };
   })
@@ -227,6 +229,58 @@ describe('a code is sent', () => {
     smtp.isBusy = false;
     expect(await world.sendOtp(id)).toEqual({ outcome: 'sent' });
     expect(world.mailsTo(email).map(({ text }) => codeIn(text))).toEqual([code]);
+  });
+
+  test.for(['GREETING', '.'])(
+    'once to a server that needs 6 s to answer %j',
+    async (slow, { world, api, fakeServer }) => {
+      const { id } = await challenge(api);
+      const server = await fakeServer((command) => (command === slow ? { afterMs: 6_000 } : undefined));
+      expect(await world.sendOtp(id, server)).toEqual({ outcome: 'sent' });
+      expect([server.given(), await world.sealedCode(id)]).toEqual([1, null]);
+    },
+  );
+
+  test.for([
+    ['does not answer', { text: '250 ok', afterMs: HOURS_MS }],
+    ['closes the connection', 'close'],
+  ] as const)(
+    'at most twice to a server that takes the mail and %s',
+    async ([_what, reply], { world, api, fakeServer }) => {
+      const { id } = await challenge(api);
+      const timing = { phaseMs: 300, deadlineMs: 5_000 };
+      const server = await fakeServer((command) => (command === '.' ? reply : undefined), '', timing);
+      expect(await world.sendOtp(id, server)).toEqual({ outcome: 'unanswered' });
+      expect(await world.sendOtp(id, server)).toEqual({ outcome: 'not_needed' });
+      expect([server.given(), await world.sealedCode(id)]).toEqual([2, null]);
+    },
+  );
+
+  test('not by a dialogue without end: its connection is closed, and the code is kept', async ({
+    world,
+    api,
+    fakeServer,
+  }) => {
+    const { id } = await challenge(api);
+    const timing = { phaseMs: 20_000, deadlineMs: 300 };
+    const server = await fakeServer((command) => answeredTo('RCPT', command, '250 ok', HOURS_MS), '', timing);
+    expect(await world.sendOtp(id, server).catch(failureOf)).toMatchObject({ type: 'dependency:EABORT' });
+    await vi.waitUntil(() => server.open() === 0, WAIT);
+    expect([server.given(), typeof (await world.sealedCode(id))]).toEqual([0, 'string']);
+  });
+
+  test('by a worker that keeps room for other work while the mail server hangs: more mails wait', async ({
+    fakeServer,
+  }) => {
+    const timing = { phaseMs: 20_000, deadlineMs: 20_000 };
+    const { mailer } = await fakeServer(() => ({ afterMs: HOURS_MS }), '', timing);
+    const stop = new AbortController();
+    const mail = { to: newEmail(), subject: 'x', text: 'x', id: 'x' };
+    const sent = Array.from({ length: 21 }, () => mailer?.send(mail, stop.signal).catch(failureOf));
+    expect(await Promise.race(sent)).toMatchObject({ type: 'dependency:mail_server', nonRetryable: false });
+    stop.abort();
+    const types = (await Promise.all(sent)).map((failure) => failure instanceof Error && failure.type);
+    expect(types.filter((type) => type === 'dependency:EABORT')).toHaveLength(20);
   });
 
   test('only over TLS in a remote runtime, from the configured sender', async ({ world, api, mailServer }) => {

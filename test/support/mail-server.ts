@@ -45,11 +45,13 @@ export type FakeMailServer = {
   readonly port: number;
   /** How many whole messages it was given, whatever it answered. */
   readonly given: () => number;
+  /** How many connections are open. */
+  readonly open: () => number;
   close(): Promise<void>;
 };
 
-/** What a fake server answers, and after how long; undefined: it accepts at once. */
-export type FakeReply = { readonly text?: string; readonly afterMs: number } | undefined;
+/** What a fake server answers, and after how long. `close`: it ends the connection. undefined: it accepts at once. */
+export type FakeReply = { readonly text?: string; readonly afterMs: number } | 'close' | undefined;
 
 /** @param replyTo answers `GREETING`, each command, and `.`, the end of a message */
 export async function startFakeMailServer(replyTo: (command: string) => FakeReply): Promise<FakeMailServer> {
@@ -60,7 +62,9 @@ export async function startFakeMailServer(replyTo: (command: string) => FakeRepl
     // In some tests the client closes the connection.
     socket.on('error', () => undefined);
     const answer = (command: string, accepted: string): void => {
-      const { text = accepted, afterMs } = replyTo(command) ?? { afterMs: 0 };
+      const reply = replyTo(command) ?? { afterMs: 0 };
+      if (reply === 'close') return void socket.end();
+      const { text = accepted, afterMs } = reply;
       setTimeout(() => socket.destroyed || socket.write(`${text}\r\n`), afterMs).unref();
     };
     let isMessage = false;
@@ -83,6 +87,7 @@ export async function startFakeMailServer(replyTo: (command: string) => FakeRepl
   return {
     port: address.port,
     given: () => given,
+    open: () => [...sockets].filter((socket) => !socket.destroyed).length,
     close: async () => {
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
