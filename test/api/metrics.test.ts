@@ -68,6 +68,15 @@ test('a port that is in use is an error', async ({ scraper }) => {
   await expect(serveMetrics({ host: '127.0.0.1', port: scraper.port, expositions: [] })).rejects.toThrow('EADDRINUSE');
 });
 
+test("a provider's event that is refused counts for its route and status", async ({ api, scraper }) => {
+  const labels = 'route="/v2/webhooks/cardproc",method="POST",status="401"';
+  const refused = async () =>
+    sampleOf(await scraper.scrape(), `settlement_http_request_duration_seconds_count{${labels}}`) ?? 0;
+  const before = await refused();
+  await api.call(null, 'POST', '/v2/webhooks/cardproc', cardprocBody('stl_none'));
+  expect(await refused()).toBe(before + 1);
+});
+
 test('no id, name, path or query of a caller becomes a label', async ({ api, partner, scraper }) => {
   const recipientId = await createRecipient(api, partner, { name: 'Secretive Person' });
   await api.app.inject({

@@ -34,6 +34,12 @@ const of = (labels: Readonly<Record<string, string>>): string =>
     .map(([name, value]) => `${name}="${value}"`)
     .join(',');
 const LATENCY = 'settlement_http_request_duration_seconds';
+const PROVIDER = '/v2/webhooks/cardproc';
+/** By two processes, and for two reasons. */
+const REFUSED_IN_PARTS = {
+  [`${LATENCY}_count{route="${PROVIDER}",status="409",instance="one"}`]: '_ _ 3x20',
+  [`${LATENCY}_count{route="${PROVIDER}",status="422",instance="two"}`]: '_ _ 3x20',
+};
 const SCHEDULE = 'temporal_workflow_task_schedule_to_start_latency_seconds_bucket';
 const FAILED_TASKS = 'temporal_workflow_task_execution_failed_total';
 const slo = (result: 'good' | 'bad') => `settlement_slo_total{slo="accept",runtime="remote",result="${result}"}`;
@@ -163,6 +169,11 @@ const CASES: Readonly<Record<string, Case>> = {
     labels: { route: '/v2/settle' },
     summary: '/v2/settle failed unexpectedly',
   },
+  ProviderEventsRefused: {
+    series: { [`${LATENCY}_count{route="${PROVIDER}",method="POST",status="401"}`]: '0 0 10x20' },
+    labels: { route: PROVIDER },
+    summary: `${PROVIDER} refuses what the provider sends: its money or its decisions do not count`,
+  },
   RequestsUnavailable: {
     series: { 'settlement_http_refusals_total{code="temporarily_unavailable"}': '0+60x20' },
     ...between('5m', '7m'),
@@ -235,6 +246,7 @@ const OTHER_CASES: readonly (readonly [alert: string, other: Partial<Case> & Pic
   ['ApiDown', { series: vanished('settlement-api'), fires: '3m', labels: { job: 'settlement-api' } }],
   ['WorkerDown', { series: vanished('settlement-worker'), fires: '3m', labels: { job: 'settlement-worker' } }],
   ['WorkflowTasksFail', { series: { [`${FAILED_TASKS}{workflow_type="settlement"}`]: '_ _ 1x20' } }],
+  ['ProviderEventsRefused', { series: REFUSED_IN_PARTS, labels: { route: PROVIDER } }],
   ['RequestsFail', { series: { [`${LATENCY}_count{route="/v2/settle",status="500"}`]: '_ _ 1x20' } }],
 ];
 
@@ -258,6 +270,8 @@ const WELL: Readonly<Record<string, string>> = {
   'settlement_deliveries{status="exhausted"}': '0x60',
   settlement_deliveries_overdue: '0x60',
   [`${LATENCY}_count{route="/v2/settle",method="POST",status="202"}`]: '0+600x60',
+  [`${LATENCY}_count{route="${PROVIDER}",method="POST",status="200"}`]: '0+600x60',
+  [`${LATENCY}_count{route="${PROVIDER}",method="POST",status="401"}`]: '_ 1 1 2 3 5x60',
   [`${LATENCY}_bucket{method="POST",le="1"}`]: '0+600x60',
   [`${LATENCY}_bucket{method="POST",le="+Inf"}`]: '0+600x60',
   [`settlement_database_pool_connections{${of(PROCESS)},state="waiting"}`]: '0x60',
