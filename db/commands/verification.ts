@@ -35,6 +35,7 @@ import {
   lockVerification,
   moveVerification,
   setApplicant,
+  setLevel,
 } from '../queries/verification.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { type Creation, type CreationDeps, commitCreation, findFirstAnswer } from './creation.ts';
@@ -123,7 +124,8 @@ export type OpenedForProvider = { readonly recipient: Recipient; readonly verifi
 
 /**
  * Opens a verification that the identity provider decides, or returns the one that is open. The record exists before
- * the provider is called, so that the request can be sent again.
+ * the provider is called, so that the request can be sent again. Until its applicant exists, another level replaces its
+ * level: the provider is asked for that one from its next attempt on.
  *
  * @returns the answer, when the request's key is bound
  * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `quota_exceeded`
@@ -143,9 +145,11 @@ export async function openProviderVerification(
     const { open, ...current } = await findOpenAfterExpiry(deps, tx, locked, verificationType, createdAt);
     const { recipient } = current;
     if (open) {
-      if (open.provider !== 'idverify' || (opening.levelName !== undefined && open.levelName !== levelName))
-        throw alreadyOpen(open);
-      return { recipient, verification: open };
+      if (open.provider !== 'idverify') throw alreadyOpen(open);
+      if (opening.levelName === undefined || open.levelName === levelName) return { recipient, verification: open };
+      // The provider may refuse the level, for as long as it lacks it. Once it has an applicant, the level is fixed.
+      if (open.applicantId !== null || open.status !== 'pending') throw alreadyOpen(open);
+      return { recipient, verification: await setLevel(tx, open, levelName) };
     }
     const verificationId = newVerificationId(keyed);
     await requireUnusedId({ db: tx, sealer: deps.sealer }, recipient, verificationId);

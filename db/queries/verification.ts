@@ -261,6 +261,12 @@ export async function moveVerification(
   return moved;
 }
 
+/** Replaces the level of a locked verification. */
+export async function setLevel(tx: Tx, verification: Verification, levelName: string): Promise<Verification> {
+  await tx.update(verifications).set({ levelName }).where(owned(verification.orgId, verification.verificationId));
+  return { ...verification, levelName };
+}
+
 /** Stores the provider's applicant; false when one was stored before. */
 export async function setApplicant(tx: Tx, verification: Verification, applicantId: string): Promise<boolean> {
   const updated = await tx

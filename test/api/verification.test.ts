@@ -447,6 +447,27 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     });
   });
 
+  test('201 with another level while the provider refuses the first one, on the same verification', async ({
+    api,
+    partner,
+    newRecipient,
+    applicant,
+  }) => {
+    const recipientId = await newRecipient();
+    createApplicant.mockRejectedValueOnce(new DomainError('temporarily_unavailable'));
+    expect((await applicant(recipientId, { level_name: 'enhanced' })).statusCode).toBe(500);
+    const { latest } = await statusOf(api, partner, recipientId);
+    expect(latest.applicant_id).toBeNull();
+    const answer = await applicant(recipientId, { level_name: 'another' });
+    expect(answer.statusCode, answer.body).toBe(201);
+    expect(jsonOf(answer).verification_id).toBe(latest.verification_id);
+    expect(createApplicant.mock.lastCall?.[0]).toMatchObject({ levelName: 'another' });
+    expect(issueToken.mock.lastCall?.[0]).toMatchObject({ levelName: 'another' });
+    await expectRefused(api, () => applicant(recipientId, { level_name: 'enhanced' }), 409, {
+      current_state: 'pending',
+    });
+  });
+
   test('201 again with the same applicant and a new token; two at once are one verification', async ({
     api,
     newRecipient,

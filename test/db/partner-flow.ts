@@ -1,6 +1,7 @@
 /** What partners, consumers, providers and the workflows of settlements do, so that each of their statements is sent. */
 import { sandboxActivities } from '../../activities/sandbox.ts';
 import { verificationActivities } from '../../activities/verification.ts';
+import { openProviderVerification } from '../../db/commands/verification.ts';
 import { cursorText } from '../../domain/page.ts';
 import { bodyOf, headersOf, urlOf } from '../attack/sample.ts';
 import { createAttack, idsOf } from '../attack/world.ts';
@@ -158,6 +159,13 @@ export async function playVerifications(api: TestApi, { partner }: Large): Promi
   const { verification_id: verificationId } = jsonOf(applied);
   await createApplicant({ verificationId, orgId: partner.orgId });
   await sendIdverify(api, idverifyBody(verificationId));
+  const opening = {
+    ...{ orgId: partner.orgId, recipientId: await createRecipient(api, partner), requestId: 'flow' },
+    ...{ keyed: undefined, givenContact: { email: null, phone: null, country: null } },
+  };
+  // The provider has no applicant yet.
+  for (const levelName of ['basic-kyc-level', 'another'])
+    await openProviderVerification(api.deps, { ...opening, levelName });
   const held = await createRecipient(api, partner, { name: 'SCREENING HIT' });
   await api.call(partner, 'PUT', `/v1/recipients/${held}`, { name: 'Marcia Brown', metadata: { staff: 'b' } });
   await api.call(partner, 'DELETE', `/v1/recipients/${held}`);
