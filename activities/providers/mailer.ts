@@ -1,6 +1,6 @@
 /**
  * Mail by SMTP. A server that refuses the recipient is a result; every other failure is thrown, so that the activity is
- * retried: a refusal of our sender or account is a fault of the service, which an operator mends. A remote runtime sends
+ * retried: a refusal of our sender or account is a fault of the service, which an operator fixes. A remote runtime sends
  * mail only over TLS.
  */
 import { createTransport } from 'nodemailer';
