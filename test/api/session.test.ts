@@ -28,16 +28,18 @@ const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 const RACERS = 8;
 const NOBODY = '0193a5c0-0000-7000-8000-000000000000';
 
-const test = withApi().extend('send', FILE, async ({ api }) => {
-  const origin = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
-  /** Calls with exactly these header lines and a body that no schema accepts. */
-  return (row: OperationRow, lines: readonly string[], query = '') => {
-    const path = row.path.replace(/\{[a-z_]+\}/g, () => NOBODY) + query;
-    const body = row.method === 'GET' ? undefined : '{"amount": 1,';
-    // A kept connection may be closed by the server between two tests, so each request has its own.
-    return sendRaw(origin, { method: row.method, path, lines, body }, false);
-  };
-});
+const test = withApi()
+  .extend('tokens', FILE, ({ api }) => createTokens(api))
+  .extend('send', FILE, async ({ api }) => {
+    const origin = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
+    /** Calls with exactly these header lines and a body that no schema accepts. */
+    return (row: OperationRow, lines: readonly string[], query = '') => {
+      const path = row.path.replace(/\{[a-z_]+\}/g, () => NOBODY) + query;
+      const body = row.method === 'GET' ? undefined : '{"amount": 1,';
+      // A kept connection may be closed by the server between two tests, so each request has its own.
+      return sendRaw(origin, { method: row.method, path, lines, body }, false);
+    };
+  });
 
 const challengeRow = async (api: TestApi, id: string) =>
   (await api.connection.db.select().from(otpChallenges).where(eq(otpChallenges.challengeId, id)))[0];
@@ -308,8 +310,8 @@ describe.each(sessionOperations)('the session of %s', (_name, row) => {
     });
   });
 
-  test('401 with the same body for every invalid header, and nothing is written', async ({ api, send }) => {
-    const { valid, invalid } = await tokens(api);
+  test('401 with the same body for every invalid header, and nothing is written', async ({ api, send, tokens }) => {
+    const { valid, invalid } = tokens;
     await expectUnchanged(api.connection.pool, async () => {
       const bodies = new Set<string>();
       for (const lines of [
@@ -346,7 +348,9 @@ const refusal = ({ status, headers, body }: RawAnswer) => ({
 const unauthorized = (code: string) => ({ status: 401, code, challenge: 'Bearer realm="settlement"' });
 
 /** A valid session, and header values that are not valid. */
-async function tokens(api: TestApi): Promise<{ readonly valid: ConsumerCaller; readonly invalid: readonly string[] }> {
+async function createTokens(
+  api: TestApi,
+): Promise<{ readonly valid: ConsumerCaller; readonly invalid: readonly string[] }> {
   const { db } = api.owner;
   const valid = await signIn(api);
   const { apiKey } = await api.createCaller();
