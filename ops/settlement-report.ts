@@ -86,6 +86,7 @@ function factsOf(settlement: Settlement, since: Date): Row {
     received: money(settlement.amountReceivedMinor, sourceCurrency),
     refund_due: money(refundDueMinor(settlement), sourceCurrency),
     refunded: money(settlement.amountRefundedMinor, sourceCurrency),
+    taken_back: settlement.takenBackMinor === 0n ? null : money(settlement.takenBackMinor, sourceCurrency),
     pays_out: money(settlement.destinationAmountMinor, settlement.destinationCurrency),
     payment_method: settlement.paymentMethod,
     payout_rail: settlement.payoutRail,

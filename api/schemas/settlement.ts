@@ -68,7 +68,9 @@ const answer = {
 };
 
 const received = {
-  amount_received: money("What came in, less what the payer's bank took back, in the source currency."),
+  amount_received: money(
+    "What came in, less what the payer's bank took back before it was paid out or given back, in the source currency.",
+  ),
   amount_refund_due: money(
     'What of it is owed back: too much, too late, or for a settlement that is not paid out. It falls as it is given back.',
   ),
@@ -130,7 +132,10 @@ const SettlementException = z
     ).optional(),
     reason: outputText("The provider's code, where it gave one.", 'R01').optional(),
   })
-  .meta({ id: 'SettlementException', description: 'Evidence that needs attention. It changes no state.' });
+  .meta({
+    id: 'SettlementException',
+    description: 'Evidence that needs attention. It changes no state.',
+  });
 
 const PaymentInstructions = z
   .object({

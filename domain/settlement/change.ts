@@ -5,6 +5,7 @@
 import type { Certificate } from '../certificate.ts';
 import { notBefore } from '../clock.ts';
 import { EVENT_OF_STATUS, type EventType } from '../event.ts';
+import { smaller } from '../money.ts';
 import type { OutboxMessage } from '../outbox.ts';
 import {
   type Evidence,
@@ -19,6 +20,7 @@ import type { KnownFacts } from './facts.ts';
 import {
   collectionPostings,
   type Posting,
+  refundDueMinor,
   refundPostings,
   reversalPostings,
   surplusPostings,
@@ -146,8 +148,10 @@ const isRefused = (from: SettlementStatus, to: SettlementStatus): boolean =>
 
 /** What the payer's bank took back while the payout was under way is not due back once the payout has failed. */
 function withTakenBack(change: SettlementChange): SettlementChange {
-  const reversed = withReversal(change, 'taken_back', change.after.takenBackMinor);
-  return { ...reversed, after: { ...reversed.after, takenBackMinor: 0n } };
+  const { takenBackMinor } = change.after;
+  const deductedMinor = smaller(takenBackMinor, refundDueMinor(change.after));
+  const reversed = withReversal(change, 'taken_back', deductedMinor);
+  return { ...reversed, after: { ...reversed.after, takenBackMinor: takenBackMinor - deductedMinor } };
 }
 
 /** This evidence has decided, so it is no longer pending. */

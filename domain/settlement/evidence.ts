@@ -83,7 +83,7 @@ export type Reception = {
   readonly dueBackMinor: bigint;
   /** Money that the payer's bank took back, and that is deducted from what was received. */
   readonly reversedMinor: bigint;
-  /** The same, of money that is on its way to the recipient: deducted only if the payout fails. */
+  /** The same, of money that is not here any more: on its way, paid out or given back. Negative where a payment fills it. */
   readonly takenBackMinor: bigint;
 };
 
@@ -135,45 +135,48 @@ const isForeign = ({ sourceCurrency }: Settlement, { currency }: Evidence): bool
 const decidesWhileUncovered = (settlement: Settlement): Reception =>
   UNFUNDED_STATUSES.includes(settlement.status) && !isCovered(settlement) ? PENDING : NOTHING;
 
-/** A payment that arrives in `funded` first fills what the payer's bank took back there. The rest is due back. */
+/**
+ * A payment first makes up for what the payer's bank took back, also of what was paid out or given back, and is held in
+ * `funded` for what is missing there. Only the rest is due back.
+ */
 function receiveCollection(settlement: Settlement, evidence: Evidence): Reception {
-  const { status, sourceCurrency } = settlement;
+  const { status, sourceCurrency, takenBackMinor } = settlement;
   const { amountMinor, currency } = evidence;
   if (currency !== sourceCurrency) return excepted('currency_mismatch', evidence);
   if (amountMinor === null || amountMinor <= 0n) return NOTHING;
   if (UNFUNDED_STATUSES.includes(status)) return { ...NOTHING, heldMinor: amountMinor };
+  const filledMinor = smaller(amountMinor, takenBackMinor);
   const missingMinor = status === 'funded' ? settlement.amountMinor - heldMinor(settlement) : 0n;
-  const fillingMinor = smaller(amountMinor, missingMinor);
-  const dueBackMinor = amountMinor - fillingMinor;
-  if (dueBackMinor === 0n) return { ...NOTHING, heldMinor: fillingMinor };
+  const addedMinor = smaller(amountMinor - filledMinor, missingMinor);
+  const surplusMinor = amountMinor - addedMinor;
+  if (surplusMinor === 0n) return { ...NOTHING, heldMinor: addedMinor };
   return excepted(isTerminal(status) ? 'late_evidence' : 'overpaid', evidence, {
-    exceptionMinor: dueBackMinor,
-    heldMinor: fillingMinor,
-    dueBackMinor,
+    exceptionMinor: surplusMinor,
+    heldMinor: addedMinor,
+    dueBackMinor: surplusMinor - filledMinor,
+    takenBackMinor: -filledMinor,
   });
 }
 
 /**
  * A return or a dispute takes counted money back, and never more than that. Before the payout it ends the settlement.
- * From the payout on it is recorded, and what was due back to the payer becomes less.
+ * What is here is deducted; what is on its way, paid out or given back is noted, so that a later payment makes up for it.
  */
 function receiveReversal(settlement: Settlement, evidence: Evidence, exception: 'returned' | 'disputed'): Reception {
-  const { status, amountMinor, amountReceivedMinor, amountRefundedMinor, takenBackMinor } = settlement;
+  const { status, amountReceivedMinor, amountRefundedMinor, takenBackMinor } = settlement;
   if (isForeign(settlement, evidence)) return excepted(exception, evidence);
   const isPayingOut = PAYOUT_STATUSES.includes(status);
-  const dueMinor = refundDueMinor(settlement);
-  const countedMinor = isPayingOut
-    ? dueMinor + amountMinor - takenBackMinor
-    : amountReceivedMinor - amountRefundedMinor;
-  // A provider that names no amount means the whole payment.
-  const namesAmount = evidence.amountMinor !== null && evidence.amountMinor > 0n;
-  const takenMinor = namesAmount ? smaller(evidence.amountMinor ?? 0n, countedMinor) : countedMinor;
-  const reversedMinor = isPayingOut ? smaller(takenMinor, dueMinor) : takenMinor;
+  const countedMinor = amountReceivedMinor - takenBackMinor;
+  // A provider that names no amount means all that was counted.
+  const claimedMinor = evidence.amountMinor || countedMinor;
+  const takenMinor = smaller(claimedMinor, countedMinor);
+  const hereMinor = isPayingOut ? refundDueMinor(settlement) : amountReceivedMinor - amountRefundedMinor;
+  const reversedMinor = smaller(takenMinor, hereMinor);
   return excepted(exception, evidence, {
     exceptionMinor: takenMinor > 0n ? takenMinor : evidence.amountMinor,
-    pending: !isPayingOut && !isTerminal(status) && takenMinor > 0n,
+    pending: !isPayingOut && !isTerminal(status) && reversedMinor > 0n,
     reversedMinor,
-    takenBackMinor: status === 'settled' ? 0n : takenMinor - reversedMinor,
+    takenBackMinor: takenMinor - reversedMinor,
   });
 }
 

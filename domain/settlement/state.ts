@@ -133,7 +133,10 @@ export type Settlement = Pricing & {
   readonly amountReceivedMinor: bigint;
   /** What operators recorded as given back to the payer. */
   readonly amountRefundedMinor: bigint;
-  /** What the payer's bank took back after the payout began. Deducted from what was received if the payout fails. */
+  /**
+   * What the payer's bank took back of money that was not here any more: on its way, paid out or given back. It is
+   * deducted if the payout fails, and the next payment makes up for it. Nothing is due back meanwhile.
+   */
   readonly takenBackMinor: bigint;
   readonly purpose: Purpose | null;
   readonly reference: string | null;

@@ -163,6 +163,7 @@ describe('a settlement', () => {
     ['fees as high as the amount', 'amount_minor = total_fees_minor'],
     ['a negative destination amount', 'destination_amount_minor = -1'],
     ['a negative received amount', 'amount_received_minor = -1'],
+    ['more taken back than came in', 'taken_back_minor = amount_received_minor + 1'],
     ['a clock behind real time', 'clock_offset_ms = -1'],
   ] as const)('cannot have %s', async ([_name, change], { owner, rows }) => {
     const settlementId = await rows.insertAccepted();
@@ -178,6 +179,16 @@ describe('a settlement', () => {
       client.release();
     }
   });
+});
+
+test('more than the amount can be taken back, where more came in and was given back', async ({ owner, rows }) => {
+  const settlementId = await rows.insertAccepted();
+  const { rowCount } = await owner.pool.query(
+    `UPDATE settlements SET amount_received_minor = 2 * amount_minor, amount_refunded_minor = amount_minor,
+      taken_back_minor = 2 * amount_minor WHERE settlement_id = $1`,
+    [settlementId],
+  );
+  expect(rowCount).toBe(1);
 });
 
 describe('a posting set', () => {

@@ -36,6 +36,7 @@ const STEPS: Readonly<Record<SabotageName, number>> = {
   other_name_rejects: 2,
   amount_of_zero_is_received: 1,
   overpaid_names_the_payment: 2,
+  payment_after_return_is_due: 5,
   deactivation_is_read_too_early: 4,
   cancel_overrules_the_money: 3,
   operators_overrule_the_rail: 8,

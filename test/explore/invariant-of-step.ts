@@ -136,7 +136,11 @@ function payoutBeginsOnlyWhenAllowed(step: Step): string | undefined {
 function fundingFollowsTheMoney(step: Step): string | undefined {
   const { before, change } = step;
   const { amountMinor } = before.settlement;
-  if (moveTo(step, 'expired') && before.settlement.status === 'awaiting_funds' && before.bank.keptMinor >= amountMinor)
+  if (
+    moveTo(step, 'expired') &&
+    before.settlement.status === 'awaiting_funds' &&
+    before.bank.balanceMinor >= amountMinor
+  )
     return 'it expires, and its money is here';
   if (!moveTo(step, 'funded')) return undefined;
   const named = change.exceptions.flatMap((exception) =>
@@ -159,6 +163,17 @@ function failureHasCause(step: Step): string | undefined {
   };
   const isCause = causes[failed.reason ?? ''] ?? (isTakenBeforePayout || isFailureReported);
   return isCause ? undefined : `it fails as ${failed.reason}, and that has not happened`;
+}
+
+/** A partner sees each payment: `amount_received` grows, or an exception names it. */
+function paymentsAreShown({ before, change, happening }: Step): string | undefined {
+  if (happening.type !== 'evidence') return undefined;
+  const { evidenceId } = happening.evidence;
+  if (before.bank.payments.every((payment) => payment.evidenceId !== evidenceId)) return undefined;
+  const isShown =
+    change.after.amountReceivedMinor > change.before.amountReceivedMinor ||
+    change.exceptions.some((exception) => exception.evidenceId === evidenceId);
+  return isShown ? undefined : `nothing shows the payment ${evidenceId}`;
 }
 
 /** The rail's recorded answer ends a payout. Without one, operators do. */
@@ -213,7 +228,7 @@ function lateAnswersAreExceptions(step: Step): string | undefined {
 /** What the payer's bank did decides, although the run has not acted on it yet. */
 const isDecidedByMoney = ({ settlement, bank }: Situation): boolean =>
   settlement.status === 'awaiting_funds' &&
-  (bank.keptMinor >= settlement.amountMinor || bank.isTakenBeforePayout || bank.isFailureReported);
+  (bank.balanceMinor >= settlement.amountMinor || bank.isTakenBeforePayout || bank.isFailureReported);
 
 const cancelComesFirst = (step: Step): string | undefined =>
   moveTo(step, 'canceled') && isDecidedByMoney(step.before)
@@ -229,6 +244,7 @@ export const STEP_CHECKS: readonly Check<Step>[] = [
   fundingFollowsTheMoney,
   failureHasCause,
   cancelComesFirst,
+  paymentsAreShown,
   payoutEndsByAnswer,
   lateAnswersAreExceptions,
   postingsBalance,

@@ -128,7 +128,7 @@ export const refunds = (max: number, clocks: readonly Clock[]): readonly Move[] 
           const asked = ask(fixture, situation, { type: 'refund', ...refund }, situation.now + clock.aheadMs);
           if ('refusal' in asked.decision) return playedBy(asked);
           const { bank } = asked.after;
-          const given = { ...bank, keptMinor: bank.keptMinor - amountMinor };
+          const given = { ...bank, balanceMinor: bank.balanceMinor - amountMinor };
           return { situation: { ...asked.after, bank: given, refunds: [...asked.after.refunds, refund] }, asked };
         },
       }),

@@ -147,6 +147,14 @@ export const SABOTAGES = {
         ),
       })),
   },
+  payment_after_return_is_due: {
+    what: 'What was taken back of a payout is forgotten, so that a payment after it is due back.',
+    universe: universeOf('money'),
+    decide: (facts, happening, now, situation) =>
+      changed(decide(facts, happening, now, situation), (change) =>
+        happening.type === 'evidence' ? { ...change, after: { ...change.after, takenBackMinor: 0n } } : change,
+      ),
+  },
   deactivation_is_read_too_early: {
     what: 'The recipient is read before the lock, so that a deactivation in between does not stop the payout.',
     universe: universeOf('payout'),

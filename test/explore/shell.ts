@@ -8,7 +8,7 @@ import { type NewEvidence, PAYOUT_ANSWERS, type RecordedEvidence } from '../../d
 import { decisionAboutPayee, type Facts } from '../../domain/settlement/facts.ts';
 import type { Happening } from '../../domain/settlement/happening.ts';
 import { isBeforeCollection } from '../../domain/settlement/state.ts';
-import { afterPayout, withPayment } from './bank.ts';
+import { withPayment } from './bank.ts';
 import type { Bank, Situation } from './situation.ts';
 
 /** `decide`, which a sabotage may wrap. Only a sabotage looks at the situation. */
@@ -83,10 +83,6 @@ function written(before: Situation, change: SettlementChange): Situation {
       : before.evidence.map((evidence) =>
           decided.includes(evidence.evidenceId) ? { ...evidence, pending: false } : evidence,
         );
-  let { bank } = before;
-  for (const { from, to } of change.transitions) {
-    if (from !== null) bank = afterPayout(bank, from, to, settlement.amountMinor);
-  }
   return {
     ...before,
     settlement,
@@ -95,7 +91,7 @@ function written(before: Situation, change: SettlementChange): Situation {
     balances: postings.length === 0 ? before.balances : balancesAfter(before.balances, change),
     steps: postings.length === 0 ? before.steps : [...before.steps, ...new Set(postings.map(({ step }) => step))],
     latestAt: Math.max(before.latestAt, ...writtenDates(change)),
-    bank: change.evidence?.provider === 'internal' ? withInternal(bank, change.evidence) : bank,
+    bank: change.evidence?.provider === 'internal' ? withInternal(before.bank, change.evidence) : before.bank,
   };
 }
 

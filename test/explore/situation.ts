@@ -20,10 +20,8 @@ export type Payment = {
 /** What the payer's bank did, and the operators' transfers to the payer; minor units of the source currency. */
 export type Bank = {
   readonly payments: readonly Payment[];
-  /** Arrived, not taken back and not given back: it is here, or on its way to the recipient. */
-  readonly keptMinor: bigint;
-  /** Taken back while the payout was under way, beyond what was due back. */
-  readonly atRiskMinor: bigint;
+  /** What arrived, less what was taken back and what was given back. Negative: the payer has more than was paid. */
+  readonly balanceMinor: bigint;
   readonly isTakenBeforePayout: boolean;
   readonly isFailureReported: boolean;
 };
@@ -101,8 +99,7 @@ export function keyOf(situation: Situation, clockMin: number): string {
     run,
     attempts.map(attemptKey).sort().join(),
     paymentKey(situation),
-    bank.keptMinor,
-    bank.atRiskMinor,
+    bank.balanceMinor,
     bank.isTakenBeforePayout,
     bank.isFailureReported,
     rail.hasPayout,

@@ -40,8 +40,7 @@ const CLEAN = {
   attempts: [],
   bank: {
     payments: [],
-    keptMinor: 0n,
-    atRiskMinor: 0n,
+    balanceMinor: 0n,
     isTakenBeforePayout: false,
     isFailureReported: false,
   },

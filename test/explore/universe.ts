@@ -85,8 +85,7 @@ const refund: Universe = {
 
 const event: Universe = {
   name: 'event',
-  words:
-    'two payments, their disputes, a failed one, events of amount 0 or in another currency, every cancel, and lost runs',
+  words: 'two payments, their disputes, a failed one, events of nothing, every cancel, and lost runs',
   start: SMALL,
   clocks: ONE,
   moves: [

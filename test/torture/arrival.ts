@@ -8,7 +8,7 @@ import {
   OWN_CURRENCY,
   type Pending,
   type RailAnswer,
-  refundDueMinor,
+  receivedMinor,
   type World,
   withException,
 } from './world.ts';
@@ -28,20 +28,20 @@ export function arrive(scenario: Scenario, world: World, arrival: Arrival): Worl
     case 'collected':
       return collect(scenario, world, arrival);
     case 'failed':
-      return fail(scenario, world, { failure: arrival.code, reverses: false, amountMinor: null });
+      return fail(scenario, world, { failure: arrival.code, late: 'late_evidence', amountMinor: null });
     case 'returned': {
       const { amountMinor, currency, code } = arrival;
-      const isOther = currency !== OWN_CURRENCY;
-      if (isOther || world.receivedMinor > 0)
-        return takeBack(scenario, world, arrival, { exception: 'returned', failure: 'payment_returned' });
-      return fail(scenario, world, { failure: code, reverses: false, amountMinor });
+      const isFailure = receivedMinor(scenario, world) === 0 && currency === OWN_CURRENCY;
+      return isFailure
+        ? fail(scenario, world, { failure: code, late: 'late_evidence', amountMinor })
+        : takeBack(world, arrival, { exception: 'returned', failure: 'payment_returned' });
     }
     case 'disputed':
-      return takeBack(scenario, world, arrival, { exception: 'disputed', failure: 'payment_disputed' });
+      return takeBack(world, arrival, { exception: 'disputed', failure: 'payment_disputed' });
   }
 }
 
-/** In `funded` it first fills what was taken back there. The rest is due back. */
+/** What of it the settlement does not hold is an exception, also where it makes up for what was taken back. */
 function collect(
   scenario: Scenario,
   world: World,
@@ -49,17 +49,17 @@ function collect(
 ): World {
   if (currency !== OWN_CURRENCY) return withException(world, 'currency_mismatch', amountMinor, currency);
   if (amountMinor === 0) return world;
-  const { status, receivedMinor } = world;
+  const { status, arrivedMinor, refundedMinor } = world;
   const grown: World = {
     ...world,
-    receivedMinor: receivedMinor + amountMinor,
+    arrivedMinor: arrivedMinor + amountMinor,
     collections: [...world.collections, amountMinor],
   };
   if (isUnfunded(status)) return grown;
-  const missingMinor = status === 'funded' ? Math.max(0, scenario.amountMinor - receivedMinor) : 0;
-  const dueBackMinor = Math.max(0, amountMinor - missingMinor);
-  if (dueBackMinor === 0) return grown;
-  return withException(grown, isTerminal(status) ? 'late_evidence' : 'overpaid', dueBackMinor);
+  const heldMinor = (minor: number): number => Math.min(Math.max(0, minor - refundedMinor), scenario.amountMinor);
+  const addedMinor = status === 'funded' ? heldMinor(grown.arrivedMinor) - heldMinor(arrivedMinor) : 0;
+  if (addedMinor === amountMinor) return grown;
+  return withException(grown, isTerminal(status) ? 'late_evidence' : 'overpaid', amountMinor - addedMinor);
 }
 
 /** Money that was never counted does not come. It decides only while the amount is not covered. */
@@ -69,31 +69,25 @@ function fail(scenario: Scenario, world: World, pending: Pending): World {
   return { ...world, pending: [...world.pending, pending] };
 }
 
-/** Never more than is held is taken back. From the payout on, only what is due back becomes less. */
+/** Never more than has arrived is taken back. */
 function takeBack(
-  scenario: Scenario,
   world: World,
   named: { readonly amountMinor: number | null; readonly currency: string },
   { exception, failure }: { readonly exception: 'returned' | 'disputed'; readonly failure: string },
 ): World {
   if (named.currency !== OWN_CURRENCY && named.amountMinor !== null)
     return withException(world, exception, named.amountMinor, named.currency);
-  const { status, receivedMinor, refundedMinor, takenBackMinor } = world;
-  const dueMinor = refundDueMinor(scenario.amountMinor, world);
-  const countedMinor = isPayout(status)
-    ? dueMinor + scenario.amountMinor - takenBackMinor
-    : receivedMinor - refundedMinor;
-  const takenMinor = named.amountMinor ? Math.min(named.amountMinor, countedMinor) : countedMinor;
-  const reversedMinor = isPayout(status) ? Math.min(takenMinor, dueMinor) : takenMinor;
+  const { status, arrivedMinor } = world;
+  const claimedMinor = named.amountMinor || arrivedMinor;
+  const takenMinor = Math.min(claimedMinor, arrivedMinor);
   const ends = !isPayout(status) && !isTerminal(status) && takenMinor > 0;
-  const pending: Pending = { failure, reverses: true, amountMinor: takenMinor };
-  const reversed: World = {
+  const pending: Pending = { failure, late: null, amountMinor: takenMinor };
+  const taken: World = {
     ...world,
-    receivedMinor: receivedMinor - reversedMinor,
-    takenBackMinor: status === 'settled' ? takenBackMinor : takenBackMinor + takenMinor - reversedMinor,
+    arrivedMinor: arrivedMinor - takenMinor,
     pending: ends ? [...world.pending, pending] : world.pending,
   };
-  return withException(reversed, exception, takenMinor > 0 ? takenMinor : named.amountMinor);
+  return withException(taken, exception, takenMinor > 0 ? takenMinor : named.amountMinor);
 }
 
 /** The rail's answer is recorded in every state. Only the first one counts. */

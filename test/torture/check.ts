@@ -15,12 +15,29 @@ import type { Violation } from './violation.ts';
 
 const ENDED = `('settled', 'rejected', 'expired', 'failed', 'canceled')`;
 
-/** The money of a settlement that came in and was not taken back, by its evidence. */
-const RECEIVED = `coalesce((SELECT sum(e.amount_minor) FROM evidence e WHERE e.settlement_id = s.settlement_id
-  AND e.kind = 'collection_succeeded' AND e.currency = s.source_currency), 0)
-  - coalesce((SELECT sum(e.reversed_minor) FROM evidence e WHERE e.settlement_id = s.settlement_id), 0)
-  + coalesce((SELECT sum(p.amount_minor) FROM postings p WHERE p.settlement_id = s.settlement_id
-    AND p.step = 'taken_back' AND p.account IN ('card_clearing', 'bank_clearing')), 0)`;
+/**
+ * `arrived`: what came in and was not taken back, by what the providers said, in their order. Nobody takes back more than
+ * has arrived by then; who names no amount takes all of it. `places`: what a settlement must show as received and as due.
+ */
+const ARRIVED = `WITH RECURSIVE said AS (
+    SELECT e.settlement_id, e.kind = 'collection_succeeded' AS is_payment, coalesce(e.amount_minor, 0) AS minor,
+      row_number() OVER (PARTITION BY e.settlement_id ORDER BY e.position) AS number
+    FROM evidence e JOIN settlements s USING (settlement_id)
+    WHERE e.kind IN ('collection_succeeded', 'collection_returned', 'dispute_opened')
+      AND coalesce(e.currency, s.source_currency) = s.source_currency
+  ), walked AS (
+    SELECT settlement_id, 0::bigint AS number, 0::bigint AS minor FROM settlements
+    UNION ALL
+    SELECT settlement_id, said.number, CASE WHEN is_payment THEN walked.minor + said.minor
+      ELSE greatest(0, walked.minor - coalesce(nullif(said.minor, 0), walked.minor)) END
+    FROM walked JOIN said USING (settlement_id) WHERE said.number = walked.number + 1
+  ), arrived AS (
+    SELECT DISTINCT ON (settlement_id) settlement_id, minor FROM walked ORDER BY settlement_id, number DESC
+  ), places AS (
+    SELECT s.*, a.minor AS arrived_minor, amount_refunded_minor
+      + CASE WHEN status IN ('paying_out', 'needs_review', 'settled') THEN amount_minor ELSE 0 END AS gone_minor
+    FROM settlements s JOIN arrived a USING (settlement_id)
+  )`;
 
 /** The balance of some accounts of a settlement. */
 const balance = (...accounts: readonly string[]): string =>
@@ -35,22 +52,25 @@ const FORBIDDEN: Readonly<Record<string, string>> = {
     FROM evidence e JOIN settlements s USING (settlement_id) WHERE e.pending AND s.status IN ${ENDED}`,
   'a settlement that has ended holds no money': `SELECT s.settlement_id FROM settlements s WHERE s.status IN ${ENDED}
     AND (${balance('settlement_funds')} <> 0 OR ${balance('payout_in_transit')} <> 0)`,
-  'all money that came in is booked and shown': `SELECT s.settlement_id || ': evidence ' || ${RECEIVED} || ', booked '
-      || ${balance('card_clearing', 'bank_clearing', 'internal_funding')} || ', shown ' || s.amount_received_minor
-      || ', given back ' || s.amount_refunded_minor
-    FROM settlements s WHERE ${RECEIVED} <> s.amount_received_minor
+  'all money that came in is booked and shown': `${ARRIVED} SELECT s.settlement_id || ': arrived ' || arrived_minor
+      || ', gone ' || gone_minor || ', shown ' || s.amount_received_minor || ', booked '
+      || ${balance('card_clearing', 'bank_clearing', 'internal_funding')}
+    FROM places s WHERE s.amount_received_minor <> greatest(arrived_minor, gone_minor)
       OR ${balance('card_clearing', 'bank_clearing', 'internal_funding')}
         <> s.amount_received_minor - s.amount_refunded_minor`,
-  'all money that is not paid out is due back or given back': `SELECT s.settlement_id || ' ' || s.status || ': received '
-      || ${RECEIVED} || ', given back ' || s.amount_refunded_minor || ', due ' || -${balance('refund_due')}
-    FROM settlements s WHERE s.status IN ${ENDED} AND -${balance('refund_due')} + s.amount_refunded_minor
-      <> ${RECEIVED} - CASE s.status WHEN 'settled' THEN s.amount_minor ELSE 0 END`,
+  'all money that is not paid out is due back or given back': `${ARRIVED} SELECT s.settlement_id || ' '
+      || s.status || ': arrived ' || arrived_minor || ', gone ' || gone_minor || ', due ' || -${balance('refund_due')}
+    FROM places s WHERE s.status IN ${ENDED} AND -${balance('refund_due')} <> greatest(0, arrived_minor - gone_minor)`,
   'no money is paid out after the payer took it back': `SELECT s.settlement_id FROM settlements s
     JOIN settlement_transitions t ON t.settlement_id = s.settlement_id AND t.to_status = 'paying_out'
     JOIN evidence e ON e.settlement_id = s.settlement_id AND e.reversed_minor > 0 AND e.received_at < t.at`,
+  // What only makes up for money that was taken back before is an exception, and amount_received does not grow.
   'each payment is reported once': `SELECT s.settlement_id FROM settlements s WHERE
     (SELECT count(*) FROM evidence e WHERE e.settlement_id = s.settlement_id AND e.kind = 'collection_succeeded'
-      AND e.currency = s.source_currency AND e.amount_minor > 0)
+      AND e.currency = s.source_currency AND e.amount_minor > 0 AND (EXISTS (SELECT 1 FROM postings p
+        WHERE p.settlement_id = s.settlement_id AND p.step IN ('collection:' || e.evidence_id, 'surplus:' || e.evidence_id))
+      OR NOT EXISTS (SELECT 1 FROM settlement_exceptions x WHERE x.evidence_id = e.evidence_id
+        AND x.type IN ('overpaid', 'late_evidence') AND x.amount_minor = e.amount_minor)))
     <> (SELECT count(*) FROM events e WHERE e.object_id = s.settlement_id AND e.type = 'settlement.funds_received')`,
   'each refund is booked and reported once': `SELECT s.settlement_id FROM settlements s WHERE s.amount_refunded_minor <>
       coalesce((SELECT sum(p.amount_minor) FROM postings p WHERE p.settlement_id = s.settlement_id

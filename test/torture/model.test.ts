@@ -145,6 +145,38 @@ const CASES: readonly Case[] = [
     seen('failed', { failure: 'R01' }),
   ],
   [
+    'a payment after a return makes up for what was paid out, and is not due back',
+    SCENARIO,
+    [collected(25_000), seen('settled', RECEIVED), returned(25_000), collected(25_000)],
+    seen('settled', { ...RECEIVED, exceptions: ['late_evidence 250.00 USD', 'returned 250.00 USD'] }),
+    seen('settled', { receivedMinor: 50_000, exceptions: ['late_evidence 250.00 USD', 'returned 250.00 USD'] }),
+  ],
+  [
+    'a return names its amount, also of money that was given back already',
+    SCENARIO,
+    [
+      collected(20_000),
+      { kind: 'cancel', accepted: true },
+      { kind: 'refunded', amountMinor: 15_000 },
+      returned(20_000),
+    ],
+    seen('canceled', { receivedMinor: 15_000, refundedMinor: 15_000, exceptions: ['returned 200.00 USD'] }),
+    seen('canceled', { receivedMinor: 15_000, refundedMinor: 15_000, exceptions: ['returned 50.00 USD'] }),
+  ],
+  [
+    'a payment after such a return is due back less what was given back',
+    SCENARIO,
+    [
+      collected(20_000),
+      { kind: 'cancel', accepted: true },
+      { kind: 'refunded', amountMinor: 15_000 },
+      returned(20_000),
+      collected(20_000),
+    ],
+    { kind: 'refunded', amountMinor: 5_000 },
+    { kind: 'refunded', amountMinor: 5_001 },
+  ],
+  [
     'no more is given back than is due',
     SCENARIO,
     [collected(30_000), seen('settled', { receivedMinor: 30_000, exceptions: ['overpaid 50.00 USD'] })],

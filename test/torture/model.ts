@@ -12,6 +12,7 @@ import {
   isUnfunded,
   OWN_CURRENCY,
   type RailAnswer,
+  receivedMinor,
   refundDueMinor,
   type Seen,
   type Status,
@@ -125,18 +126,19 @@ function apply(scenario: Scenario, world: World, fact: Fact): World[] {
       return resolved.status === wanted ? [resolved] : [];
     }
     case 'refunded': {
-      const isDue = refundDueMinor(scenario.amountMinor, world) >= fact.amountMinor;
+      const money = { ...world, receivedMinor: receivedMinor(scenario, world) };
+      const isDue = refundDueMinor(scenario.amountMinor, money) >= fact.amountMinor;
       return only(isDue, { refundedMinor: world.refundedMinor + fact.amountMinor });
     }
     case 'seen':
-      return only(isSeen(world, fact.seen));
+      return only(isSeen(scenario, world, fact.seen));
   }
 }
 
-const isSeen = (world: World, seen: Seen): boolean =>
+const isSeen = (scenario: Scenario, world: World, seen: Seen): boolean =>
   world.status === seen.status &&
   world.failure === seen.failure &&
-  world.receivedMinor === seen.receivedMinor &&
+  receivedMinor(scenario, world) === seen.receivedMinor &&
   world.refundedMinor === seen.refundedMinor &&
   world.exceptions.join() === seen.exceptions.toSorted().join();
 

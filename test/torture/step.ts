@@ -54,7 +54,7 @@ function admit(scenario: Scenario, world: World): World {
 function collect(scenario: Scenario, world: World): World {
   const waiting = enter(world, 'awaiting_funds');
   if (scenario.payment !== 'internal') return { ...waiting, collecting: true };
-  return fund(scenario, { ...waiting, receivedMinor: scenario.amountMinor, collections: [scenario.amountMinor] });
+  return fund(scenario, { ...waiting, arrivedMinor: scenario.amountMinor, collections: [scenario.amountMinor] });
 }
 
 /** Each payment that exceeds the amount is an exception, with its surplus. */
@@ -88,12 +88,8 @@ function reviewPayout(world: World): World[] {
   return world.status === 'needs_review' && resolutionUnknown !== null ? [conclude(world, resolutionUnknown)] : [];
 }
 
-/** What was taken back while the payout was under way is not due back once the payout has failed. */
-export function conclude(world: World, answer: RailAnswer): World {
-  if (answer === 'confirmed') return end(world, 'settled', null);
-  const refused = end(world, 'failed', 'payout_refused');
-  return { ...refused, receivedMinor: world.receivedMinor - world.takenBackMinor, takenBackMinor: 0 };
-}
+export const conclude = (world: World, answer: RailAnswer): World =>
+  answer === 'confirmed' ? end(world, 'settled', null) : end(world, 'failed', 'payout_refused');
 
 const enter = (world: World, status: Status): World => ({ ...world, status, waitOver: false });
 
@@ -103,10 +99,9 @@ function endByEvidence(world: World): World {
   return end({ ...world, pending: others }, 'failed', deciding?.failure ?? null);
 }
 
-/** Evidence that did not decide and took nothing back came too late. */
+/** Evidence that did not decide and took nothing back is an exception. */
 function end(world: World, status: Status, failure: string | null): World {
   let ended: World = { ...enter(world, status), failure, pending: [] };
-  for (const { reverses, amountMinor } of world.pending)
-    if (!reverses) ended = withException(ended, 'late_evidence', amountMinor);
+  for (const { late, amountMinor } of world.pending) if (late !== null) ended = withException(ended, late, amountMinor);
   return ended;
 }

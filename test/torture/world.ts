@@ -21,8 +21,8 @@ export type RailAnswer = 'confirmed' | 'refused';
 export type Pending = {
   /** With it the settlement fails. */
   readonly failure: string;
-  /** It took back money that was counted. */
-  readonly reverses: boolean;
+  /** What it becomes if the settlement ends without it; null where its exception is there: it took back money. */
+  readonly late: 'late_evidence' | null;
   /** Null where the evidence names none. */
   readonly amountMinor: number | null;
 };
@@ -31,12 +31,10 @@ export type World = {
   readonly status: Status;
   /** The code of the failure with which it ended; null for other ends. */
   readonly failure: string | null;
-  /** What came in and was not taken back, in the settlement's own currency. */
-  readonly receivedMinor: number;
+  /** What came in and was not taken back, in the settlement's own currency, wherever it is now. */
+  readonly arrivedMinor: number;
   /** What an operator recorded as given back. */
   readonly refundedMinor: number;
-  /** Taken back while the payout was under way: it counts if the payout fails. */
-  readonly takenBackMinor: number;
   /** Each payment in the settlement's own currency, in the order in which they came. */
   readonly collections: readonly number[];
   /** The oldest first. */
@@ -70,14 +68,15 @@ export type World = {
 };
 
 /** What a read shows. */
-export type Seen = Pick<World, 'status' | 'failure' | 'receivedMinor' | 'refundedMinor' | 'exceptions'>;
+export type Seen = Pick<World, 'status' | 'failure' | 'refundedMinor' | 'exceptions'> & {
+  readonly receivedMinor: number;
+};
 
 export const firstWorld = (scenario: Scenario): World => ({
   status: 'accepted',
   failure: null,
-  receivedMinor: 0,
+  arrivedMinor: 0,
   refundedMinor: 0,
-  takenBackMinor: 0,
   collections: [],
   pending: [],
   exceptions: [],
@@ -103,9 +102,13 @@ export const isUnfunded = (status: Status): boolean => UNFUNDED.includes(status)
 const PAYOUT: readonly Status[] = ['paying_out', 'needs_review', 'settled'];
 export const isPayout = (status: Status): boolean => PAYOUT.includes(status);
 
-export const isCovered = ({ amountMinor }: Scenario, { receivedMinor }: World): boolean => receivedMinor >= amountMinor;
+export const isCovered = ({ amountMinor }: Scenario, { arrivedMinor }: World): boolean => arrivedMinor >= amountMinor;
 
-type Money = Pick<World, 'status' | 'receivedMinor' | 'refundedMinor'>;
+/** `amount_received`. It never falls below what was given back, or is on its way to the recipient or paid out. */
+export const receivedMinor = ({ amountMinor }: Scenario, { status, arrivedMinor, refundedMinor }: World): number =>
+  Math.max(arrivedMinor, refundedMinor + (isPayout(status) ? amountMinor : 0));
+
+type Money = Pick<Seen, 'status' | 'receivedMinor' | 'refundedMinor'>;
 
 /** What is owed back of what came in. */
 export function refundDueMinor(amountMinor: number, { status, receivedMinor, refundedMinor }: Money): number {

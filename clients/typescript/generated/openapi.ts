@@ -2135,7 +2135,7 @@ export interface components {
         SettlementEvent: components["schemas"]["EventEnvelope"] & { data: components["schemas"]["SettlementEventData"]; };
         /** @description The settlement as a read would have answered at this change, without `timeline` and `payee`. */
         SettlementEventData: components["schemas"]["SettleResponseV2"] & {
-            /** What came in, less what the payer's bank took back, in the source currency. Example: `250.00`. */
+            /** What came in, less what the payer's bank took back before it was paid out or given back, in the source currency. Example: `250.00`. */
             amount_received: string;
             /** What of it is owed back: too much, too late, or for a settlement that is not paid out. It falls as it is given back. Example: `250.00`. */
             amount_refund_due: string;

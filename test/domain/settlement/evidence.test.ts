@@ -71,6 +71,16 @@ describe('a collection', () => {
     );
   });
 
+  test.each(['paying_out', 'needs_review', 'settled', 'canceled'] as const)(
+    'makes up, in %s, for what was taken back before, and only the rest is due back',
+    (status) => {
+      const settlement = inState(status, { amountReceivedMinor: 150n, amountRefundedMinor: 50n, takenBackMinor: 70n });
+      const exception = isTerminal(status) ? 'late_evidence' : 'overpaid';
+      const filled = { ...NOTHING, exception, exceptionMinor: 100n, dueBackMinor: 30n, takenBackMinor: -70n };
+      expect(receive(settlement, piece('collection_succeeded'))).toEqual(filled);
+    },
+  );
+
   test('fills, in funded, what the bank took back there, and the rest is due back', () => {
     const settlement = inState('funded', { amountReceivedMinor: 80n });
     expect(receive(settlement, piece('collection_succeeded'))).toEqual({
@@ -131,23 +141,28 @@ describe('a return of a payment', () => {
     },
   );
 
-  test.each(PAYOUT_STATUSES)(
-    'takes back, in %s, only what is due back, and notes the rest for a payout that fails',
-    (status) => {
-      const settlement = inState(status, { amountReceivedMinor: 130n });
-      expect(receive(settlement, piece('collection_returned'))).toEqual({
-        ...NOTHING,
-        exception: 'returned',
-        exceptionMinor: 130n,
-        reversedMinor: 30n,
-        takenBackMinor: status === 'settled' ? 0n : 100n,
-      });
-    },
-  );
+  test.each(PAYOUT_STATUSES)('takes back, in %s, what is due back, and notes the rest', (status) => {
+    const settlement = inState(status, { amountReceivedMinor: 130n });
+    expect(receive(settlement, piece('collection_returned'))).toEqual({
+      ...NOTHING,
+      exception: 'returned',
+      exceptionMinor: 130n,
+      reversedMinor: 30n,
+      takenBackMinor: 100n,
+    });
+  });
 
-  test('takes back, after the end, what is due back, less what was given back already', () => {
+  test('takes back, after the end, what is due back, notes what was given back already, and names all of it', () => {
     const settlement = inState('canceled', { amountReceivedMinor: 130n, amountRefundedMinor: 50n });
-    expect(receive(settlement, piece('collection_returned'))).toMatchObject({ pending: false, reversedMinor: 80n });
+    const returned = {
+      ...NOTHING,
+      exception: 'returned',
+      exceptionMinor: 130n,
+      reversedMinor: 80n,
+      takenBackMinor: 50n,
+    };
+    expect(receive(settlement, piece('collection_returned', { amountMinor: 130n, currency: 'USD' }))).toEqual(returned);
+    expect(receive(settlement, piece('collection_returned'))).toEqual(returned);
   });
 });
 

@@ -1901,7 +1901,9 @@ class SettlementComplianceHoldEvent(SettlementEvent):
 class SettlementEventData(SettleResponseV2):
     """The settlement as a read would have answered at this change, without `timeline` and `payee`."""
     amount_received: str
-    """What came in, less what the payer's bank took back, in the source currency."""
+    """What came in, less what the payer's bank took back before it was paid out or given back, in the source
+    currency.
+    """
     amount_refund_due: str
     """What of it is owed back: too much, too late, or for a settlement that is not paid out. It falls as it is given
     back.
