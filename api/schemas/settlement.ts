@@ -125,7 +125,10 @@ const SettlementException = z
     type: exceptionType('What is wrong.'),
     at: timestamp('When it was recorded.'),
     evidence_id: outputTextOrNull('The evidence that it is about.', EXAMPLE_ID),
-    amount: money('The amount of the evidence, in its currency.').optional(),
+    amount: money(
+      'The amount of the evidence, in its currency; of `overpaid` the surplus. A return or a dispute that names none has ' +
+        'what it took back. Of `late_evidence` it is money that came.',
+    ).optional(),
     currency: outputText(
       'The currency of the evidence. It may be one that the service does not know.',
       'USD',

@@ -174,8 +174,8 @@ export const withAnswer = (change: SettlementChange, answer: NewEvidence): Settl
 });
 
 /**
- * The settlement has ended, so no evidence stays pending. What was counted or taken back stays so; any other evidence
- * came too late to decide.
+ * The settlement has ended, so no evidence stays pending. What was counted or taken back stays so. A return of what never
+ * came is an exception of its own, and any other evidence came too late to decide.
  */
 export function withNothingPending(change: SettlementChange, known: readonly RecordedEvidence[]): SettlementChange {
   let latest = change;
@@ -183,7 +183,8 @@ export function withNothingPending(change: SettlementChange, known: readonly Rec
     if (!evidence.pending || latest.decided.includes(evidence.evidenceId)) continue;
     latest = withDecided(latest, evidence.evidenceId);
     if (evidence.reversedMinor > 0n) continue;
-    latest = withException(latest, exceptionOf(latest, 'late_evidence', evidence, evidence.amountMinor));
+    const type = evidence.kind === 'collection_returned' ? 'returned' : 'late_evidence';
+    latest = withException(latest, exceptionOf(latest, type, evidence, evidence.amountMinor));
   }
   return latest;
 }

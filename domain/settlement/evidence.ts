@@ -65,7 +65,7 @@ export type SettlementException = {
   readonly type: ExceptionType;
   readonly at: Date;
   readonly evidenceId: string | null;
-  /** The surplus, what was taken back, or else the amount that the evidence names. */
+  /** The surplus, or else the amount that the evidence names; what was taken back, where it names none. */
   readonly amountMinor: bigint | null;
   readonly currency: string | null;
   readonly reason: string | null;
@@ -114,9 +114,7 @@ export function receive(settlement: Settlement, evidence: Evidence): Reception {
     case 'collection_failed':
       return isLate ? excepted('late_evidence', evidence) : decidesWhileUncovered(settlement);
     case 'collection_returned':
-      if (settlement.amountReceivedMinor > 0n || isForeign(settlement, evidence))
-        return receiveReversal(settlement, evidence, 'returned');
-      return isLate ? excepted('late_evidence', evidence) : decidesWhileUncovered(settlement);
+      return isUncounted(settlement, evidence) ? PENDING : receiveReversal(settlement, evidence, 'returned');
     case 'dispute_opened':
       return receiveReversal(settlement, evidence, 'disputed');
     case 'dispute_closed':
@@ -130,6 +128,12 @@ export function receive(settlement: Settlement, evidence: Evidence): Reception {
 /** Money in another currency was not applied. */
 const isForeign = ({ sourceCurrency }: Settlement, { currency }: Evidence): boolean =>
   currency !== null && currency !== sourceCurrency;
+
+/** A return of a payment that never came is a failure of the collection, while that can decide. */
+const isUncounted = (settlement: Settlement, evidence: Evidence): boolean =>
+  UNFUNDED_STATUSES.includes(settlement.status) &&
+  settlement.amountReceivedMinor === 0n &&
+  !isForeign(settlement, evidence);
 
 /** A failed collection decides only while the amount is not covered by another one. */
 const decidesWhileUncovered = (settlement: Settlement): Reception =>
@@ -173,7 +177,7 @@ function receiveReversal(settlement: Settlement, evidence: Evidence, exception: 
   const hereMinor = isPayingOut ? refundDueMinor(settlement) : amountReceivedMinor - amountRefundedMinor;
   const reversedMinor = smaller(takenMinor, hereMinor);
   return excepted(exception, evidence, {
-    exceptionMinor: takenMinor > 0n ? takenMinor : evidence.amountMinor,
+    exceptionMinor: claimedMinor || evidence.amountMinor,
     pending: !isPayingOut && !isTerminal(status) && reversedMinor > 0n,
     reversedMinor,
     takenBackMinor: takenMinor - reversedMinor,

@@ -17,6 +17,10 @@ export function placesOf({ bank, settlement }: Situation): { readonly heldMinor:
   };
 }
 
+/** What the payer's bank sent and has not taken back, whatever the service did with it. */
+export const arrivedMinor = ({ bank, refunds }: Situation): bigint =>
+  refunds.reduce((sum, { amountMinor }) => sum + amountMinor, bank.balanceMinor);
+
 /** A payment arrives, in the settlement's currency. */
 export const withPayment = (bank: Bank, payment: Payment): Bank => ({
   ...bank,

@@ -37,6 +37,8 @@ const STEPS: Readonly<Record<SabotageName, number>> = {
   amount_of_zero_is_received: 1,
   overpaid_names_the_payment: 2,
   payment_after_return_is_due: 5,
+  return_names_what_was_due: 4,
+  return_after_the_end_is_late_money: 4,
   deactivation_is_read_too_early: 4,
   cancel_overrules_the_money: 3,
   operators_overrule_the_rail: 8,

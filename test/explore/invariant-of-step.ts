@@ -1,7 +1,7 @@
 /** What must hold for every decision: who may decide what, what is written, and in which order. */
 import { EVENT_OF_STATUS } from '../../domain/event.ts';
 import { isEmpty, type SettlementChange } from '../../domain/settlement/change.ts';
-import type { NewEvidence } from '../../domain/settlement/evidence.ts';
+import type { Evidence, NewEvidence, RecordedEvidence } from '../../domain/settlement/evidence.ts';
 import { FAILURES } from '../../domain/settlement/failure.ts';
 import {
   canMove,
@@ -165,6 +165,44 @@ function failureHasCause(step: Step): string | undefined {
   return isCause ? undefined : `it fails as ${failed.reason}, and that has not happened`;
 }
 
+const isTaking = ({ kind }: Evidence): boolean => kind === 'collection_returned' || kind === 'dispute_opened';
+
+/**
+ * What the payer's bank took back is an exception, with the amount that the evidence names, or else all that arrived.
+ * A return of what never arrived is none while it can decide: it is a failure of the collection, until the end.
+ */
+function takingsAreNamed({ before, change }: Step): string | undefined {
+  const isCause = ({ evidenceId }: Evidence): boolean =>
+    change.transitions.some((transition) => transition.evidenceId === evidenceId);
+  const isUndecided = ({ evidenceId, reversedMinor }: RecordedEvidence): boolean =>
+    change.decided.includes(evidenceId) && reversedMinor === 0n;
+  const swept = before.evidence.filter((evidence) => isUndecided(evidence) && !isCause(evidence));
+  const { evidence: added } = change;
+  const isFailure = added?.pending === true && added.reversedMinor === 0n;
+  for (const evidence of added && !isFailure ? [...swept, added] : swept) {
+    if (!isTaking(evidence)) continue;
+    const { kind, evidenceId } = evidence;
+    const amountMinor = evidence.amountMinor ?? before.bank.payments[0]?.amountMinor ?? null;
+    const type = kind === 'dispute_opened' ? 'disputed' : 'returned';
+    const isNamed = change.exceptions.some(
+      (each) => each.type === type && each.evidenceId === evidenceId && each.amountMinor === amountMinor,
+    );
+    if (!isNamed) return `no exception names the ${kind} ${evidenceId} of ${inWords(amountMinor ?? 0n)}`;
+  }
+  return undefined;
+}
+
+/** A partner books the amount of `late_evidence` as money that came. */
+function lateAmountsAreMoney({ before, change }: Step): string | undefined {
+  for (const { type, evidenceId, amountMinor } of change.exceptions) {
+    if (type !== 'late_evidence' || amountMinor === null) continue;
+    const payment = before.bank.payments.find((each) => each.evidenceId === evidenceId);
+    if (payment?.amountMinor !== amountMinor)
+      return `late_evidence names ${inWords(amountMinor)}, and ${inWords(payment?.amountMinor ?? 0n)} came`;
+  }
+  return undefined;
+}
+
 /** A partner sees each payment: `amount_received` grows, or an exception names it. */
 function paymentsAreShown({ before, change, happening }: Step): string | undefined {
   if (happening.type !== 'evidence') return undefined;
@@ -244,6 +282,8 @@ export const STEP_CHECKS: readonly Check<Step>[] = [
   fundingFollowsTheMoney,
   failureHasCause,
   cancelComesFirst,
+  takingsAreNamed,
+  lateAmountsAreMoney,
   paymentsAreShown,
   payoutEndsByAnswer,
   lateAnswersAreExceptions,

@@ -1,6 +1,7 @@
 /** What the payer, the payer's bank and the operators do with money. Each becomes evidence or a refund. */
 import type { EvidenceKind } from '../../domain/settlement/evidence.ts';
-import { placesOf, withPayment, withTaking } from './bank.ts';
+import { isTerminal, UNFUNDED_STATUSES } from '../../domain/settlement/state.ts';
+import { arrivedMinor, placesOf, withPayment, withTaking } from './bank.ts';
 import { type Clock, EXACT, type Move, newEvidence, outside, playedBy } from './move.ts';
 import { ask } from './shell.ts';
 import type { Payment, Situation } from './situation.ts';
@@ -16,6 +17,8 @@ export type PaymentKind = keyof typeof PAYMENTS;
 
 const FOREIGN = 'CAD';
 const HUNDRED = 100n;
+
+const BANK_CODE = { code: 'R01', message: 'The bank has returned the payment.' };
 
 const nextId = ({ evidence }: Situation): string => `e${evidence.length + 1}`;
 
@@ -108,6 +111,25 @@ export const failedCollection = (clocks: readonly Clock[]): readonly Move[] =>
       situation: { ...situation, bank: { ...situation.bank, isFailureReported: true } },
       happening: { type: 'evidence', evidence: newEvidence(nextId(situation), { kind: 'collection_failed' }) },
     }),
+  );
+
+/** The bank reports a payment that never arrived, or one that it has taken back already. No money moves. */
+export const strayReturn = (clocks: readonly Clock[]): readonly Move[] =>
+  outside(
+    clocks,
+    'The bank returns a payment that is not here',
+    (situation) =>
+      arrivedMinor(situation) === 0n && (isTerminal(situation.settlement.status) || !situation.bank.isFailureReported),
+    (situation) => {
+      const { bank, settlement } = situation;
+      const { status, amountMinor, sourceCurrency: currency } = settlement;
+      const isFailureReported = bank.isFailureReported || UNFUNDED_STATUSES.includes(status);
+      const says = { kind: 'collection_returned', amountMinor, currency, failure: BANK_CODE } as const;
+      return {
+        situation: { ...situation, bank: { ...bank, isFailureReported } },
+        happening: { type: 'evidence', evidence: newEvidence(nextId(situation), says) },
+      };
+    },
   );
 
 /** Operators give back what is due, all or half of it, and record it. More than that is refused, so it is not given. */

@@ -155,6 +155,32 @@ export const SABOTAGES = {
         happening.type === 'evidence' ? { ...change, after: { ...change.after, takenBackMinor: 0n } } : change,
       ),
   },
+  return_names_what_was_due: {
+    what: 'A return after a refund names only what was not given back.',
+    universe: universeOf('refund'),
+    decide: (facts, happening, now, situation) =>
+      changed(decide(facts, happening, now, situation), (change) => ({
+        ...change,
+        exceptions: change.exceptions.map((exception) =>
+          exception.type === 'returned'
+            ? { ...exception, amountMinor: change.evidence?.reversedMinor ?? null }
+            : exception,
+        ),
+      })),
+  },
+  return_after_the_end_is_late_money: {
+    what: 'A return after the end, of a payment that never came, is late evidence with an amount.',
+    universe: universeOf('event'),
+    decide: (facts, happening, now, situation) =>
+      changed(decide(facts, happening, now, situation), (change) => ({
+        ...change,
+        exceptions: change.exceptions.map((exception) =>
+          exception.type === 'returned' && exception.reason !== null
+            ? { ...exception, type: 'late_evidence' as const }
+            : exception,
+        ),
+      })),
+  },
   deactivation_is_read_too_early: {
     what: 'The recipient is read before the lock, so that a deactivation in between does not stop the payout.',
     universe: universeOf('payout'),

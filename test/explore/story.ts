@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { type OutboxMessage, settlementMessage } from '../../domain/outbox.ts';
 import { deactivation, decisions, verifications } from './identity.ts';
-import { failedCollection, inertEvents, payments, refunds, takings } from './money.ts';
+import { failedCollection, inertEvents, payments, refunds, strayReturn, takings } from './money.ts';
 import { AHEAD, BEHIND, cancels, EXACT, gates, lostRun, type Move, newEvidence, timeAndReview } from './move.ts';
 import { anyPayout, plainSteps } from './payout.ts';
 import { NAMES, type Situation } from './situation.ts';
@@ -30,7 +30,7 @@ const GROUPS: readonly (readonly Move[])[] = [
   payments(['part', 'rest', 'exact', 'excess'], 4, CLOCKS),
   inertEvents,
   takings(['return', 'unnamed return', 'dispute', 'partial dispute'], 4, CLOCKS),
-  failedCollection(CLOCKS),
+  [...failedCollection(CLOCKS), ...strayReturn(CLOCKS)],
   refunds(3, CLOCKS),
   cancels,
   verifications(CLOCKS),

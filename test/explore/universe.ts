@@ -5,7 +5,7 @@
  */
 import type { NewEvidence } from '../../domain/settlement/evidence.ts';
 import { deactivation, decisions, verifications } from './identity.ts';
-import { failedCollection, inertEvents, payments, refunds, takings } from './money.ts';
+import { failedCollection, inertEvents, payments, refunds, strayReturn, takings } from './money.ts';
 import {
   AHEAD,
   BEHIND,
@@ -85,7 +85,7 @@ const refund: Universe = {
 
 const event: Universe = {
   name: 'event',
-  words: 'two payments, their disputes, a failed one, events of nothing, every cancel, and lost runs',
+  words: 'two payments, their disputes, a failed one, returns of none, events of nothing, every cancel, and lost runs',
   start: SMALL,
   clocks: ONE,
   moves: [
@@ -94,6 +94,7 @@ const event: Universe = {
     ...takings(['dispute'], 2, ONE),
     ...inertEvents,
     ...failedCollection(ONE),
+    ...strayReturn(ONE),
     ...cancels,
     ...lostRun,
     ...plainPayout,
@@ -203,6 +204,7 @@ export const everything = (depthMax: number): Universe => ({
     ...inertEvents,
     ...takings(['return', 'dispute', 'partial dispute'], 3, ONE),
     ...failedCollection(ONE),
+    ...strayReturn(ONE),
     ...refunds(2, ONE),
     ...cancels,
     ...verifications(ONE),

@@ -8,7 +8,6 @@ import {
   OWN_CURRENCY,
   type Pending,
   type RailAnswer,
-  receivedMinor,
   type World,
   withException,
 } from './world.ts';
@@ -31,9 +30,9 @@ export function arrive(scenario: Scenario, world: World, arrival: Arrival): Worl
       return fail(scenario, world, { failure: arrival.code, late: 'late_evidence', amountMinor: null });
     case 'returned': {
       const { amountMinor, currency, code } = arrival;
-      const isFailure = receivedMinor(scenario, world) === 0 && currency === OWN_CURRENCY;
+      const isFailure = isUnfunded(world.status) && world.arrivedMinor === 0 && currency === OWN_CURRENCY;
       return isFailure
-        ? fail(scenario, world, { failure: code, late: 'late_evidence', amountMinor })
+        ? fail(scenario, world, { failure: code, late: 'returned', amountMinor })
         : takeBack(world, arrival, { exception: 'returned', failure: 'payment_returned' });
     }
     case 'disputed':
@@ -69,7 +68,7 @@ function fail(scenario: Scenario, world: World, pending: Pending): World {
   return { ...world, pending: [...world.pending, pending] };
 }
 
-/** Never more than has arrived is taken back. */
+/** Never more than has arrived is taken back. The exception names what the evidence names, or else all of that. */
 function takeBack(
   world: World,
   named: { readonly amountMinor: number | null; readonly currency: string },
@@ -87,7 +86,7 @@ function takeBack(
     arrivedMinor: arrivedMinor - takenMinor,
     pending: ends ? [...world.pending, pending] : world.pending,
   };
-  return withException(taken, exception, takenMinor > 0 ? takenMinor : named.amountMinor);
+  return withException(taken, exception, claimedMinor || named.amountMinor);
 }
 
 /** The rail's answer is recorded in every state. Only the first one counts. */

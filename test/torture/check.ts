@@ -61,6 +61,9 @@ const FORBIDDEN: Readonly<Record<string, string>> = {
   'all money that is not paid out is due back or given back': `${ARRIVED} SELECT s.settlement_id || ' '
       || s.status || ': arrived ' || arrived_minor || ', gone ' || gone_minor || ', due ' || -${balance('refund_due')}
     FROM places s WHERE s.status IN ${ENDED} AND -${balance('refund_due')} <> greatest(0, arrived_minor - gone_minor)`,
+  'no amount of late evidence is money that did not come': `SELECT x.settlement_id || ' ' || x.amount_minor
+    FROM settlement_exceptions x LEFT JOIN evidence e USING (evidence_id) WHERE x.type = 'late_evidence'
+      AND x.amount_minor IS NOT NULL AND (e.kind, e.amount_minor) IS DISTINCT FROM ('collection_succeeded', x.amount_minor)`,
   'no money is paid out after the payer took it back': `SELECT s.settlement_id FROM settlements s
     JOIN settlement_transitions t ON t.settlement_id = s.settlement_id AND t.to_status = 'paying_out'
     JOIN evidence e ON e.settlement_id = s.settlement_id AND e.reversed_minor > 0 AND e.received_at < t.at`,

@@ -177,6 +177,20 @@ const CASES: readonly Case[] = [
     { kind: 'refunded', amountMinor: 5_001 },
   ],
   [
+    'a return after the end is no late evidence, although nothing was counted',
+    SCENARIO,
+    [seen('awaiting_funds'), { kind: 'cancel', accepted: true }, returned(25_000)],
+    seen('canceled', { exceptions: ['returned 250.00 USD'] }),
+    seen('canceled', { exceptions: ['late_evidence 250.00 USD'] }),
+  ],
+  [
+    'a return that the end overtakes is no late evidence',
+    HELD,
+    [seen('compliance_hold'), returned(100_000), { kind: 'cancel', accepted: true }],
+    seen('canceled', { exceptions: ['returned 1000.00 USD'] }),
+    seen('canceled', { exceptions: ['late_evidence 1000.00 USD'] }),
+  ],
+  [
     'no more is given back than is due',
     SCENARIO,
     [collected(30_000), seen('settled', { receivedMinor: 30_000, exceptions: ['overpaid 50.00 USD'] })],

@@ -22,7 +22,7 @@ export type Pending = {
   /** With it the settlement fails. */
   readonly failure: string;
   /** What it becomes if the settlement ends without it; null where its exception is there: it took back money. */
-  readonly late: 'late_evidence' | null;
+  readonly late: 'late_evidence' | 'returned' | null;
   /** Null where the evidence names none. */
   readonly amountMinor: number | null;
 };

@@ -2162,7 +2162,7 @@ export interface components {
             at: string;
             /** The evidence that it is about. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
             evidence_id: string | null;
-            /** The amount of the evidence, in its currency. Example: `250.00`. */
+            /** The amount of the evidence, in its currency; of `overpaid` the surplus. A return or a dispute that names none has what it took back. Of `late_evidence` it is money that came. Example: `250.00`. */
             amount?: string;
             /** The currency of the evidence. It may be one that the service does not know. Example: `USD`. */
             currency?: string;

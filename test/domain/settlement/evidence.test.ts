@@ -113,15 +113,15 @@ describe('a return of a payment', () => {
     (status) => {
       const settlement = inState(status, { amountReceivedMinor: 130n });
       const returned = { ...NOTHING, exception: 'returned', pending: true };
-      for (const [amountMinor, taken] of [
-        [null, 130n],
-        [0n, 130n],
-        [30n, 30n],
-        [500n, 130n],
+      for (const [amountMinor, named, taken] of [
+        [null, 130n, 130n],
+        [0n, 130n, 130n],
+        [30n, 30n, 30n],
+        [500n, 500n, 130n],
       ] as const)
         expect(receive(settlement, piece('collection_returned', { amountMinor, currency: 'USD' }))).toEqual({
           ...returned,
-          exceptionMinor: taken,
+          exceptionMinor: named,
           reversedMinor: taken,
         });
     },
@@ -164,6 +164,22 @@ describe('a return of a payment', () => {
     expect(receive(settlement, piece('collection_returned', { amountMinor: 130n, currency: 'USD' }))).toEqual(returned);
     expect(receive(settlement, piece('collection_returned'))).toEqual(returned);
   });
+
+  test.each(SETTLEMENT_STATUSES.filter(isTerminal))(
+    'is named with its amount, and never as late money, although nothing of it was counted: %s',
+    (status) => {
+      // What is paid out was counted, and was taken back before.
+      const settlement = inState(
+        status,
+        status === 'settled' ? { amountReceivedMinor: 100n, takenBackMinor: 100n } : {},
+      );
+      expect(receive(settlement, piece('collection_returned', { amountMinor: 130n, currency: 'USD' }))).toEqual({
+        ...NOTHING,
+        exception: 'returned',
+        exceptionMinor: 130n,
+      });
+    },
+  );
 });
 
 describe('a dispute', () => {

@@ -1933,7 +1933,9 @@ class SettlementException(TypedDict):
     evidence_id: str | None
     """The evidence that it is about."""
     amount: NotRequired[str]
-    """The amount of the evidence, in its currency."""
+    """The amount of the evidence, in its currency; of `overpaid` the surplus. A return or a dispute that names none
+    has what it took back. Of `late_evidence` it is money that came.
+    """
     currency: NotRequired[str]
     """The currency of the evidence. It may be one that the service does not know."""
     reason: NotRequired[str]
