@@ -137,7 +137,9 @@ const SettlementException = z
   })
   .meta({
     id: 'SettlementException',
-    description: 'Evidence that needs attention. It changes no state.',
+    description:
+      'Evidence that needs attention. Only `returned` and `disputed` change the state, and only before the payout: the ' +
+      'settlement then fails.',
   });
 
 const PaymentInstructions = z
@@ -161,7 +163,7 @@ export const SettlementResponse = z
     ...received,
     payee: Payee,
     failure: Failure.nullable().meta({
-      description: 'Why it did not succeed; null unless it is `failed` or `rejected`.',
+      description: 'Why it did not succeed; null unless it is `failed`, `rejected` or `expired`.',
       example: null,
     }),
     exceptions: z.array(SettlementException).meta({ description: 'Evidence that needs attention, in its order.' }),

@@ -2141,7 +2141,7 @@ export interface components {
             amount_refund_due: string;
             /** What was given back to the payer, outside of this service. Example: `250.00`. */
             amount_refunded: string;
-            /** Why it did not succeed; null unless it is `failed` or `rejected`. Example: `null`. */
+            /** Why it did not succeed; null unless it is `failed`, `rejected` or `expired`. Example: `null`. */
             failure: components["schemas"]["Failure"] | null;
             /** @description Evidence that needs attention, in its order. */
             exceptions: components["schemas"]["SettlementException"][];
@@ -2154,7 +2154,7 @@ export interface components {
             /** When the current wait ends; null if there is none. Example: `2026-11-21T08:00:00.000Z`. */
             expires_at: string | null;
         };
-        /** @description Evidence that needs attention. It changes no state. */
+        /** @description Evidence that needs attention. Only `returned` and `disputed` change the state, and only before the payout: the settlement then fails. */
         SettlementException: {
             /** @description What is wrong. */
             type: components["schemas"]["ExceptionType"];

@@ -1911,7 +1911,7 @@ class SettlementEventData(SettleResponseV2):
     amount_refunded: str
     """What was given back to the payer, outside of this service."""
     failure: Failure | None
-    """Why it did not succeed; null unless it is `failed` or `rejected`."""
+    """Why it did not succeed; null unless it is `failed`, `rejected` or `expired`."""
     exceptions: list[SettlementException]
     """Evidence that needs attention, in its order."""
     payment_instructions: PaymentInstructions | None
@@ -1925,7 +1925,9 @@ class SettlementEventData(SettleResponseV2):
 
 
 class SettlementException(TypedDict):
-    """Evidence that needs attention. It changes no state."""
+    """Evidence that needs attention. Only `returned` and `disputed` change the state, and only before the payout:
+    the settlement then fails.
+    """
     type: ExceptionType
     """What is wrong."""
     at: str
