@@ -46,8 +46,8 @@ export const settlementCommands: readonly OpsCommand[] = [
     description: 'Cancels a settlement under the same rules as the partner.',
     takes: { settlementId, ...AUDIT_PARAMETERS },
     run: async (deps: OpsDeps, { settlementId: id, ...act }) => {
-      await cancelSettlementAsOperator(deps, id, { ...act, requestId: newRequestId() });
-      deps.print(`${id} is canceled.`);
+      const isNew = await cancelSettlementAsOperator(deps, id, { ...act, requestId: newRequestId() });
+      deps.print(isNew ? `${id} is canceled.` : `${id} was canceled already.`);
       deps.printData({ settlement_id: id, status: 'canceled' });
       return EXIT.done;
     },

@@ -52,21 +52,25 @@ export async function cancelSettlement(
   });
 }
 
-/** As `cancelSettlement`, for an operator, who knows no organization; with an audit entry. */
+/**
+ * As `cancelSettlement`, for an operator, who knows no organization; with an audit entry.
+ *
+ * @returns false when it was canceled already: nothing is written
+ */
 export async function cancelSettlementAsOperator(
   deps: Deps,
   settlementId: string,
   { operator, note, requestId }: OperatorAct,
-): Promise<Settlement> {
+): Promise<boolean> {
   return await commit(deps, 'settlement.cancel_as_operator', async (tx) => {
     const now = deps.now();
     const orgId = await getSettlementOwner(tx, settlementId);
     const settlement = await lockSettlement(tx, orgId, settlementId);
     const decision = await decideCancellation(tx, settlement, { by: 'operator', signals: true }, now);
-    const canceled = await writeDecision(tx, decision, requestId);
+    if ((await writeDecision(tx, decision, requestId)) === settlement) return false;
     const action = 'settlement_cancel';
     await insertAuditEntry(tx, orgId, { objectId: settlementId, action, operator, note, at: now });
-    return canceled;
+    return true;
   });
 }
 

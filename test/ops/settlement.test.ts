@@ -56,6 +56,20 @@ test('cancel shows the operator in the timeline and in one audit entry, and sign
   expect(rows.map(({ signal }) => signal)).toEqual([null, 'canceled']);
 });
 
+test('cancel of a canceled settlement says that it was canceled already, and writes nothing', async ({
+  api,
+  ops,
+  ended,
+}) => {
+  await expectUnchanged(api.connection.pool, async () => {
+    expect(await ops('cancel', ended, ...AUDIT_ARGS)).toEqual({
+      exitCode: 0,
+      printed: [`${ended} was canceled already.`],
+      warned: [],
+    });
+  });
+});
+
 test('cancel changes nothing when its audit entry cannot be written, and exits with 70', async ({
   api,
   partner,
