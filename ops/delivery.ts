@@ -56,9 +56,10 @@ export const deliveryCommands: readonly OpsCommand[] = [
       const requestId = newRequestId();
       const retried: string[] = [];
       const { found, more } = await listSelected(deps, selection);
-      for (const { deliveryId, webhookId } of found) {
-        if (await retry(deps, deliveryId, { operator, note, requestId })) retried.push(deliveryId);
-        else deps.warn(`${deliveryId} is left out: its subscription ${webhookId} was deleted.`);
+      for (const delivery of found) {
+        const hindrance = await retry(deps, delivery, { operator, note, requestId });
+        if (hindrance === undefined) retried.push(delivery.deliveryId);
+        else deps.warn(`${delivery.deliveryId} is left out: ${hindrance}`);
       }
       deps.print(`${retried.length} deliveries will be attempted again.`);
       if (more) deps.print(MORE);
@@ -90,13 +91,19 @@ async function listSelected(deps: OpsDeps, { status, olderThan: ageMs, limit, ..
   return { found: listed.slice(0, limit), more: listed.length > limit };
 }
 
-/** False when the subscription of the delivery was deleted since it was listed. */
-async function retry(deps: OpsDeps, deliveryId: string, act: OperatorAct): Promise<boolean> {
+type Listed = Awaited<ReturnType<typeof listSelected>>['found'][number];
+
+/** @returns what has happened to the delivery since it was listed; it is not sent then */
+async function retry(
+  deps: OpsDeps,
+  { deliveryId, webhookId, status }: Listed,
+  act: OperatorAct,
+): Promise<string | undefined> {
   try {
-    await redeliverAsOperator(deps, deliveryId, act);
-    return true;
+    await redeliverAsOperator(deps, deliveryId, act, status);
+    return undefined;
   } catch (error) {
-    if (error instanceof DomainError && error.code === 'not_found') return false;
-    throw error;
+    if (!(error instanceof DomainError)) throw error;
+    return error.code === 'not_found' ? `its subscription ${webhookId} was deleted.` : error.detail;
   }
 }

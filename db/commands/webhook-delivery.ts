@@ -1,6 +1,12 @@
 /** Delivering an event again (contract §11): for the subscription's owner, and for an operator. */
 import { DomainError } from '../../domain/error.ts';
-import { type Attempts, type Delivery, REDELIVERIES_MAX, redeliverableAt } from '../../domain/webhook.ts';
+import {
+  type Attempts,
+  type Delivery,
+  type DeliveryStatus,
+  REDELIVERIES_MAX,
+  redeliverableAt,
+} from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
@@ -34,18 +40,24 @@ export async function redeliver(
   });
 }
 
-/** As `redeliver`, for an operator, who knows only the delivery's id; without the quota, and with an audit entry. */
+/**
+ * As `redeliver`, for an operator, who knows only the delivery's id; without the quota, and with an audit entry.
+ *
+ * @param listedAs the status that it was listed with: in another one it is left as it is
+ * @throws DomainError `not_found`; `state_conflict` when its status is another one by now
+ */
 export async function redeliverAsOperator(
   deps: CommitDeps & Pick<CommandDeps, 'now'>,
   deliveryId: string,
   { operator, note, requestId }: OperatorAct,
+  listedAs?: DeliveryStatus,
 ): Promise<void> {
   const at = deps.now();
   await commit(deps, 'delivery.redeliver_as_operator', async (tx) => {
     const owner = await findDeliveryOwner(tx, deliveryId);
     if (!owner) throw new DomainError('not_found');
     const { orgId, webhookId } = owner;
-    await redeliverLocked(tx, orgId, { webhookId, deliveryId }, { requestId });
+    await redeliverLocked(tx, orgId, { webhookId, deliveryId }, { requestId, listedAs });
     await insertAuditEntry(tx, orgId, { objectId: deliveryId, action: 'delivery_retry', operator, note, at });
   });
 }
@@ -55,12 +67,19 @@ async function redeliverLocked(
   tx: Tx,
   orgId: string,
   key: DeliveryKey,
-  { requestId, at }: { readonly requestId: string; readonly at?: Date },
+  {
+    requestId,
+    at,
+    listedAs,
+  }: { readonly requestId: string; readonly at?: Date; readonly listedAs?: DeliveryStatus | undefined },
 ): Promise<Delivery> {
   const webhook = await lockWebhook(tx, orgId, key.webhookId);
   if (at) requireNotStopped(webhook);
   const delivery = await lockDelivery(tx, orgId, key);
-  const isPending = delivery.status === 'pending';
+  const { status } = delivery;
+  if (listedAs !== undefined && status !== listedAs)
+    throw new DomainError('state_conflict', { current_state: status }, `it is ${status} by now.`);
+  const isPending = status === 'pending';
   // A pending delivery begins another generation only if its attempt that is under way was the last one, and fails.
   if (at && !(isPending && delivery.claimedAt === null)) requireQuota(delivery, at);
   return isPending ? await requestNextAttempt(tx, delivery) : await beginGeneration(tx, delivery, requestId);

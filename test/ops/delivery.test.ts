@@ -4,10 +4,14 @@ import { expect } from 'vitest';
 import { webhookDeliveries } from '../../db/schema/index.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
+import { WAIT } from '../support/patience.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
 const AUDIT_ARGS = ['--operator', 'ana', '--note', 'their endpoint is back', '--yes'];
+
+const WAITING = `SELECT count(*)::int AS count FROM pg_stat_activity
+  WHERE wait_event_type = 'Lock' AND datname = current_database()`;
 
 const test = withApi()
   .extend('ops', FILE, ({ api, clock }) => createOps(api.connection.db, { now: clock.now }))
@@ -169,6 +173,36 @@ test('retry-deliveries says at its limit that more remain, and ends when it is r
   ]);
   expect((await ops(...args, ...AUDIT_ARGS)).printed).toEqual(['2 deliveries will be attempted again.', more]);
   expect((await ops(...args, ...AUDIT_ARGS)).printed).toEqual(['1 deliveries will be attempted again.']);
+});
+
+test('retry-deliveries of two operators at once sends each delivery again once', async ({
+  api,
+  ops,
+  createDelivery,
+}) => {
+  const deliveryIds = [await createDelivery(), await createDelivery()];
+  await api.connection.db
+    .update(webhookDeliveries)
+    .set({ status: 'exhausted', nextAttemptAt: null, laneKey: null })
+    .where(inArray(webhookDeliveries.deliveryId, deliveryIds));
+  const { rows } = await api.connection.pool.query('SELECT webhook_id FROM webhook_deliveries WHERE delivery_id = $1', [
+    deliveryIds[0],
+  ]);
+  const webhookId = rows[0].webhook_id;
+  const holder = await api.owner.pool.connect();
+  await holder.query('BEGIN');
+  await holder.query('SELECT 1 FROM webhooks WHERE webhook_id = $1 FOR UPDATE', [webhookId]);
+  const both = [1, 2].map(() => ops('retry-deliveries', '--webhook', webhookId, ...AUDIT_ARGS));
+  // Both have listed what is exhausted, and wait for the first delivery.
+  await expect.poll(async () => (await holder.query(WAITING)).rows[0].count, WAIT).toBe(2);
+  await holder.query('COMMIT');
+  holder.release();
+  const results = await Promise.all(both);
+  const retried = results.map(({ printed }) => Number.parseInt(printed[0] ?? '', 10));
+  expect((retried[0] ?? 0) + (retried[1] ?? 0)).toBe(2);
+  const warned = results.flatMap((result) => result.warned);
+  expect(new Set(warned)).toEqual(new Set(deliveryIds.map((id) => `${id} is left out: it is pending by now.`)));
+  for (const id of deliveryIds) expect(await listAudit(api.connection.db, id)).toHaveLength(1);
 });
 
 test('retry-deliveries of everything is refused', async ({ ops }) => {
