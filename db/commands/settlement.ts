@@ -4,6 +4,7 @@
  * same moment: the first commit decides.
  */
 import { DomainError } from '../../domain/error.ts';
+import { formatMoney } from '../../domain/money.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
 import { type Decision, decide } from '../../domain/settlement/decide.ts';
 import type { HappeningOf } from '../../domain/settlement/happening.ts';
@@ -129,8 +130,10 @@ export async function recordRefund(
     const decision = decide(facts, { type: 'refund', ...refund }, settlementTime(settlement, now));
     const refunded = await writeDecision(tx, decision, requestId);
     if (refunded === settlement) return settlement;
-    const action = 'refund_record';
-    await insertAuditEntry(tx, orgId, { objectId: settlementId, action, operator, note, at: now });
+    const { reference, amountMinor } = refund;
+    const what = `${formatMoney(amountMinor, settlement.sourceCurrency)} ${settlement.sourceCurrency} by ${reference}`;
+    const act = { action: 'refund_record', operator, note: `${what}: ${note}` } as const;
+    await insertAuditEntry(tx, orgId, { objectId: settlementId, ...act, at: now });
     return refunded;
   });
 }

@@ -50,8 +50,11 @@ test('what is due back falls until nothing is due, and each refund is one event 
     { amount_refund_due: '20.00', amount_refunded: '50.00' },
     money,
   ]);
-  const entry = { orgId: partner.orgId, action: 'refund_record', operator: 'ana', note: AUDIT_ARGS[3] };
-  expect(await listAudit(api.connection.db, settlementId)).toEqual([entry, entry]);
+  const entry = { orgId: partner.orgId, action: 'refund_record', operator: 'ana' };
+  expect(await listAudit(api.connection.db, settlementId)).toEqual([
+    { ...entry, note: '50.00 USD by TRX 1: sent back by wire' },
+    { ...entry, note: '20.00 USD by TRX 2: sent back by wire' },
+  ]);
 });
 
 test('a reference is recorded once, and never with another amount', async ({ api, steps, overpaid, record }) => {
