@@ -3,6 +3,7 @@
  * command is written as it is typed; a section is one of docs/operations.md.
  */
 import type { PaymentMethod } from './payment-method.ts';
+import type { ReviewRequest } from './review.ts';
 import type { SettlementStatus } from './settlement/state.ts';
 import type { VerificationStatus } from './verification.ts';
 import type { DeliveryStatus, DisabledReason, WebhookStatus } from './webhook.ts';
@@ -45,6 +46,13 @@ const act = (rest: string): string => ops(`${rest} --operator <name> --note <why
 
 const WAITS: RunbookSection = 'Why does a settlement wait?';
 
+/** What operators have requested about a payout in review. */
+export function reviewState({ outcome, requestedBy, confirmedBy, agreedAt, requestedAt }: ReviewRequest): string {
+  if (agreedAt === null)
+    return `requested: ${outcome}, by ${requestedBy} at ${requestedAt.toISOString()}, and not confirmed`;
+  return `agreed: ${outcome}, by ${requestedBy}${confirmedBy === null ? '' : ` and ${confirmedBy}`}, and not carried out`;
+}
+
 /** What the advice about a settlement depends on. */
 export type SettlementSituation = {
   readonly settlementId: string;
@@ -55,6 +63,8 @@ export type SettlementSituation = {
   readonly until: string | null;
   /** The wait ended longer ago than a timer may be late, and nothing has happened. */
   readonly isOverdue: boolean;
+  /** What operators have requested, if it is in review; the workflow does not know it. */
+  readonly review?: ReviewRequest | undefined;
 };
 
 /** What the settlement waits for; null for a state that is left at once, or that is final. */
@@ -101,10 +111,7 @@ export function settlementAdvice(situation: SettlementSituation): Advice {
     case 'paying_out':
       return advice(`None: the rail answers${before}, or the settlement goes to review.`);
     case 'needs_review':
-      return advice(
-        `Ask the payout rail whether ${id} was paid. Then:`,
-        ops(`resolve ${id} paid|refused --operator <name> --note <how it is known>`),
-      );
+      return reviewAdvice(id, situation.review);
     case 'settled':
     case 'rejected':
     case 'expired':
@@ -112,6 +119,14 @@ export function settlementAdvice(situation: SettlementSituation): Advice {
     case 'canceled':
       return advice('None: it has ended.');
   }
+}
+
+function reviewAdvice(id: string, review: ReviewRequest | undefined): Advice {
+  const resolve = (outcome: string): string =>
+    ops(`resolve ${id} ${outcome} --operator <name> --note <how it is known>`);
+  if (review?.agreedAt) return advice(`It is ${reviewState(review)}. To carry it out:`, resolve(review.outcome));
+  const ask = `Ask the payout rail whether ${id} was paid. Then:`;
+  return advice(review ? `It is ${reviewState(review)}. ${ask}` : ask, resolve('paid|refused'));
 }
 
 /** For an open object that Temporal runs no workflow for. */

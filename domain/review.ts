@@ -17,6 +17,10 @@ export type ReviewRequest = Resolution & {
 /** A request that is not confirmed in this time is void and must be repeated. */
 const CONFIRM_WITHIN_MS = 24 * 60 * 60_000;
 
+/** Whether the request is agreed, or can still be confirmed. */
+export const isValidAt = ({ agreedAt, requestedAt }: ReviewRequest, at: Date): boolean =>
+  agreedAt !== null || at.getTime() - requestedAt.getTime() < CONFIRM_WITHIN_MS;
+
 /**
  * The request that is valid after an operator has requested an outcome. Outside of the local sandbox a second operator
  * must ask for the same one; another outcome replaces a request that is not agreed. What is agreed stays.
@@ -29,7 +33,7 @@ export function requestAfter(
   if (earlier?.agreedAt) return earlier;
   const asked = { outcome, requestedBy: operator, requestedAt: at, confirmedBy: null };
   if (!isRemote(runtime)) return { ...asked, agreedAt: at };
-  const isSame = earlier?.outcome === outcome && at.getTime() - earlier.requestedAt.getTime() < CONFIRM_WITHIN_MS;
+  const isSame = earlier?.outcome === outcome && isValidAt(earlier, at);
   if (!isSame) return { ...asked, agreedAt: null };
   return earlier.requestedBy === operator ? earlier : { ...earlier, confirmedBy: operator, agreedAt: at };
 }

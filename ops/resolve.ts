@@ -2,15 +2,21 @@
  * Resolves the review of a settlement (contract §6). Operators agree in the database; a Temporal Update then makes the
  * settlement's run carry it out. If the rail's own evidence has come, it decides, and the command says so.
  */
-import { type Client, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
+import {
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+} from '@temporalio/client';
 import { requestResolution } from '../db/commands/review.ts';
 import { DomainError } from '../domain/error.ts';
-import type { Resolution } from '../domain/review.ts';
+import { reviewState } from '../domain/operator-advice.ts';
+import type { Resolution, ReviewRequest } from '../domain/review.ts';
 import type { SettlementStatus } from '../domain/settlement/state.ts';
 import { settlementWorkflowId } from '../domain/workflow-id.ts';
+import { temporalFaultOf } from '../process/temporal-health.ts';
 import { resolveReview } from '../workflows/contract.ts';
 import type { OpsDeps } from './command.ts';
-import { EXIT, type ExitCode } from './command-line/program.ts';
+import { CommandError, EXIT, type ExitCode } from './command-line/program.ts';
 
 const CALL_TIMEOUT_MS = 30_000;
 const STATUS_OF: Record<Resolution['outcome'], SettlementStatus> = { paid: 'settled', refused: 'failed' };
@@ -25,37 +31,60 @@ export async function runResolve(deps: OpsDeps, settlementId: string, asked: Ask
     warn(`Not resolved: ${resolution.refusal}`);
     return EXIT.refused;
   }
-  const { status } = resolution;
+  const { status, about } = resolution;
   printData({ settlement_id: settlementId, status });
-  if (status === 'needs_review') {
+  if (status === 'needs_review')
     print(`Requested: ${settlementId} was ${asked.outcome}. Another operator confirms it by the same command.`);
-    return EXIT.done;
-  }
-  if (status !== STATUS_OF[asked.outcome]) {
+  else if (status === STATUS_OF[asked.outcome]) print(`${settlementId} is ${status}.`);
+  else {
     warn(`Not resolved: ${settlementId} is ${status}: the rail's own evidence, or an earlier decision, decided.`);
     return EXIT.refused;
   }
-  print(`${settlementId} is ${status}.`);
+  if (about !== undefined) print(about);
   return EXIT.done;
 }
 
-type Resolved = { readonly status: SettlementStatus } | { readonly refusal: string };
+/** `about`: what was requested before. */
+type Resolved =
+  | { readonly status: SettlementStatus; readonly about?: string | undefined }
+  | { readonly refusal: string };
 
 async function ask(deps: OpsDeps, settlementId: string, asked: Asked): Promise<Resolved> {
+  const { outcome } = asked;
   try {
-    const request = await requestResolution(deps, settlementId, asked);
-    if (request.agreedAt === null) return { status: 'needs_review' };
-    return deps.isPreview === true ? { status: STATUS_OF[request.outcome] } : await update(deps.client(), settlementId);
+    const { request, earlier } = await requestResolution(deps, settlementId, asked);
+    if (request.outcome !== outcome)
+      return {
+        refusal: `it is ${reviewState(request)}. To carry it out: npm run ops -- resolve ${settlementId} ${request.outcome}`,
+      };
+    const about = earlier && aboutEarlier(deps, earlier, outcome);
+    if (request.agreedAt === null) return { status: 'needs_review', about };
+    return { ...(deps.isPreview ? { status: STATUS_OF[outcome] } : await update(deps, settlementId, outcome)), about };
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     if (error.code === 'not_found') return { refusal: 'There is no such settlement.' };
-    const status = STATUS_OF[asked.outcome];
+    const status = STATUS_OF[outcome];
     return error.extras['current_state'] === status ? { status } : { refusal: error.detail };
   }
 }
 
-/** Makes the run carry out what is agreed. */
-async function update(client: Client, settlementId: string): Promise<Resolved> {
+/** The preview also says what it would confirm, or carry out. */
+function aboutEarlier({ isPreview }: OpsDeps, earlier: ReviewRequest, outcome: Resolution['outcome']) {
+  if (earlier.outcome !== outcome) return `It replaces ${earlier.requestedBy}'s request: ${earlier.outcome}.`;
+  return isPreview ? `It is ${reviewState(earlier)}.` : undefined;
+}
+
+/**
+ * Makes the run carry out what is agreed.
+ *
+ * @throws CommandError when it was not carried out in time; the agreement stays
+ */
+async function update(
+  { client: connect }: OpsDeps,
+  settlementId: string,
+  outcome: Resolution['outcome'],
+): Promise<Resolved> {
+  const client = connect();
   const handle = client.workflow.getHandle(settlementWorkflowId(settlementId));
   try {
     return await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
@@ -63,11 +92,19 @@ async function update(client: Client, settlementId: string): Promise<Resolved> {
     );
   } catch (error) {
     if (error instanceof WorkflowUpdateFailedError) return { refusal: rootCause(error).message };
-    if (!(error instanceof WorkflowNotFoundError)) throw error;
-    return {
-      refusal: 'It is agreed, but no run carries it out. A sweep starts one within a minute; then repeat this.',
-    };
+    const cause = hindranceOf(error);
+    if (cause === undefined) throw error;
+    const what = `The outcome ${outcome} is agreed and was not carried out yet: repeat this command.`;
+    throw new CommandError(EXIT.unavailable, `${what} ${cause}`);
   }
+}
+
+/** Why nothing was carried out, if the command can be repeated. */
+function hindranceOf(error: unknown): string | undefined {
+  if (error instanceof WorkflowNotFoundError) return 'It has no run: a sweep starts one within a minute.';
+  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
+    return 'Temporal, or the worker, did not answer in time.';
+  return temporalFaultOf(error)?.sentence;
 }
 
 /** An activity's failure is inside of the update's. */

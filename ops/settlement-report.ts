@@ -9,14 +9,17 @@ import {
   listJournal,
   listTransitions,
 } from '../db/queries/operator/settlement.ts';
+import { findReviewRequest } from '../db/queries/review.ts';
 import { type Currency, formatMoney } from '../domain/money.ts';
 import {
   type Advice,
   lostRunAdvice,
   queuedAdvice,
+  reviewState,
   settlementAdvice,
   settlementWait,
 } from '../domain/operator-advice.ts';
+import { isValidAt, type ReviewRequest } from '../domain/review.ts';
 import { refundDueMinor } from '../domain/settlement/posting.ts';
 import { isTerminal, type Settlement, settlementTime } from '../domain/settlement/state.ts';
 import { settlementWorkflowId } from '../domain/workflow-id.ts';
@@ -35,11 +38,13 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
   const run = await reportRun(deps, settlementWorkflowId(settlementId));
   const isLost = run.known && !run.isRunning && outbox.length === 0 && !isTerminal(settlement.status);
   const isOverdue = overdue(settlement, deps.now());
+  const review = settlement.status === 'needs_review' ? await findReviewRequest(db, settlementId) : undefined;
+  const valid = review && isValidAt(review, deps.now()) ? review : undefined;
   return {
     kind: 'settlement',
     id: settlementId,
     facts: {
-      ...factsOf(settlement, transitions.at(-1)?.at ?? settlement.createdAt),
+      ...factsOf(settlement, transitions.at(-1)?.at ?? settlement.createdAt, valid),
       sum_of_postings: sumOf(journal),
       ...run.facts,
     },
@@ -67,17 +72,18 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
       deliveries: (await listDeliveriesAbout(db, settlementId)).map(deliveryRow),
       audit: (await listAuditEntries(db, settlementId)).map(auditRow),
     },
-    next: adviceOf(settlement, { isLost, isOverdue, late: outbox.find(isLate), failing: run.failing }),
+    next: adviceOf(settlement, { isLost, isOverdue, late: outbox.find(isLate), failing: run.failing, review: valid }),
   };
 }
 
-function factsOf(settlement: Settlement, since: Date): Row {
+function factsOf(settlement: Settlement, since: Date, review: ReviewRequest | undefined): Row {
   const { status, sourceCurrency, clockOffsetMs } = settlement;
   return {
     status,
     since,
     until: isTerminal(status) ? null : settlement.expiresAt,
     waits_for: settlementWait(status, settlement.paymentMethod),
+    review: review ? reviewState(review) : null,
     failure: settlement.failure?.code ?? null,
     organization: settlement.orgId,
     recipient: settlement.recipientId,
@@ -107,6 +113,7 @@ function adviceOf(
     readonly isOverdue: boolean;
     readonly late: { lastError: string | null } | undefined;
     readonly failing: Advice | undefined;
+    readonly review: ReviewRequest | undefined;
   },
 ): Advice[] {
   const { settlementId, expiresAt } = settlement;
@@ -114,7 +121,7 @@ function adviceOf(
   if (found.isLost) return [lostRunAdvice(settlementId, true)];
   if (found.failing) return [found.failing];
   const until = expiresAt?.toISOString() ?? null;
-  return [settlementAdvice({ ...settlement, until, isOverdue: found.isOverdue })];
+  return [settlementAdvice({ ...settlement, until, isOverdue: found.isOverdue, review: found.review })];
 }
 
 /** Whether its wait should have ended by now, on its own clock. */

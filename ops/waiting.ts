@@ -11,8 +11,11 @@ import {
   type WaitingSettlement,
   type WaitingVerification,
 } from '../db/queries/operator/waiting.ts';
+import { listReviewRequests } from '../db/queries/review.ts';
 import { findOldestSweep } from '../db/queries/sweep.ts';
+import { reviewState } from '../domain/operator-advice.ts';
 import { SWEPT_KINDS } from '../domain/outbox.ts';
+import { isValidAt, type ReviewRequest } from '../domain/review.ts';
 import type { TemporalHealth } from '../domain/temporal-health.ts';
 import { promotionCommand, type UnservedQueue, unservedSentence } from '../domain/worker-version.ts';
 import { temporalFaultOf } from '../process/temporal-health.ts';
@@ -46,9 +49,19 @@ async function waiting(deps: OpsDeps): Promise<ExitCode> {
     listWaitingVerifications(deps.db, LINES_MAX),
   ]);
   const now = deps.now();
+  const reviewed = settlements.filter(({ status }) => status === 'needs_review');
+  const requests = await listReviewRequests(
+    deps.db,
+    reviewed.map(({ settlementId }) => settlementId),
+  );
+  const reviewOf = ({ settlementId }: WaitingSettlement): ReviewRequest | undefined => {
+    const request = requests.get(settlementId);
+    return request && isValidAt(request, now) ? request : undefined;
+  };
   const actionable = settlements.filter(({ isActionable }) => isActionable);
   const others = settlements.filter(({ isActionable }) => !isActionable);
-  const lines = (list: readonly WaitingSettlement[]) => list.map((settlement) => settlementLine(settlement, now));
+  const lines = (list: readonly WaitingSettlement[]) =>
+    list.map((settlement) => settlementLine(settlement, now, reviewOf(settlement)));
   printList(deps, 'Settlements to act on (show <id> has the next command)', lines(actionable));
   printList(deps, 'Settlements that go on by themselves', lines(others));
   printList(
@@ -57,7 +70,7 @@ async function waiting(deps: OpsDeps): Promise<ExitCode> {
     verifications.map((verification) => verificationLine(verification, now)),
   );
   deps.printData({
-    settlements: settlements.map(settlementData),
+    settlements: settlements.map((settlement) => settlementData(settlement, reviewOf(settlement))),
     verifications: verifications.map(({ verificationId, orgId, recipientId, since, expiresAt }) => ({
       verification_id: verificationId,
       org_id: orgId,
@@ -108,7 +121,7 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
       last_error: lastError,
       since,
     })),
-    settlements: settlements.map(settlementData),
+    settlements: settlements.map((settlement) => settlementData(settlement)),
     deliveries: deliveries.map(({ deliveryId, webhookId, orgId, dueAt }) => ({
       delivery_id: deliveryId,
       webhook_id: webhookId,
@@ -157,7 +170,7 @@ async function askTemporal(
 }
 
 /** What has to happen before the settlement continues. */
-function waitsFor({ status, paymentMethod, recipientId }: WaitingSettlement): string {
+function waitsFor({ status, paymentMethod, recipientId }: WaitingSettlement, review?: ReviewRequest): string {
   switch (status) {
     case 'compliance_hold':
       return `the verification of recipient ${recipientId}`;
@@ -166,28 +179,29 @@ function waitsFor({ status, paymentMethod, recipientId }: WaitingSettlement): st
     case 'paying_out':
       return 'the outcome of the payout';
     case 'needs_review':
-      return 'an operator: resolve it as paid or refused';
+      if (review?.agreedAt) return `an operator: repeat resolve (${reviewState(review)})`;
+      return review ? `another operator: ${reviewState(review)}` : 'an operator: resolve it as paid or refused';
     default:
       return 'its workflow';
   }
 }
 
-const settlementData = (settlement: WaitingSettlement) => ({
+const settlementData = (settlement: WaitingSettlement, review?: ReviewRequest) => ({
   settlement_id: settlement.settlementId,
   org_id: settlement.orgId,
   status: settlement.status,
   amount: money(settlement.amountMinor, settlement.sourceCurrency),
   reference: settlement.reference,
   must_act: settlement.isActionable,
-  waits_for: waitsFor(settlement),
+  waits_for: waitsFor(settlement, review),
   since: settlement.since,
   expires_at: settlement.expiresAt,
 });
 
-function settlementLine(settlement: WaitingSettlement, now: Date): string {
+function settlementLine(settlement: WaitingSettlement, now: Date, review?: ReviewRequest): string {
   const { settlementId, status, amountMinor, sourceCurrency, reference } = settlement;
   const what = [settlementId, status, money(amountMinor, sourceCurrency), reference === null ? '' : `(${reference})`];
-  return lineOf(what.filter((part) => part !== '').join(' '), waitsFor(settlement), settlement, now);
+  return lineOf(what.filter((part) => part !== '').join(' '), waitsFor(settlement, review), settlement, now);
 }
 const verificationLine = (verification: WaitingVerification, now: Date): string =>
   lineOf(verification.verificationId, `the decision about recipient ${verification.recipientId}`, verification, now);

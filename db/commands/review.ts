@@ -3,7 +3,7 @@
  * then carries out what they agreed on. Access to Temporal alone decides nothing.
  */
 import { DomainError } from '../../domain/error.ts';
-import { type Resolution, type ReviewRequest, requestAfter } from '../../domain/review.ts';
+import { isValidAt, type Resolution, type ReviewRequest, requestAfter } from '../../domain/review.ts';
 import { changeOf } from '../../domain/settlement/change.ts';
 import { type Decision, decide } from '../../domain/settlement/decide.ts';
 import { type Settlement, settlementTime } from '../../domain/settlement/state.ts';
@@ -17,14 +17,15 @@ import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 /**
  * Records that an operator requests an outcome, with an audit entry.
  *
- * @returns the request that is now valid; it may be carried out once `agreedAt` is set
+ * @returns the request that is now valid, which may be carried out once `agreedAt` is set, and the one that was valid
+ *   before
  * @throws DomainError `not_found`; `state_conflict` when the settlement is not in review
  */
 export async function requestResolution(
   deps: CommitDeps & Pick<CommandDeps, 'now' | 'runtime'>,
   settlementId: string,
   { outcome, operator, note }: Resolution & Omit<OperatorAct, 'requestId'>,
-): Promise<ReviewRequest> {
+): Promise<{ readonly request: ReviewRequest; readonly earlier: ReviewRequest | undefined }> {
   return await commit(deps, 'settlement.request_resolution', async (tx) => {
     const at = deps.now();
     const orgId = await getSettlementOwner(tx, settlementId);
@@ -35,13 +36,17 @@ export async function requestResolution(
         { current_state: status },
         `The settlement is not in review: it is ${status}.`,
       );
-    const earlier = await findReviewRequest(tx, settlementId);
+    const stored = await findReviewRequest(tx, settlementId);
+    const earlier = stored && isValidAt(stored, at) ? stored : undefined;
     const request = requestAfter(earlier, { outcome, operator, at }, deps.runtime);
-    if (request === earlier) return earlier;
+    if (request === earlier) return { request, earlier };
     await storeReviewRequest(tx, settlementId, request);
-    const action = request.agreedAt === null ? 'review_request' : (`resolve_review_${outcome}` as const);
-    await insertAuditEntry(tx, orgId, { objectId: settlementId, action, operator, note, at });
-    return request;
+    const entry =
+      request.agreedAt === null
+        ? ({ action: 'review_request', note: `${outcome}: ${note}` } as const)
+        : ({ action: `resolve_review_${outcome}`, note } as const);
+    await insertAuditEntry(tx, orgId, { objectId: settlementId, ...entry, operator, at });
+    return { request, earlier };
   });
 }
 

@@ -49,7 +49,7 @@ describe('a review of a payout', () => {
       await expectUnchanged(api.connection.pool, () =>
         whileWritesFail(api.owner.pool, table, () => expect(request()).rejects.toThrow()),
       );
-      expect((await world.request(id, 'paid')).agreedAt).not.toBeNull();
+      expect((await world.request(id, 'paid')).request.agreedAt).not.toBeNull();
     },
   );
 

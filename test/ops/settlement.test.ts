@@ -1,12 +1,24 @@
 /** `redispatch`, `cancel` and `resolve` without Temporal: each change is one transaction with its audit entry. */
-import { expect } from 'vitest';
+import { Client, Connection } from '@temporalio/client';
+import { expect, onTestFinished } from 'vitest';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { FILE, withApi } from '../support/fixture.ts';
-import { createOps, listAudit } from '../support/ops.ts';
+import { createOps, createRemoteOps, listAudit } from '../support/ops.ts';
 import { readSettlement } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { openSettlement } from '../support/settlement.ts';
+import { devServer } from '../support/temporal.ts';
 
 const AUDIT_ARGS = ['--operator', 'Ana', '--note', 'the partner asked by phone', '--yes'];
+
+const IN_REVIEW = ['awaiting_funds', 'funded', 'paying_out', 'needs_review'] as const;
+
+/** Gives up after a second what a command waits half a minute for. */
+class ImpatientClient extends Client {
+  override withDeadline<T>(_deadline: number | Date, call: () => Promise<T>): Promise<T> {
+    return super.withDeadline(Date.now() + 1_000, call);
+  }
+}
 
 const test = withApi()
   .extend('ops', FILE, ({ api }) => createOps(api.connection.db))
@@ -117,4 +129,97 @@ test('redispatch --all writes one outbox row and one audit entry for each of 250
   expect(audited).toEqual([{ n: 250 }]);
   await pool.query(`DELETE FROM outbox`);
   await api.owner.pool.query(`DELETE FROM settlements WHERE settlement_id LIKE 'stl_copy_%'`);
+});
+
+test.for<[string, (workflowId: string) => Promise<Client>]>([
+  [
+    'Temporal does not answer',
+    async () => new ImpatientClient({ connection: Connection.lazy({ address: '127.0.0.1:1' }) }),
+  ],
+  [
+    'no worker runs',
+    async (workflowId) => {
+      const { client, namespace, close } = await devServer();
+      onTestFinished(close);
+      await client.workflow.start('settlement', { workflowId, taskQueue: 'nobody' });
+      return new ImpatientClient({ connection: client.connection, namespace });
+    },
+  ],
+])(
+  'resolve is exit 69 while %s, and everything then shows that the outcome is agreed',
+  async ([, clientOf], { api, partner }) => {
+    const settlementId = await openSettlement(api, partner, IN_REVIEW);
+    const client = await clientOf(settlementWorkflowId(settlementId));
+    const ops = createOps(api.connection.db, { client: () => client });
+    const resolve = (outcome: string, ...more: string[]) =>
+      ops('resolve', settlementId, outcome, '--operator', 'ana', '--note', 'asked the rail', ...more);
+    expect(await resolve('paid', '--yes')).toEqual({
+      exitCode: 69,
+      printed: [],
+      warned: [
+        'The outcome paid is agreed and was not carried out yet: repeat this command. ' +
+          'Temporal, or the worker, did not answer in time.',
+      ],
+    });
+    const agreed = 'agreed: paid, by ana, and not carried out';
+    const other = `Not resolved: it is ${agreed}. To carry it out: npm run ops -- resolve ${settlementId} paid`;
+    expect(await resolve('refused')).toMatchObject({ exitCode: 1, printed: [], warned: [other] });
+    expect(await resolve('refused', '--yes')).toMatchObject({ exitCode: 1, printed: [], warned: [other] });
+    expect((await resolve('paid')).printed).toEqual([
+      `Preview: ${settlementId} is settled.`,
+      `Preview: It is ${agreed}.`,
+    ]);
+    expect((await ops('waiting')).printed.find((line) => line.includes(settlementId))).toContain(
+      `waits for an operator: repeat resolve (${agreed})`,
+    );
+    const { review, next } = JSON.parse((await ops('show', settlementId, '--json')).printed.join(''));
+    expect([review, next[0].say]).toEqual([agreed, `It is ${agreed}. To carry it out:`]);
+    expect(next[0].command).toContain(`resolve ${settlementId} paid `);
+    expect((await listAudit(api.connection.db, settlementId)).map(({ action }) => action)).toEqual([
+      'resolve_review_paid',
+    ]);
+  },
+);
+
+test('a requested outcome is shown until it is a day old, and who requests another one reads whose it replaces', async ({
+  api,
+  partner,
+}) => {
+  const settlementId = await openSettlement(api, partner, IN_REVIEW);
+  const at = new Date();
+  const clock = { now: at };
+  const ops = await createRemoteOps(api.connection.db, { runtime: 'production', now: () => clock.now }, ['ana', 'bo']);
+  const resolve = (operator: string, outcome: string, ...more: string[]) =>
+    ops('resolve', settlementId, outcome, '--operator', operator, '--note', 'asked the rail', ...more);
+  const shown = async () => {
+    const { review, next } = JSON.parse((await ops('show', settlementId, '--json')).printed.join(''));
+    const waiting = (await ops('waiting')).printed.find((line) => line.includes(settlementId));
+    return { review, say: next[0].say, waiting };
+  };
+  const ask = `Ask the payout rail whether ${settlementId} was paid. Then:`;
+  await resolve('ana', 'paid', '--yes');
+  const byAna = `requested: paid, by ana at ${at.toISOString()}, and not confirmed`;
+  expect(await shown()).toEqual({
+    review: byAna,
+    say: `It is ${byAna}. ${ask}`,
+    waiting: expect.stringContaining(`waits for another operator: ${byAna};`),
+  });
+  expect((await resolve('bo', 'paid')).printed).toEqual([
+    `Preview: ${settlementId} is settled.`,
+    `Preview: It is ${byAna}.`,
+  ]);
+  expect((await resolve('bo', 'refused', '--yes')).printed).toEqual([
+    `Requested: ${settlementId} was refused. Another operator confirms it by the same command.`,
+    "It replaces ana's request: paid.",
+  ]);
+  expect((await listAudit(api.connection.db, settlementId)).map(({ operator, note }) => [operator, note])).toEqual([
+    ['ana', 'paid: asked the rail'],
+    ['bo', 'refused: asked the rail'],
+  ]);
+  clock.now = new Date(at.getTime() + 24 * 3_600_000);
+  expect(await shown()).toEqual({
+    review: null,
+    say: ask,
+    waiting: expect.stringContaining('waits for an operator: resolve it as paid or refused;'),
+  });
 });
