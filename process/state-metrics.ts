@@ -88,7 +88,10 @@ function stateGauges(registry: Registry) {
     'status',
   );
   const refunds = gauge('settlement_refunds_due', 'Settlements with money that is due back to the payer');
-  const oldestRefund = gauge('settlement_refund_oldest_seconds', 'How long ago the oldest of them last changed');
+  const oldestRefund = gauge(
+    'settlement_refund_oldest_seconds',
+    'For how long money of the oldest of them has been due',
+  );
   const evidence = gauge(
     'settlement_gate_evidence_expiring',
     'Approved evidence of launch gates that expires within 14 days, or has, and that no later one replaces',

@@ -5,8 +5,8 @@ import type { RetentionDays } from '../../domain/retention.ts';
 import { type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
 import { DELIVERY_STATUSES, type DeliveryStatus } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
-import { hasRefundDue } from './refund.ts';
-import { isOpenSettlement } from './settlement.ts';
+import { hasRefundDue, refundDueSince } from './refund.ts';
+import { isOpenSettlement, settlementsWithEntry } from './settlement.ts';
 
 export type StateCounts = {
   /**
@@ -25,7 +25,7 @@ export type StateCounts = {
   /** Deliveries past their time that no lane took; without those of endpoints that fail, which delay them. */
   readonly deliveriesOverdue: number;
   readonly refundsDue: number;
-  /** Since the oldest of them last changed. */
+  /** Since money of the oldest of them is due. */
   readonly refundOldestSeconds: number;
   /** Approved evidence of launch gates that expires soon, or has expired, and that no later one replaces. */
   readonly evidenceExpiring: number;
@@ -70,11 +70,11 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
     SELECT
       (SELECT coalesce(json_agg(s), '[]') FROM (
         SELECT status, count(*)::int AS count,
-          greatest(0, extract(epoch FROM max(${ownNow} - updated_at)))::float8 AS "oldestSeconds",
+          greatest(0, extract(epoch FROM max(${ownNow} - entered_at)))::float8 AS "oldestSeconds",
           (count(*) FILTER (
             WHERE expires_at < ${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond'
           ))::int AS overdue
-        FROM settlements WHERE ${isOpenSettlement} GROUP BY status) s) AS open,
+        FROM ${settlementsWithEntry} WHERE ${isOpenSettlement} GROUP BY status) s) AS open,
       (SELECT coalesce(json_agg(s), '[]') FROM (
         SELECT status, count(*)::int AS count FROM settlements
         WHERE status IN (${listOf(TERMINAL_STATUSES)}) AND updated_at > ${ago(HOUR_MS)}
@@ -94,7 +94,7 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
         WHERE status = 'pending' AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}
           AND ${isUntaken}) AS "deliveriesOverdue",
       (SELECT count(*)::int FROM settlements WHERE ${hasRefundDue}) AS "refundsDue",
-      (SELECT coalesce(greatest(0, extract(epoch FROM ${now.toISOString()}::timestamptz - min(updated_at))), 0)::float8
+      (SELECT coalesce(greatest(0, extract(epoch FROM max(${ownNow} - ${refundDueSince}))), 0)::float8
         FROM settlements WHERE ${hasRefundDue}) AS "refundOldestSeconds",
       (SELECT count(*)::int FROM launch_gate_evidence e
         WHERE e.expires_at BETWEEN ${ago(EXPIRY_MS)} AND ${soon} AND ${isApproved(sql`e`)} AND NOT EXISTS (

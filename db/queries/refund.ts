@@ -37,3 +37,10 @@ export const hasRefundDue: SQL = sql`amount_received_minor > amount_refunded_min
   AND (status IN ('rejected', 'expired', 'failed', 'canceled')
     OR status IN ('funded', 'paying_out', 'needs_review', 'settled')
       AND amount_received_minor - amount_refunded_minor > amount_minor)`;
+
+/** Since when money of the settlement is due back, on its own clock; what was due before and given back is left out. */
+export const refundDueSince: SQL<Date | null> = sql`(
+  SELECT max(at) FROM (
+    SELECT p.at, p.amount_minor, sum(p.amount_minor) OVER (ORDER BY p.at, p.step, p.line) AS balance
+    FROM postings p WHERE p.settlement_id = settlements.settlement_id AND p.account = 'refund_due'
+  ) booked WHERE balance < 0 AND balance - amount_minor >= 0)`;

@@ -26,6 +26,14 @@ export const toSettlement = ({
  */
 export const isOpenSettlement: SQL = sql.raw(`status IN (${OPEN_STATUSES.map((status) => `'${status}'`).join(', ')})`);
 
+/**
+ * Settlements with `entered_at`: when each entered its state, which it does once, on its own clock. The limit keeps the
+ * planner from reading all transitions.
+ */
+export const settlementsWithEntry: SQL = sql`settlements LEFT JOIN LATERAL (
+  SELECT t.at AS entered_at FROM settlement_transitions t
+  WHERE t.settlement_id = settlements.settlement_id AND t.to_status = settlements.status LIMIT 1) entry ON true`;
+
 /** What a sealed payment token is bound to. It does not open for another settlement. */
 export const paymentTokenBinding = (settlementId: string): string => `settlement.payment_token:${settlementId}`;
 

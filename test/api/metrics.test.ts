@@ -125,6 +125,18 @@ describe('the counts of requests', () => {
     expect(sampleOf(page, 'settlement_outbox_oldest_seconds{kind="settlement"}')).toBeGreaterThan(0);
   });
 
+  test('the age of a settlement counts from when it entered its state, whatever arrives later', async ({
+    api,
+    partner,
+    scraper,
+  }) => {
+    const reviewed = ['awaiting_funds', 'funded', 'paying_out', 'needs_review'] as const;
+    const settlement = await openSettlement(api, partner, reviewed, new Date(scraper.now() - HOUR_MS));
+    await sendCardproc(api, cardprocBody(settlement, { amount_received: 10_000 }));
+    const page = await scraper.scrapeAnew();
+    expect(sampleOf(page, 'settlement_oldest_open_seconds{state="needs_review"}')).toBeGreaterThanOrEqual(3_600);
+  });
+
   test('settlements that ended within the last hour', async ({ api, partner, scraper }) => {
     await openSettlement(api, partner, ['canceled'], new Date(scraper.now()));
     await openSettlement(api, partner, ['rejected'], new Date(scraper.now() - 2 * HOUR_MS));
@@ -138,6 +150,11 @@ describe('the counts of requests', () => {
     const settlement = await steps.waiting(BY_MANUAL_CARD);
     await sendCardproc(api, cardprocBody(settlement, { amount_received: 10_000 }));
     await api.call(partner, 'POST', `/v2/settle/${settlement}/cancel`);
+    await api.owner.pool.query(
+      `ALTER TABLE postings DISABLE TRIGGER USER; UPDATE postings SET at = at - interval '2 days';
+       ALTER TABLE postings ENABLE TRIGGER USER`,
+    );
+    await sendCardproc(api, { ...cardprocBody(settlement, { amount_received: 5_000 }), id: 'evt_late' });
     const { orgId } = await api.createCaller();
     await api.owner.pool.query(`UPDATE api_keys SET expires_at = now() + interval '13 days' WHERE org_id = $1`, [
       orgId,
@@ -153,7 +170,7 @@ describe('the counts of requests', () => {
         unnest(ARRAY['ana', 'bo']) operator`);
     const page = await scraper.scrapeAnew();
     expect(sampleOf(page, 'settlement_refunds_due')).toBe(1);
-    expect(sampleOf(page, 'settlement_refund_oldest_seconds')).toBeGreaterThan(0);
+    expect(sampleOf(page, 'settlement_refund_oldest_seconds')).toBeGreaterThan(2 * 86_400);
     expect(sampleOf(page, 'settlement_gate_evidence_expiring')).toBe(1);
     expect(sampleOf(page, 'settlement_keys_expiring')).toBe(1);
     const ops = createOps(api.connection.db);

@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import { temporalFault } from '../../domain/temporal-health.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { createRuns } from '../../process/runs.ts';
+import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { FILE, type TestClock, withApi } from '../support/fixture.ts';
 import { createOps, type OpsResult } from '../support/ops.ts';
 import { expectUnchanged } from '../support/refusal.ts';
@@ -65,6 +66,26 @@ test('waiting lists each open settlement with its cause, its beginning, its end 
     expires_at: until,
   });
   expect([verifications, limit]).toEqual([[], 200]);
+});
+
+test('waiting and stuck count from when a settlement entered its state, whatever arrives later', async ({
+  api,
+  partner,
+  ops,
+  clock,
+}) => {
+  const since = ago(clock, HOUR_MS);
+  const inReview = await openSettlement(
+    api,
+    partner,
+    ['awaiting_funds', 'funded', 'paying_out', 'needs_review'],
+    since,
+  );
+  const funded = await openSettlement(api, partner, ['awaiting_funds', 'funded'], since);
+  for (const id of [inReview, funded])
+    await sendCardproc(api, { ...cardprocBody(id, { amount_received: 10_000 }), id: `evt_${id}` });
+  expect(linesOf(await ops('waiting'), inReview)[0]).toContain(`since ${since.toISOString()} (1 h)`);
+  expect(linesOf(await ops('stuck'), funded)[0]).toContain(`since ${since.toISOString()} (1 h)`);
 });
 
 test('waiting begins with what an operator must act on, even if others wait for longer', async ({

@@ -18,7 +18,7 @@ import { settlements } from '../../schema/settlement.ts';
 import { verifications } from '../../schema/verification.ts';
 import { webhookDeliveries } from '../../schema/webhook.ts';
 import { isUntaken, OVERDUE_GRACE_MS } from '../metric.ts';
-import { isOpenSettlement } from '../settlement.ts';
+import { isOpenSettlement, settlementsWithEntry } from '../settlement.ts';
 
 export type WaitingSettlement = {
   readonly settlementId: string;
@@ -63,7 +63,7 @@ const OUTBOX_LATE_SECONDS = 60;
 const settlementColumns = sql`
   settlement_id AS "settlementId", org_id AS "orgId", status, payment_method AS "paymentMethod",
   recipient_id AS "recipientId", amount_minor AS "amountMinor", source_currency AS "sourceCurrency", reference,
-  updated_at AS since, expires_at AS "expiresAt"`;
+  entered_at AS since, expires_at AS "expiresAt"`;
 
 /** For a transaction that counts whole tables: allows its statements ten minutes. */
 export async function allowLongStatements(tx: Tx): Promise<void> {
@@ -74,14 +74,14 @@ export async function allowLongStatements(tx: Tx): Promise<void> {
 const isStuck = (now: Date) => {
   const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;
   return sql`(coalesce(expires_at < ${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond', false)
-      OR (status IN ('accepted', 'funded') AND updated_at < ${ownNow} - ${UNATTENDED_MS} * interval '1 millisecond'))`;
+      OR (status IN ('accepted', 'funded') AND entered_at < ${ownNow} - ${UNATTENDED_MS} * interval '1 millisecond'))`;
 };
 
 /** Settlements that have not ended: what an operator must act on, then the others; the longest in their state first. */
 export async function listWaitingSettlements(db: Queryable, now: Date, limit: number): Promise<WaitingSettlement[]> {
   const { rows } = await db.execute<WaitingSettlement>(sql`
-    SELECT ${settlementColumns}, (status = 'needs_review' OR ${isStuck(now)}) AS "isActionable" FROM settlements
-    WHERE ${isOpenSettlement} ORDER BY "isActionable" DESC, updated_at, settlement_id LIMIT ${limit}`);
+    SELECT ${settlementColumns}, (status = 'needs_review' OR ${isStuck(now)}) AS "isActionable" FROM ${settlementsWithEntry}
+    WHERE ${isOpenSettlement} ORDER BY "isActionable" DESC, since, settlement_id LIMIT ${limit}`);
   return rows.map(withDates);
 }
 
@@ -97,9 +97,9 @@ export async function listWaitingVerifications(db: Queryable, limit: number): Pr
 /** Settlements whose wait is over and was not ended, and those that stay in a state without a wait. */
 export async function listStuckSettlements(db: Queryable, now: Date, limit: number): Promise<WaitingSettlement[]> {
   const { rows } = await db.execute<WaitingSettlement>(sql`
-    SELECT ${settlementColumns}, true AS "isActionable" FROM settlements
+    SELECT ${settlementColumns}, true AS "isActionable" FROM ${settlementsWithEntry}
     WHERE ${isOpenSettlement} AND ${isStuck(now)}
-    ORDER BY updated_at, settlement_id LIMIT ${limit}`);
+    ORDER BY since, settlement_id LIMIT ${limit}`);
   return rows.map(withDates);
 }
 
