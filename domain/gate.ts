@@ -90,6 +90,23 @@ export function evaluateGates(evidence: readonly GateEvidence[], scope: GateScop
   });
 }
 
+/**
+ * Evidence that decides a gate, is approved, and expires within this time, or has expired within it. What newer evidence
+ * replaced decides nothing.
+ */
+export const expiringEvidence = (
+  evidence: readonly GateEvidence[],
+  now: Date,
+  withinMs: number,
+): readonly GateEvidence[] =>
+  evidence.filter(
+    (item) =>
+      item === newestOf(evidence, item) &&
+      item.revokedAt === null &&
+      reasonOfApprovals(item, now) === null &&
+      Math.abs(item.expiresAt.getTime() - now.getTime()) <= withinMs,
+  );
+
 /** A verdict for each gate: closed for this reason. */
 export const allClosed = (reason: GateReason): readonly GateVerdict[] =>
   GATES.map((gate) => ({ gate, reason, evidence: undefined }));
@@ -116,6 +133,10 @@ function reasonToClose(evidence: GateEvidence, now: Date): GateReason | null {
   if (evidence.revokedAt !== null) return 'revoked';
   if (!(evidence.recordedAt <= now)) return 'clock_behind';
   if (!(now < evidence.expiresAt)) return 'expired';
+  return reasonOfApprovals(evidence, now);
+}
+
+function reasonOfApprovals(evidence: GateEvidence, now: Date): GateReason | null {
   if (!evidence.approvals.every(({ approvedAt }) => approvedAt <= now)) return 'clock_behind';
   const operators = new Set(
     evidence.approvals.map(({ operator }) => operatorName(operator)).filter((operator) => operator !== ''),

@@ -94,7 +94,7 @@ function stateGauges(registry: Registry) {
   );
   const evidence = gauge(
     'settlement_gate_evidence_expiring',
-    'Approved evidence of launch gates that expires within 14 days, or has, and that no later one replaces',
+    'Approved evidence that decides a launch gate and expires within 14 days, or has',
   );
   const keys = gauge('settlement_keys_expiring', 'Organizations whose last key of scope full expires within 14 days');
   const late = gauge(

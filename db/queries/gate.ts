@@ -77,11 +77,11 @@ export async function judgeGates(db: Queryable, question: GateQuestion): Promise
 }
 
 /**
- * The evidence of one corridor as a JSON array, for a statement that reads more than the gates.
+ * Evidence as a JSON array, for a statement that reads more than the gates; `evidenceOf` reads it.
  *
- * @param environment the parameter that holds the environment's name; `corridor` likewise
+ * @param where a condition, in which `e` is the evidence
  */
-export const gateEvidenceSql = (environment: string, corridor: string): string => `(
+export const gateEvidenceJson = (where: string): string => `(
     SELECT coalesce(json_agg(json_build_object(
       'evidenceId', e.evidence_id, 'gate', e.gate, 'environment', e.environment, 'corridor', e.corridor,
       'reference', e.reference, 'sha256', encode(e.sha256, 'hex'), 'recordedBy', e.recorded_by,
@@ -89,21 +89,35 @@ export const gateEvidenceSql = (environment: string, corridor: string): string =
       'approvals', (SELECT coalesce(json_agg(json_build_object('operator', a.operator, 'approvedAt', a.approved_at)
         ORDER BY a.approved_at), '[]') FROM launch_gate_approvals a WHERE a.evidence_id = e.evidence_id)
     ) ORDER BY e.recorded_at, e.evidence_id), '[]')
-    FROM launch_gate_evidence e WHERE e.environment = ${environment} AND e.corridor = ${corridor})`;
+    FROM launch_gate_evidence e WHERE ${where})`;
 
-/** The gates that forbid a value step in this corridor, by the evidence that was read for it. */
-export function forbiddenBy(
-  aggregated: readonly Aggregated<GateEvidence>[],
-  { runtime, corridor, now }: GateQuestion & { readonly corridor: CorridorId },
-): readonly ClosedGate[] {
-  const evidence = aggregated.map(({ recordedAt, expiresAt, revokedAt, approvals, ...rest }) => ({
+/**
+ * The evidence of one corridor.
+ *
+ * @param environment the parameter that holds the environment's name; `corridor` likewise
+ */
+export const gateEvidenceSql = (environment: string, corridor: string): string =>
+  gateEvidenceJson(`e.environment = ${environment} AND e.corridor = ${corridor}`);
+
+export const evidenceOf = (aggregated: readonly Aggregated<GateEvidence>[]): GateEvidence[] =>
+  aggregated.map(({ recordedAt, expiresAt, revokedAt, approvals, ...rest }) => ({
     ...rest,
     recordedAt: new Date(recordedAt),
     expiresAt: new Date(expiresAt),
     revokedAt: revokedAt === null ? null : new Date(revokedAt),
     approvals: approvals.map(({ operator, approvedAt }) => ({ operator, approvedAt: new Date(approvedAt) })),
   }));
-  const verdicts = evaluateGates(evidence, { environment: environmentName(runtime), corridors: [corridor] }, now);
+
+/** The gates that forbid a value step in this corridor, by the evidence that was read for it. */
+export function forbiddenBy(
+  aggregated: readonly Aggregated<GateEvidence>[],
+  { runtime, corridor, now }: GateQuestion & { readonly corridor: CorridorId },
+): readonly ClosedGate[] {
+  const verdicts = evaluateGates(
+    evidenceOf(aggregated),
+    { environment: environmentName(runtime), corridors: [corridor] },
+    now,
+  );
   return forbiddingGates(verdicts, runtime);
 }
 

@@ -1,10 +1,13 @@
 /** The service's state in numbers: one statement. It reads, by index, what is open and what is recent. */
 import { type SQL, sql } from 'drizzle-orm';
+import { expiringEvidence, type GateEvidence } from '../../domain/gate.ts';
 import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
 import type { RetentionDays } from '../../domain/retention.ts';
 import { type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
 import { DELIVERY_STATUSES, type DeliveryStatus } from '../../domain/webhook.ts';
+import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
+import { evidenceOf, gateEvidenceJson } from './gate.ts';
 import { hasRefundDue, refundDueSince } from './refund.ts';
 import { isOpenSettlement, settlementsWithEntry } from './settlement.ts';
 
@@ -27,7 +30,7 @@ export type StateCounts = {
   readonly refundsDue: number;
   /** Since money of the oldest of them is due. */
   readonly refundOldestSeconds: number;
-  /** Approved evidence of launch gates that expires soon, or has expired, and that no later one replaces. */
+  /** Approved evidence that decides a launch gate and expires soon, or has expired. */
   readonly evidenceExpiring: number;
   /** Organizations whose last key of scope full expires soon. */
   readonly keysExpiring: number;
@@ -63,10 +66,10 @@ export const isUntaken: SQL = sql`webhook_deliveries.lane_key IS NOT NULL AND we
 export async function countStates(db: Queryable, now: Date, { events, quotes }: RetentionDays): Promise<StateCounts> {
   const ago = (ms: number) => new Date(now.getTime() - ms).toISOString();
   const soon = new Date(now.getTime() + EXPIRY_MS).toISOString();
-  const isApproved = (evidence: SQL) => sql`${evidence}.revoked_at IS NULL
-    AND (SELECT count(*) FROM launch_gate_approvals a WHERE a.evidence_id = ${evidence}.evidence_id) >= 2`;
   const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;
-  const { rows } = await db.execute<StateCounts>(sql`
+  const { rows } = await db.execute<
+    Omit<StateCounts, 'evidenceExpiring'> & { readonly evidence: readonly Aggregated<GateEvidence>[] }
+  >(sql`
     SELECT
       (SELECT coalesce(json_agg(s), '[]') FROM (
         SELECT status, count(*)::int AS count,
@@ -96,11 +99,7 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
       (SELECT count(*)::int FROM settlements WHERE ${hasRefundDue}) AS "refundsDue",
       (SELECT coalesce(greatest(0, extract(epoch FROM max(${ownNow} - ${refundDueSince}))), 0)::float8
         FROM settlements WHERE ${hasRefundDue}) AS "refundOldestSeconds",
-      (SELECT count(*)::int FROM launch_gate_evidence e
-        WHERE e.expires_at BETWEEN ${ago(EXPIRY_MS)} AND ${soon} AND ${isApproved(sql`e`)} AND NOT EXISTS (
-          SELECT 1 FROM launch_gate_evidence later WHERE (later.gate, later.environment, later.corridor)
-            = (e.gate, e.environment, e.corridor) AND later.expires_at > e.expires_at AND ${isApproved(sql`later`)}
-        )) AS "evidenceExpiring",
+      ${sql.raw(gateEvidenceJson('true'))} AS evidence,
       (SELECT count(DISTINCT k.org_id)::int FROM api_keys k
         WHERE k.status = 'active' AND k.scope = 'full' AND k.expires_at BETWEEN ${ago(0)} AND ${soon} AND NOT EXISTS (
           SELECT 1 FROM api_keys later WHERE later.org_id = k.org_id AND later.status = 'active'
@@ -119,5 +118,6 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
         FROM sweeps) w) AS sweeps`);
   const [counts] = rows;
   if (!counts) throw new Error('a SELECT without FROM answered no row');
-  return counts;
+  const { evidence, ...read } = counts;
+  return { ...read, evidenceExpiring: expiringEvidence(evidenceOf(evidence), now, EXPIRY_MS).length };
 }

@@ -162,16 +162,18 @@ describe('the counts of requests', () => {
     await api.owner.pool.query(`
       INSERT INTO launch_gate_evidence (evidence_id, gate, environment, corridor, reference, sha256, recorded_by,
         recorded_at, expires_at)
-      SELECT evidence, 'rail_admission', 'local sandbox', corridor, 'file.pdf', sha256(''), 'ana', now(), now() + days
-      FROM (VALUES ('renewed', 'US-JM', interval '3 days'), ('later', 'US-JM', interval '90 days'),
-        ('expires', 'US-HT', interval '3 days'), ('unapproved', 'CA-JM', interval '3 days')) AS e (evidence, corridor, days);
+      SELECT evidence, 'rail_admission', 'local sandbox', corridor, 'file.pdf', sha256(''), 'ana',
+        now() - age * interval '1 hour', now() + days * interval '1 day'
+      FROM (VALUES ('renewed', 'US-JM', 2, 3), ('later', 'US-JM', 1, 90), ('expires', 'US-HT', 1, 3),
+        ('longer', 'US-BB', 2, 90), ('deciding', 'US-BB', 1, 3), ('unapproved', 'CA-JM', 1, 3)
+      ) AS e (evidence, corridor, age, days);
       INSERT INTO launch_gate_approvals (evidence_id, operator, approved_at)
-      SELECT evidence, operator, now() FROM unnest(ARRAY['renewed', 'later', 'expires']) evidence,
+      SELECT evidence, operator, now() FROM unnest(ARRAY['renewed', 'later', 'expires', 'longer', 'deciding']) evidence,
         unnest(ARRAY['ana', 'bo']) operator`);
     const page = await scraper.scrapeAnew();
     expect(sampleOf(page, 'settlement_refunds_due')).toBe(1);
     expect(sampleOf(page, 'settlement_refund_oldest_seconds')).toBeGreaterThan(2 * 86_400);
-    expect(sampleOf(page, 'settlement_gate_evidence_expiring')).toBe(1);
+    expect(sampleOf(page, 'settlement_gate_evidence_expiring')).toBe(2);
     expect(sampleOf(page, 'settlement_keys_expiring')).toBe(1);
     const ops = createOps(api.connection.db);
     expect((await ops('list', 'settlements', '--refund-due')).printed).toEqual([expect.stringContaining(settlement)]);
