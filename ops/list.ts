@@ -16,6 +16,7 @@ import { maskEmail, maskUrl } from '../domain/mask.ts';
 import { parseMoney } from '../domain/money.ts';
 import { SCOPES } from '../domain/scope.ts';
 import { EVIDENCE_KINDS } from '../domain/settlement/evidence.ts';
+import { refundDueMinor } from '../domain/settlement/posting.ts';
 import { OPEN_STATUSES, SETTLEMENT_STATUSES } from '../domain/settlement/state.ts';
 import { DELIVERY_STATUSES } from '../domain/webhook.ts';
 import { type OpsCommand, type OpsDeps, operatorReader } from './command.ts';
@@ -54,15 +55,17 @@ const amount: Reader<bigint> = {
 
 export const olderThan = optional('--older-than <span>', 'nothing newer than this, such as 15min, 2h or 3d', span);
 export const organization = optional('--org <id>', 'of this organization only', text);
+const LIMIT_MAX = 1_000;
+const MORE = `More exist. --limit shows up to ${LIMIT_MAX}; the filters narrow the list.`;
 const COMMON = {
   olderThan,
-  limit: withDefault('--limit <count>', 'at most this many', wholeNumber(1, 1_000), '50'),
+  limit: withDefault('--limit <count>', 'at most this many', wholeNumber(1, LIMIT_MAX), '50'),
 };
 
 type Common = { readonly olderThan: number | undefined; readonly limit: number };
-/** The filter that all lists share. */
+/** The filter that all lists share. One more than is shown tells whether more exist. */
 const cutOf = ({ now }: OpsDeps, { olderThan: ageMs, limit }: Common) => ({
-  limit,
+  limit: limit + 1,
   before: ageMs === undefined ? undefined : new Date(now().getTime() - ageMs),
 });
 
@@ -70,7 +73,8 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
   command({
     name: 'settlements',
     description:
-      'Lists settlements, open ones unless a status, recipient, reference or --refund-due is given; the latest changes come first.',
+      'Lists settlements, open ones unless a status, recipient, reference or --refund-due is given. The latest changes ' +
+      'come first; with --refund-due what was due first.',
     takes: {
       status: repeatable('--status <status>', 'this status; may be repeated', oneOf(SETTLEMENT_STATUSES)),
       corridor: optional('--corridor <corridor>', 'this corridor only', oneOf(CORRIDOR_IDS)),
@@ -82,25 +86,30 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
       ...COMMON,
     },
     run: async (deps: OpsDeps, { status, minAmount, limit, olderThan: ageMs, ...only }) => {
-      const isWide = only.isRefundDue || only.recipientId !== undefined || only.reference !== undefined;
-      const statuses = status.length > 0 ? status : isWide ? SETTLEMENT_STATUSES : OPEN_STATUSES;
-      const filter = { ...cutOf(deps, { limit, olderThan: ageMs }), ...only, statuses, amountMinorMin: minAmount };
-      const rows = await listSettlementsBy(deps.db, filter);
-      return printItems(
-        deps,
-        rows.map((row) => ({
-          settlement: row.settlementId,
-          status: row.status,
-          amount: money(row.amountMinor, row.sourceCurrency),
-          corridor: row.corridor,
-          payment_method: row.paymentMethod,
-          reference: row.reference,
-          recipient: row.recipientId,
-          changed_at: row.updatedAt,
-          until: row.expiresAt,
-          organization: row.orgId,
-        })),
-      );
+      const common = { limit, olderThan: ageMs };
+      const { isRefundDue, recipientId, reference } = only;
+      const isWide = isRefundDue || recipientId !== undefined || reference !== undefined;
+      const rows = await listSettlementsBy(deps.db, {
+        ...cutOf(deps, common),
+        ...only,
+        statuses: status.length > 0 ? status : isWide ? undefined : OPEN_STATUSES,
+        amountMinorMin: minAmount,
+        order: isRefundDue ? 'refund_due' : 'changed',
+      });
+      return printItems(deps, common, rows, (row) => ({
+        settlement: row.settlementId,
+        status: row.status,
+        amount: money(row.amountMinor, row.sourceCurrency),
+        corridor: row.corridor,
+        payment_method: row.paymentMethod,
+        reference: row.reference,
+        recipient: row.recipientId,
+        refund_due: refundDueMinor(row) > 0n ? money(refundDueMinor(row), row.sourceCurrency) : null,
+        refund_due_since: row.refundDueSince,
+        changed_at: row.updatedAt,
+        until: row.expiresAt,
+        organization: row.orgId,
+      }));
     },
   }),
   command({
@@ -115,18 +124,15 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     run: async (deps: OpsDeps, { status, webhookId, orgId, ...common }) => {
       const statuses = status.length > 0 ? status : (['pending', 'exhausted'] as const);
       const rows = await listDeliveriesBy(deps.db, { ...cutOf(deps, common), statuses, webhookId, orgId });
-      return printItems(
-        deps,
-        rows.map((row) => ({
-          delivery: row.deliveryId,
-          status: row.status,
-          event_type: row.eventType,
-          created_at: row.createdAt,
-          next_attempt_at: row.nextAttemptAt,
-          webhook: row.webhookId,
-          organization: row.orgId,
-        })),
-      );
+      return printItems(deps, common, rows, (row) => ({
+        delivery: row.deliveryId,
+        status: row.status,
+        event_type: row.eventType,
+        created_at: row.createdAt,
+        next_attempt_at: row.nextAttemptAt,
+        webhook: row.webhookId,
+        organization: row.orgId,
+      }));
     },
   }),
   command({
@@ -139,18 +145,15 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     },
     run: async (deps: OpsDeps, { state, orgId, ...common }) => {
       const rows = await listSubscriptionsBy(deps.db, { ...cutOf(deps, common), state, orgId });
-      return printItems(
-        deps,
-        rows.map((row) => ({
-          webhook: row.webhookId,
-          status: row.deletedAt === null ? row.status : 'deleted',
-          disabled_reason: row.disabledReason,
-          failing_since: row.failingSince,
-          url: maskUrl(row.url),
-          created_at: row.createdAt,
-          organization: row.orgId,
-        })),
-      );
+      return printItems(deps, common, rows, (row) => ({
+        webhook: row.webhookId,
+        status: row.deletedAt === null ? row.status : 'deleted',
+        disabled_reason: row.disabledReason,
+        failing_since: row.failingSince,
+        url: maskUrl(row.url),
+        created_at: row.createdAt,
+        organization: row.orgId,
+      }));
     },
   }),
   command({
@@ -165,20 +168,17 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     run: async (deps: OpsDeps, { kind, pending, orgId, ...common }) => {
       const isPending = pending ? true : undefined;
       const rows = await listEvidenceBy(deps.db, { ...cutOf(deps, common), kind, isPending, orgId });
-      return printItems(
-        deps,
-        rows.map((row) => ({
-          evidence: row.evidenceId,
-          kind: row.kind,
-          amount: money(row.amountMinor, row.currency),
-          decided: !row.pending,
-          received_at: row.receivedAt,
-          settlement: row.settlementId,
-          provider: row.provider,
-          provider_event: row.eventId,
-          organization: row.orgId,
-        })),
-      );
+      return printItems(deps, common, rows, (row) => ({
+        evidence: row.evidenceId,
+        kind: row.kind,
+        amount: money(row.amountMinor, row.currency),
+        decided: !row.pending,
+        received_at: row.receivedAt,
+        settlement: row.settlementId,
+        provider: row.provider,
+        provider_event: row.eventId,
+        organization: row.orgId,
+      }));
     },
   }),
   command({
@@ -193,17 +193,14 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     },
     run: async (deps: OpsDeps, { operator, action, objectId, orgId, ...common }) => {
       const rows = await listAuditBy(deps.db, { ...cutOf(deps, common), operator, action, objectId, orgId });
-      return printItems(
-        deps,
-        rows.map((row) => ({
-          at: row.at,
-          action: row.action,
-          operator: row.operator,
-          object: row.objectId,
-          note: row.note,
-          organization: row.orgId,
-        })),
-      );
+      return printItems(deps, common, rows, (row) => ({
+        at: row.at,
+        action: row.action,
+        operator: row.operator,
+        object: row.objectId,
+        note: row.note,
+        organization: row.orgId,
+      }));
     },
   }),
   command({
@@ -217,19 +214,16 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     run: async (deps: OpsDeps, { withoutKey, suspended, ...common }) => {
       const filter = { ...cutOf(deps, common), isWithoutKey: withoutKey, isSuspended: suspended, now: deps.now() };
       const rows = await listPartnersBy(deps.db, filter);
-      return printItems(
-        deps,
-        rows.map((row) => ({
-          organization: row.orgId,
-          name: row.name,
-          country: row.country,
-          environment: row.environment,
-          contact: maskEmail(row.contactEmail),
-          active_full_keys: row.fullKeys,
-          created_at: row.createdAt,
-          suspended_at: row.suspendedAt,
-        })),
-      );
+      return printItems(deps, common, rows, (row) => ({
+        organization: row.orgId,
+        name: row.name,
+        country: row.country,
+        environment: row.environment,
+        contact: maskEmail(row.contactEmail),
+        active_full_keys: row.fullKeys,
+        created_at: row.createdAt,
+        suspended_at: row.suspendedAt,
+      }));
     },
   }),
   command({
@@ -238,34 +232,43 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     takes: {
       status: optional('--status <status>', 'this status', oneOf(API_KEY_STATUSES)),
       scope: optional('--scope <scope>', 'this scope', oneOf(SCOPES)),
+      isExpiring: flag(
+        '--expiring',
+        'only the last keys of scope full of partners that expire soon; the soonest first',
+      ),
       orgId: organization,
       ...COMMON,
     },
-    run: async (deps: OpsDeps, { status, scope, orgId, ...common }) => {
+    run: async (deps: OpsDeps, { status, scope, isExpiring, orgId, ...common }) => {
       const now = deps.now();
-      const rows = await listKeysBy(deps.db, { ...cutOf(deps, common), status, scope, orgId, now });
-      return printItems(
-        deps,
-        rows.map((row) => ({
-          key: row.keyId,
-          name: row.name,
-          scope: row.scope,
-          status: apiKeyStatus(row, now),
-          prefix: row.prefix,
-          last_used_at: row.lastUsedAt,
-          last_used_from: row.lastUsedFrom,
-          allowed_cidrs: row.allowedCidrs?.join(' ') ?? null,
-          expires_at: row.expiresAt,
-          organization: row.orgId,
-        })),
-      );
+      const rows = await listKeysBy(deps.db, { ...cutOf(deps, common), status, scope, isExpiring, orgId, now });
+      return printItems(deps, common, rows, (row) => ({
+        key: row.keyId,
+        name: row.name,
+        scope: row.scope,
+        status: apiKeyStatus(row, now),
+        prefix: row.prefix,
+        last_used_at: row.lastUsedAt,
+        last_used_from: row.lastUsedFrom,
+        allowed_cidrs: row.allowedCidrs?.join(' ') ?? null,
+        expires_at: row.expiresAt,
+        organization: row.orgId,
+      }));
     },
   }),
 ]);
 
-function printItems({ print, printData }: OpsDeps, items: readonly Row[]): ExitCode {
+function printItems<Found>(
+  { print, printData }: OpsDeps,
+  { limit }: Common,
+  found: readonly Found[],
+  itemOf: (row: Found) => Row,
+): ExitCode {
+  const items = found.slice(0, limit).map(itemOf);
+  const more = found.length > limit;
   for (const item of items) print(lineOf(item));
   if (items.length === 0) print('none');
-  printData({ items });
+  if (more) print(MORE);
+  printData({ items, more });
   return EXIT.done;
 }

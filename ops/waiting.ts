@@ -44,11 +44,13 @@ export const waitingCommands: readonly OpsCommand[] = [
 ];
 
 async function waiting(deps: OpsDeps): Promise<ExitCode> {
-  const [settlements, verifications] = await Promise.all([
-    listWaitingSettlements(deps.db, deps.now(), LINES_MAX),
+  const [found, verifications] = await Promise.all([
+    listWaitingSettlements(deps.db, deps.now(), LINES_MAX + 1),
     listWaitingVerifications(deps.db, LINES_MAX),
   ]);
   const now = deps.now();
+  const settlements = found.slice(0, LINES_MAX);
+  const more = found.length > LINES_MAX;
   const reviewed = settlements.filter(({ status }) => status === 'needs_review');
   const requests = await listReviewRequests(
     deps.db,
@@ -64,6 +66,7 @@ async function waiting(deps: OpsDeps): Promise<ExitCode> {
     list.map((settlement) => settlementLine(settlement, now, reviewOf(settlement)));
   printList(deps, 'Settlements to act on (show <id> has the next command)', lines(actionable));
   printList(deps, 'Settlements that go on by themselves', lines(others));
+  if (more) deps.print(`More settlements are open than these ${LINES_MAX}: npm run ops -- list settlements`);
   printList(
     deps,
     'Verifications',
@@ -79,6 +82,7 @@ async function waiting(deps: OpsDeps): Promise<ExitCode> {
       expires_at: expiresAt,
     })),
     limit: LINES_MAX,
+    more,
   });
   return EXIT.done;
 }

@@ -62,10 +62,18 @@ const listOf = (statuses: readonly string[]) =>
 export const isUntaken: SQL = sql`webhook_deliveries.lane_key IS NOT NULL AND webhook_deliveries.claimed_by = 0
   AND EXISTS (SELECT 1 FROM webhooks w WHERE w.webhook_id = webhook_deliveries.webhook_id AND w.failing_since IS NULL)`;
 
+/** Whether a key is of scope full and expires soon, and its organization has none that stays. */
+export function isExpiringLastKey(now: Date): SQL {
+  const soon = new Date(now.getTime() + EXPIRY_MS).toISOString();
+  return sql`api_keys.status = 'active' AND api_keys.scope = 'full'
+    AND api_keys.expires_at BETWEEN ${now.toISOString()} AND ${soon} AND NOT EXISTS (
+      SELECT 1 FROM api_keys later WHERE later.org_id = api_keys.org_id AND later.status = 'active'
+        AND later.scope = 'full' AND coalesce(later.expires_at > ${soon}, true))`;
+}
+
 /** Waits are compared on each settlement's own clock, outbox rows on the database's clock. */
 export async function countStates(db: Queryable, now: Date, { events, quotes }: RetentionDays): Promise<StateCounts> {
   const ago = (ms: number) => new Date(now.getTime() - ms).toISOString();
-  const soon = new Date(now.getTime() + EXPIRY_MS).toISOString();
   const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;
   const { rows } = await db.execute<
     Omit<StateCounts, 'evidenceExpiring'> & { readonly evidence: readonly Aggregated<GateEvidence>[] }
@@ -100,11 +108,7 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
       (SELECT coalesce(greatest(0, extract(epoch FROM max(${ownNow} - ${refundDueSince}))), 0)::float8
         FROM settlements WHERE ${hasRefundDue}) AS "refundOldestSeconds",
       ${sql.raw(gateEvidenceJson('true'))} AS evidence,
-      (SELECT count(DISTINCT k.org_id)::int FROM api_keys k
-        WHERE k.status = 'active' AND k.scope = 'full' AND k.expires_at BETWEEN ${ago(0)} AND ${soon} AND NOT EXISTS (
-          SELECT 1 FROM api_keys later WHERE later.org_id = k.org_id AND later.status = 'active'
-            AND later.scope = 'full' AND coalesce(later.expires_at > ${soon}, true)
-        )) AS "keysExpiring",
+      (SELECT count(DISTINCT org_id)::int FROM api_keys WHERE ${isExpiringLastKey(now)}) AS "keysExpiring",
       (SELECT extract(epoch FROM min(ends_at) - now())::float8 / 86400 FROM (
         SELECT max(to_at) AS ends_at FROM partitions() GROUP BY table_name) months) AS "partitionDaysAhead",
       (SELECT greatest(0, extract(epoch FROM max(now() - ended_at - days * interval '24 hours')) / 86400)::float8 FROM (

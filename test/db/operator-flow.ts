@@ -62,7 +62,7 @@ export async function playOperators(api: TestApi, { partner, webhookId, recipien
     evidence: [[], ['--pending'], ['--kind', 'collection_succeeded'], ['--org', orgId]],
     audit: [[], ['--operator', 'ana'], ['--action', 'settlement_cancel'], ['--object', settlementId], ['--org', orgId]],
     orgs: [[], ['--without-key'], ['--suspended']],
-    keys: [[], ['--status', 'active'], ['--scope', 'full'], ['--org', orgId]],
+    keys: [[], ['--expiring'], ['--status', 'active'], ['--scope', 'full'], ['--org', orgId]],
   };
   for (const [name, each] of Object.entries(filters)) for (const args of each) await run('list', name, ...args);
   await run('redispatch', settlementId, ...ACT);

@@ -9,6 +9,8 @@ import { BY_MANUAL_CARD, openSettlement } from '../support/settlement.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const MORE = 'More exist. --limit shows up to 1000; the filters narrow the list.';
 
 const test = withApi()
   .extend('list', FILE, ({ api, clock }) => {
@@ -17,8 +19,10 @@ const test = withApi()
       const { exitCode, printed, warned } = await ops('list', ...args, '--json');
       expect([exitCode, warned]).toEqual([0, []]);
       const asText = await ops('list', ...args);
-      const { items } = JSON.parse(printed.join(''));
-      expect(asText.printed).toHaveLength(Math.max(1, items.length));
+      const { items, more } = JSON.parse(printed.join(''));
+      const lines = asText.printed.filter((line) => line !== MORE);
+      expect(lines).toHaveLength(Math.max(1, items.length));
+      expect(asText.printed.length - lines.length).toBe(more ? 1 : 0);
       return items;
     };
   })
@@ -65,6 +69,8 @@ test('list settlements of one organization shows amount, reference and the end o
       payment_method: 'card',
       reference: 'INV-7',
       recipient: expect.any(String),
+      refund_due: null,
+      refund_due_since: null,
       changed_at: expect.any(String),
       until: expect.any(String),
       organization: partner.orgId,
@@ -72,9 +78,80 @@ test('list settlements of one organization shows amount, reference and the end o
   ]);
 });
 
+test('a list says that more exist than its limit, and nothing when it has all', async ({ api, all }) => {
+  const ops = createOps(api.connection.db);
+  const shown = Object.values(all).length - 1;
+  expect((await ops('list', 'settlements', '--limit', `${shown}`)).printed).not.toContain(MORE);
+  const { printed } = await ops('list', 'settlements', '--limit', `${shown - 1}`);
+  expect([printed.length, printed.at(-1)]).toEqual([shown, MORE]);
+  for (const [limit, more] of [
+    [shown, false],
+    [shown - 1, true],
+  ] as const) {
+    const data = JSON.parse((await ops('list', 'settlements', '--limit', `${limit}`, '--json')).printed.join(''));
+    expect([data.items.length, data.more]).toEqual([limit, more]);
+  }
+});
+
+test('list settlements --refund-due shows what is due, the longest due first', async ({
+  api,
+  partner,
+  list,
+  steps,
+}) => {
+  const due: string[] = [];
+  for (const amount of [10_000, 20_000, 5_000]) {
+    const settlement = await steps.waiting(BY_MANUAL_CARD);
+    await sendCardproc(api, cardprocBody(settlement, { amount_received: amount }));
+    await api.call(partner, 'POST', `/v2/settle/${settlement}/cancel`);
+    due.push(settlement);
+  }
+  const ops = createOps(api.connection.db);
+  const [first = ''] = due;
+  await ops(
+    'refund',
+    'record',
+    first,
+    '--amount',
+    '30',
+    '--reference',
+    'TRX',
+    '--operator',
+    'ana',
+    '--note',
+    'x',
+    '--yes',
+  );
+  const items: { settlement: string; refund_due: string }[] = await list('settlements', '--refund-due', '--limit', '2');
+  expect(items).toMatchObject([
+    { settlement: due[0], refund_due: '70.00 USD' },
+    { settlement: due[1], refund_due: '200.00 USD' },
+  ]);
+});
+
+test('list keys --expiring shows the last full keys of partners that expire within 14 days, the soonest first', async ({
+  api,
+  list,
+}) => {
+  const callers = await Promise.all([1, 2, 3, 4].map(() => api.createCaller()));
+  const [soon, sooner, renewed, late] = callers;
+  const expires = async (caller: { keyId: string } | undefined, days: number) =>
+    await api.owner.pool.query("UPDATE api_keys SET expires_at = now() + $2 * interval '1 day' WHERE key_id = $1", [
+      caller?.keyId,
+      days,
+    ]);
+  await Promise.all([expires(soon, 13), expires(sooner, 1), expires(renewed, 1), expires(late, 15)]);
+  await api.createKey(renewed?.orgId ?? '', 'full', { expiresAt: new Date(Date.now() + 90 * DAY_MS) });
+  const items: { key: string }[] = await list('keys', '--expiring');
+  expect(items.map(({ key }) => key)).toEqual([sooner?.keyId, soon?.keyId]);
+});
+
 test('list settlements of one recipient has the ended ones too', async ({ list, all, partner }) => {
-  const ended = (await list('settlements', '--status', 'canceled', '--org', partner.orgId))[0];
-  expect(await list('settlements', '--recipient', ended.recipient)).toEqual([{ ...ended, settlement: all.ended }]);
+  const canceled: { settlement: string; recipient: string }[] = await list(
+    ...['settlements', '--status', 'canceled', '--org', partner.orgId],
+  );
+  const ended = canceled.find(({ settlement }) => settlement === all.ended) ?? expect.fail();
+  expect(await list('settlements', '--recipient', ended.recipient)).toEqual([ended]);
 });
 
 test('list settlements --older-than keeps what has not changed for so long, and --limit cuts the list', async ({

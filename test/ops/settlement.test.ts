@@ -97,7 +97,7 @@ test('cancel changes nothing when its audit entry cannot be written, and exits w
   expect((await readSettlement(api, partner, accepted)).status).toBe('accepted');
 });
 
-test('redispatch --all writes one outbox row and one audit entry for each of 250 open settlements', async ({
+test('of 250 open settlements waiting says that there are more, and redispatch --all writes a row and an entry for each', async ({
   api,
   ops,
   accepted,
@@ -112,6 +112,9 @@ test('redispatch --all writes one outbox row and one audit entry for each of 250
   const isOpen = `status NOT IN ('settled', 'rejected', 'expired', 'failed', 'canceled')`;
   const { rows: open } = await pool.query(
     `SELECT settlement_id FROM settlements WHERE ${isOpen} ORDER BY settlement_id`,
+  );
+  expect((await ops('waiting')).printed).toContain(
+    'More settlements are open than these 200: npm run ops -- list settlements',
   );
   const { exitCode, printed } = await ops('redispatch', '--all', ...AUDIT_ARGS, '--json');
   expect(exitCode).toBe(0);

@@ -53,7 +53,7 @@ test('waiting lists each open settlement with its cause, its beginning, its end 
   expect(linesOf(result, ended)).toEqual([]);
 
   const { printed } = await ops('waiting', '--json');
-  const { settlements, verifications, limit } = JSON.parse(printed.join(''));
+  const { settlements, verifications, limit, more } = JSON.parse(printed.join(''));
   expect(settlements.find(({ settlement_id }: { settlement_id: string }) => settlement_id === unpaid)).toEqual({
     settlement_id: unpaid,
     org_id: partner.orgId,
@@ -65,7 +65,7 @@ test('waiting lists each open settlement with its cause, its beginning, its end 
     since: since.toISOString(),
     expires_at: until,
   });
-  expect([verifications, limit]).toEqual([[], 200]);
+  expect([verifications, limit, more]).toEqual([[], 200, false]);
 });
 
 test('waiting and stuck count from when a settlement entered its state, whatever arrives later', async ({

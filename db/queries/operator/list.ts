@@ -15,7 +15,8 @@ import { evidence } from '../../schema/evidence.ts';
 import { organizations } from '../../schema/organization.ts';
 import { settlements } from '../../schema/settlement.ts';
 import { webhookDeliveries, webhooks } from '../../schema/webhook.ts';
-import { hasRefundDue } from '../refund.ts';
+import { isExpiringLastKey } from '../metric.ts';
+import { hasRefundDue, refundDueSince } from '../refund.ts';
 import { shownNextAttemptAt, shownStatus } from '../webhook-delivery.ts';
 import { hasReference } from './named.ts';
 import { KEY_COLUMNS } from './organization.ts';
@@ -33,11 +34,20 @@ const isRecipient = (recipientId: string): SQL | undefined =>
     sql`${settlements.orgId} = (SELECT org_id FROM recipients WHERE recipient_id = ${recipientId})`,
   );
 
-/** The latest changes come first. `before` is compared with the last change. */
+const SETTLEMENT_ORDERS = {
+  changed: [desc(settlements.updatedAt), desc(settlements.settlementId)],
+  refund_due: [asc(refundDueSince), asc(settlements.settlementId)],
+} as const;
+
+/**
+ * The latest changes come first, or what has been due back for longest. `before` is compared with
+ * the last change.
+ */
 export const listSettlementsBy = (
   db: Queryable,
   filter: Cut & {
-    readonly statuses: readonly SettlementStatus[];
+    readonly statuses: readonly SettlementStatus[] | undefined;
+    readonly order: keyof typeof SETTLEMENT_ORDERS;
     readonly corridor?: CorridorId | undefined;
     readonly amountMinorMin?: bigint | undefined;
     readonly recipientId?: string | undefined;
@@ -56,13 +66,16 @@ export const listSettlementsBy = (
       paymentMethod: settlements.paymentMethod,
       reference: settlements.reference,
       recipientId: settlements.recipientId,
+      amountReceivedMinor: settlements.amountReceivedMinor,
+      amountRefundedMinor: settlements.amountRefundedMinor,
+      refundDueSince: filter.isRefundDue ? refundDueSince.mapWith(settlements.updatedAt) : sql<null>`NULL`,
       updatedAt: settlements.updatedAt,
       expiresAt: settlements.expiresAt,
     })
     .from(settlements)
     .where(
       and(
-        inArray(settlements.status, [...filter.statuses]),
+        when(filter.statuses, (statuses) => inArray(settlements.status, [...statuses])),
         when(filter.corridor, (corridor) => eq(settlements.corridor, corridor)),
         when(filter.orgId, (orgId) => eq(settlements.orgId, orgId)),
         when(filter.recipientId, isRecipient),
@@ -72,7 +85,7 @@ export const listSettlementsBy = (
         when(filter.before, (before) => lte(settlements.updatedAt, before)),
       ),
     )
-    .orderBy(desc(settlements.updatedAt), desc(settlements.settlementId))
+    .orderBy(...SETTLEMENT_ORDERS[filter.order])
     .limit(filter.limit);
 
 type DeliveryFilter = Omit<Cut, 'limit'> & {
@@ -248,6 +261,7 @@ export const listKeysBy = (
   filter: Cut & {
     readonly status?: 'active' | 'rotated' | 'revoked' | 'expired' | undefined;
     readonly scope?: Scope | undefined;
+    readonly isExpiring: boolean;
     readonly now: Date;
   },
 ) => {
@@ -264,10 +278,11 @@ export const listKeysBy = (
       and(
         when(filter.status, hasStatus),
         when(filter.scope, (scope) => eq(apiKeys.scope, scope)),
+        filter.isExpiring ? isExpiringLastKey(filter.now) : undefined,
         when(filter.orgId, (orgId) => eq(apiKeys.orgId, orgId)),
         when(filter.before, (before) => lte(apiKeys.createdAt, before)),
       ),
     )
-    .orderBy(desc(apiKeys.keyId))
+    .orderBy(...(filter.isExpiring ? [asc(apiKeys.expiresAt)] : []), desc(apiKeys.keyId))
     .limit(filter.limit);
 };
