@@ -73,8 +73,8 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
   command({
     name: 'settlements',
     description:
-      'Lists settlements, open ones unless a status, recipient, reference or --refund-due is given. The latest changes ' +
-      'come first; with --refund-due what was due first.',
+      'Lists settlements, open ones unless a status, organization, recipient, reference or --refund-due is given. The ' +
+      'latest changes come first; of an organization what was accepted last, with --refund-due what was due first.',
     takes: {
       status: repeatable('--status <status>', 'this status; may be repeated', oneOf(SETTLEMENT_STATUSES)),
       corridor: optional('--corridor <corridor>', 'this corridor only', oneOf(CORRIDOR_IDS)),
@@ -87,14 +87,15 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     },
     run: async (deps: OpsDeps, { status, minAmount, limit, olderThan: ageMs, ...only }) => {
       const common = { limit, olderThan: ageMs };
-      const { isRefundDue, recipientId, reference } = only;
-      const isWide = isRefundDue || recipientId !== undefined || reference !== undefined;
+      const { isRefundDue, recipientId, reference, orgId } = only;
+      const isNamed = isRefundDue || recipientId !== undefined || reference !== undefined;
+      const isWide = status.length === 0 && (isNamed || orgId !== undefined);
       const rows = await listSettlementsBy(deps.db, {
         ...cutOf(deps, common),
         ...only,
-        statuses: status.length > 0 ? status : isWide ? undefined : OPEN_STATUSES,
+        statuses: isWide ? undefined : status.length > 0 ? status : OPEN_STATUSES,
         amountMinorMin: minAmount,
-        order: isRefundDue ? 'refund_due' : 'changed',
+        order: isRefundDue ? 'refund_due' : isWide && !isNamed ? 'accepted' : 'changed',
       });
       return printItems(deps, common, rows, (row) => ({
         settlement: row.settlementId,
@@ -106,6 +107,7 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
         recipient: row.recipientId,
         refund_due: refundDueMinor(row) > 0n ? money(refundDueMinor(row), row.sourceCurrency) : null,
         refund_due_since: row.refundDueSince,
+        created_at: row.createdAt,
         changed_at: row.updatedAt,
         until: row.expiresAt,
         organization: row.orgId,

@@ -55,7 +55,13 @@ export async function playOperators(api: TestApi, { partner, webhookId, recipien
   const filters: Record<string, readonly (readonly string[])[]> = {
     settlements: [
       ...[[], ['--status', 'settled'], ['--status', 'awaiting_funds', '--org', orgId], ['--corridor', 'CA-JM']],
-      ...[['--recipient', recipientId], ['--reference', 'invoice 1'], ['--refund-due'], ['--older-than', '1h']],
+      ...[
+        ['--recipient', recipientId],
+        ['--reference', 'invoice 1'],
+        ['--refund-due'],
+        ['--older-than', '1h'],
+        ['--org', orgId],
+      ],
     ],
     deliveries: [[], ['--status', 'succeeded'], ['--webhook', webhookId], ['--org', orgId], ['--older-than', '1h']],
     subscriptions: [[], ['--status', 'failing'], ['--org', orgId], ['--status', 'deleted']],

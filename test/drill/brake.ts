@@ -62,7 +62,11 @@ const leakedKey: Drill = {
     const partner = await signUp({ baseUrl });
     const section = runbook.section('A key leaked');
     const made = await partner.client.apiKeys.create(partner.orgId, { name: 'stolen', scope: 'full' });
-    scene.note('Somebody else uses the only key of a partner, and made another one with it.');
+    const stolen = await settleByCard(partner, { card_token: 'tok_visa' });
+    await partner.client.settlements.wait(stolen, { until: ['settled'], ...DELIVERED });
+    scene.note(
+      'Somebody else uses the only key of a partner: made another one with it, and had a settlement paid out.',
+    );
     const org = { 'organization id': partner.orgId };
     const listed = await scene.runCommand(section, 'list keys --org <organization id>', org, /First key.*last used/);
     const first = listed.split('\n').find((line) => line.includes('First key')) ?? '';
@@ -87,6 +91,8 @@ const leakedKey: Drill = {
     const fresh = /sk_\w+/.exec(given)?.[0] ?? '';
     await createClient({ baseUrl, apiKey: fresh }).organizations.get(partner.orgId);
     scene.note('The partner reads with the new key (200).');
+    const list = 'list settlements --org <organization id>';
+    await scene.runCommand(section, list, org, new RegExp(`^${stolen}, status settled`));
   },
 };
 

@@ -71,11 +71,21 @@ test('list settlements of one organization shows amount, reference and the end o
       recipient: expect.any(String),
       refund_due: null,
       refund_due_since: null,
+      created_at: expect.any(String),
       changed_at: expect.any(String),
       until: expect.any(String),
       organization: partner.orgId,
     },
   ]);
+});
+
+test('list settlements of one organization has the ended ones too, the latest accepted first', async ({
+  list,
+  all,
+  partner,
+}) => {
+  const items: { settlement: string }[] = await list('settlements', '--org', partner.orgId);
+  expect(items.map(({ settlement }) => settlement)).toEqual([all.ended, all.large, all.small]);
 });
 
 test('a list says that more exist than its limit, and nothing when it has all', async ({ api, all }) => {

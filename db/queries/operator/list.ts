@@ -36,11 +36,12 @@ const isRecipient = (recipientId: string): SQL | undefined =>
 
 const SETTLEMENT_ORDERS = {
   changed: [desc(settlements.updatedAt), desc(settlements.settlementId)],
+  accepted: [desc(settlements.createdAt), desc(settlements.settlementId)],
   refund_due: [asc(refundDueSince), asc(settlements.settlementId)],
 } as const;
 
 /**
- * The latest changes come first, or what has been due back for longest. `before` is compared with
+ * The latest changes come first, what was accepted last, or what has been due back for longest. `before` is compared with
  * the last change.
  */
 export const listSettlementsBy = (
@@ -69,6 +70,7 @@ export const listSettlementsBy = (
       amountReceivedMinor: settlements.amountReceivedMinor,
       amountRefundedMinor: settlements.amountRefundedMinor,
       refundDueSince: filter.isRefundDue ? refundDueSince.mapWith(settlements.updatedAt) : sql<null>`NULL`,
+      createdAt: settlements.createdAt,
       updatedAt: settlements.updatedAt,
       expiresAt: settlements.expiresAt,
     })
