@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { listLostRuns } from '../db/commands/lost-run.ts';
 import { isSettlementId } from '../db/id.ts';
-import { findStatuses, listSettledSince, type Stored } from '../db/queries/operator/reconcile.ts';
+import { findStatuses, listSettled, type Period, type Stored } from '../db/queries/operator/reconcile.ts';
 import { type ListedRun, RUNS_LISTED_MAX } from '../process/runs.ts';
 import type { OpsCommand, OpsDeps } from './command.ts';
 import { optional, text, withDefault } from './command-line/parameter.ts';
@@ -24,13 +24,20 @@ export const reconcileCommand: OpsCommand = command({
   takes: {
     rail: optional('--rail <file>', 'what the rail paid: CSV with the columns settlement_id and outcome', text),
     since: withDefault('--since <span>', 'runs, and settled settlements, that are not older than this', span, '3d'),
+    until: withDefault(
+      '--until <span>',
+      'settled settlements that are older than this: the age of the file',
+      span,
+      '0s',
+    ),
   },
-  run: async (deps: OpsDeps, { rail, since: sinceMs }) => {
-    const since = new Date(deps.now().getTime() - sinceMs);
+  run: async (deps: OpsDeps, { rail, since: sinceMs, until: untilMs }) => {
+    const ago = (ms: number) => new Date(deps.now().getTime() - ms);
+    const since = ago(sinceMs);
     const payouts = rail === undefined ? undefined : readPayouts(rail);
     const found = {
       ...(await compareRuns(deps, since)),
-      ...(payouts && (await comparePayouts(deps, payouts, since))),
+      ...(payouts && (await comparePayouts(deps, payouts, { since, until: ago(untilMs) }))),
     };
     for (const { title, next, ids } of Object.values(found)) {
       deps.print(`${title}: ${ids.length === LINES_MAX ? `the first ${LINES_MAX}` : ids.length || 'none'}`);
@@ -81,7 +88,7 @@ async function compareRuns(deps: OpsDeps, since: Date): Promise<Readonly<Record<
 async function comparePayouts(
   { db }: OpsDeps,
   payouts: readonly Payout[],
-  since: Date,
+  period: Period,
 ): Promise<Readonly<Record<string, Difference>>> {
   const paid = payouts.filter(({ isPaid }) => isPaid).map(({ settlementId }) => settlementId);
   const statuses = await findStatuses(db, paid);
@@ -93,7 +100,7 @@ async function comparePayouts(
   const among = (isWanted: (stored: Stored | undefined) => boolean | undefined): string[] =>
     [...known].filter((id) => isWanted(statuses.get(id))).slice(0, LINES_MAX);
   const unpaid: string[] = [];
-  for await (const page of listSettledSince(db, since)) unpaid.push(...page.filter((id) => !known.has(id)));
+  for await (const page of listSettled(db, period)) unpaid.push(...page.filter((id) => !known.has(id)));
   return {
     payouts_without_settlement: {
       title: 'The rail paid, and the database has no settlement',
@@ -116,7 +123,7 @@ async function comparePayouts(
     },
     settlements_without_payout: {
       title: 'The settlement is settled, and the file has no payout',
-      next: 'ask the rail by the id. Does the file cover the whole time (--since)?',
+      next: 'ask the rail by the id. Does the file cover the whole time (--since, --until)?',
       ids: unpaid.slice(0, LINES_MAX),
     },
     paid_twice: {

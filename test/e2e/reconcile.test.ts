@@ -29,8 +29,11 @@ const rail = {
     return payoutAnswer(settlementId, 'payout_confirmed');
   },
 };
-const writePayouts = () =>
+/** As the rail writes it: what it has paid since the backup. @returns when */
+function writePayouts(): number {
   writeFileSync(FILE, `settlement_id,outcome\n${[...new Set(asked)].map((id) => `${id},paid\n`).join('')}`);
+  return Date.now();
+}
 
 const open = ({ databaseUrl, migrationUrl }: TestDatabase, namespace?: string, worker = true): Promise<TestStack> =>
   startStack({
@@ -57,16 +60,20 @@ function partnerOn({ api }: TestStack, caller: Caller, recipientId: string) {
   };
 }
 
-function operatorOn({ api, temporal }: TestStack) {
+function operatorOn({ api, temporal }: TestStack, backedUpAt: number) {
+  const now = () => Date.now() + SETTLED_DOWN_MS;
   const ops = createOps(api.connection.db, {
     client: () => temporal,
     runs: createRuns(temporal),
     listRuns: (since) => listRuns(temporal, since),
-    now: () => new Date(Date.now() + SETTLED_DOWN_MS),
+    now: () => new Date(now()),
   });
-  const differences = async (): Promise<Record<string, string[]>> => {
-    writePayouts();
-    const { exitCode, printed } = await ops('reconcile', '--rail', FILE, '--json');
+  const differences = async (writtenAt: number): Promise<Record<string, string[]>> => {
+    const since = `${Math.floor((now() - backedUpAt) / 1_000)}s`;
+    const until = `${Math.ceil((now() - writtenAt) / 1_000)}s`;
+    const { exitCode, printed } = await ops(
+      ...['reconcile', '--rail', FILE, '--since', since, '--until', until, '--json'],
+    );
     const found = Object.entries<string[]>(JSON.parse(printed.join(''))).filter(([, ids]) => ids.length > 0);
     expect(exitCode).toBe(found.length === 0 ? 0 : 1);
     return Object.fromEntries(found.map(([name, ids]) => [name, ids.toSorted()]));
@@ -75,7 +82,9 @@ function operatorOn({ api, temporal }: TestStack) {
   return { ops, differences, redispatchAll: () => ops('redispatch', '--all', ...act) };
 }
 
-/** An hour ago `early` waited; since then it and `lost` have settled, and `late` was accepted. */
+/**
+ * At the backup `old` had settled, and `early` waited; since then `early` and `lost` have settled, and `late` was accepted.
+ */
 const test = base
   // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
   .extend('world', { scope: 'file' }, async ({}, { onCleanup }) => {
@@ -89,9 +98,13 @@ const test = base
     const before = await open(database);
     const caller = await before.api.createCaller();
     const recipientId = await createRecipient(before.api, caller);
+    const old = await partnerOn(before, caller, recipientId).settle('old');
+    await partnerOn(before, caller, recipientId).pay(old);
     const early = await partnerOn(before, caller, recipientId).settle('early');
     await untilStatus(before.api, caller, early, 'awaiting_funds');
     await before.close();
+    const backedUpAt = Date.now();
+    asked.length = 0;
     const backup = await createTestDatabase(database);
     databases.push(backup);
     const since = await open(database, before.namespace);
@@ -103,29 +116,34 @@ const test = base
     // Otherwise they could end after the restore, and take what is sent again for their own. The sweep would find that.
     for (const id of [early, lost]) await since.temporal.workflow.getHandle(settlementWorkflowId(id)).result();
     await since.close();
-    return { database, backup, caller, recipientId, early, lost, late, namespace: before.namespace };
+    return { database, backup, backedUpAt, caller, recipientId, early, lost, late, namespace: before.namespace };
   });
 test.beforeAll(({ world: _ }) => undefined);
 
 test('the database was restored: a lost settlement that is sent again has the same id, and is paid once', async ({
   world,
 }) => {
-  const { backup, namespace, caller, recipientId, early, lost, late } = world;
+  const { backup, backedUpAt, namespace, caller, recipientId, early, lost, late } = world;
   const stack = await open(backup, namespace);
   try {
-    const { differences, redispatchAll } = operatorOn(stack);
-    await expect.poll(differences).toEqual({
-      runs_without_row: [lost, late].toSorted(),
-      rows_without_run: [early],
-      payouts_without_settlement: [lost],
-      payouts_of_open_settlements: [early],
-    });
+    const { differences, redispatchAll } = operatorOn(stack, backedUpAt);
+    const writtenAt = writePayouts();
+    await expect
+      .poll(() => differences(writtenAt))
+      .toEqual({
+        runs_without_row: [lost, late].toSorted(),
+        rows_without_run: [early],
+        payouts_without_settlement: [lost],
+        payouts_of_open_settlements: [early],
+      });
     const partner = partnerOn(stack, caller, recipientId);
     expect([await partner.settle('lost'), await partner.settle('late')]).toEqual([lost, late]);
     expect((await redispatchAll()).exitCode).toBe(0);
     for (const id of [early, lost, late]) await partner.pay(id);
     expect(new Set(asked)).toEqual(new Set([early, lost, late]));
-    await expect.poll(differences).toEqual({});
+    await expect.poll(() => differences(writtenAt)).toEqual({});
+    const anew = writePayouts();
+    await expect.poll(() => differences(anew)).toEqual({});
   } finally {
     await stack.close();
   }
@@ -134,22 +152,24 @@ test('the database was restored: a lost settlement that is sent again has the sa
 test('Temporal was restored: what is open gets a run, a run of what has ended ends, and nothing is paid again', async ({
   world,
 }) => {
-  const { database, caller, recipientId, early, late } = world;
+  const { database, backedUpAt, caller, recipientId, early, late } = world;
   const paid = asked.length;
   const stack = await open(database, undefined, false);
   try {
     const run = { workflowId: settlementWorkflowId(early), taskQueue: TASK_QUEUE };
     const args = [{ settlementId: early, orgId: caller.orgId }] as const;
     const stale = await stack.temporal.workflow.start('settlement', { ...run, args: [...args] });
-    const { differences, redispatchAll } = operatorOn(stack);
+    const { differences, redispatchAll } = operatorOn(stack, backedUpAt);
+    const writtenAt = writePayouts();
     const restored = { rows_without_run: [late], runs_of_ended_rows: [early], payouts_of_open_settlements: [late] };
-    await expect.poll(differences).toEqual(restored);
+    await expect.poll(() => differences(writtenAt)).toEqual(restored);
     await redispatchAll();
     await stack.startWorker();
     expect(await stale.result()).toEqual({ status: 'settled', failure: null });
     await partnerOn(stack, caller, recipientId).pay(late);
     expect(asked.slice(paid)).toEqual([late]);
-    await expect.poll(differences).toEqual({});
+    const anew = writePayouts();
+    await expect.poll(() => differences(anew)).toEqual({});
   } finally {
     await stack.close();
   }
@@ -164,10 +184,10 @@ test('reconcile refuses a file of payouts that it cannot read, and names the lin
       [`settlement_id,outcome\nstl_${'a'.repeat(32)},lost\n`, 'line 2: the outcome'],
     ] as const) {
       writeFileSync(FILE, content);
-      const { exitCode, warned } = await operatorOn(stack).ops('reconcile', '--rail', FILE);
+      const { exitCode, warned } = await operatorOn(stack, world.backedUpAt).ops('reconcile', '--rail', FILE);
       expect([exitCode, warned.join(' ')]).toEqual([1, expect.stringContaining(fault)]);
     }
-    expect((await operatorOn(stack).ops('reconcile', '--rail', 'none.csv')).exitCode).toBe(1);
+    expect((await operatorOn(stack, world.backedUpAt).ops('reconcile', '--rail', 'none.csv')).exitCode).toBe(1);
   } finally {
     await stack.close();
   }

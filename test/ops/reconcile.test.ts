@@ -27,6 +27,15 @@ test('names the settlement that the file of the rail lacks, however many were se
   );
   expect(rows).toHaveLength(SETTLED);
   const newest = rows.pop()?.id ?? expect.unreachable();
+  // It settled before the time that is compared, and a refund of it was recorded since.
+  const changed = rows.pop()?.id ?? expect.unreachable();
+  await api.owner.pool.query(
+    `INSERT INTO settlement_transitions (settlement_id, sequence, from_status, to_status, at)
+     SELECT settlement_id, 9, 'paying_out', 'settled',
+       CASE settlement_id WHEN $1 THEN now() - interval '4 days' ELSE updated_at END
+     FROM settlements WHERE status = 'settled'`,
+    [changed],
+  );
   const file = path.join(os.tmpdir(), `payouts-${process.pid}.csv`);
   onTestFinished(() => rmSync(file));
   writeFileSync(file, `settlement_id,outcome\n${rows.map(({ id }) => `${id},paid\n`).join('')}`);

@@ -34,6 +34,8 @@ const VALUES: Readonly<Record<string, string>> = {
   '<number>': '7',
   '<file>': 'package.json',
   '<date>': '2099-01-31',
+  '<time since the backup>': '2h',
+  '<age of the file>': '5min',
   '<last hash of before>': '0'.repeat(64),
 };
 

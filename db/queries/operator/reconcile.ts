@@ -32,8 +32,10 @@ export async function findStatuses(db: Queryable, ids: readonly string[]): Promi
 
 type Settled = { readonly settlementId: string; readonly updatedAt: Date };
 
-/** The settlements that were settled since then, the oldest first, in pages. */
-export async function* listSettledSince(db: Queryable, since: Date): AsyncGenerator<readonly string[]> {
+export type Period = { readonly since: Date; readonly until: Date };
+
+/** The settlements that were settled in this time, in pages. Those that changed afterwards are found by their transition. */
+export async function* listSettled(db: Queryable, { since, until }: Period): AsyncGenerator<readonly string[]> {
   for (let last: Settled = { settlementId: '', updatedAt: since }; ; ) {
     const page = await db
       .select({ settlementId: settlements.settlementId, updatedAt: settlements.updatedAt })
@@ -43,6 +45,8 @@ export async function* listSettledSince(db: Queryable, since: Date): AsyncGenera
           eq(settlements.status, 'settled'),
           gte(settlements.updatedAt, last.updatedAt),
           sql`(${settlements.updatedAt}, ${settlements.settlementId}) > (${last.updatedAt.toISOString()}, ${last.settlementId})`,
+          sql`EXISTS (SELECT FROM settlement_transitions t WHERE t.settlement_id = settlements.settlement_id
+            AND t.to_status = 'settled' AND t.at BETWEEN ${since.toISOString()} AND ${until.toISOString()})`,
         ),
       )
       .orderBy(asc(settlements.updatedAt), asc(settlements.settlementId))
