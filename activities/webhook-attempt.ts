@@ -58,7 +58,7 @@ export async function sendDelivery(
 }
 
 function resultOf(
-  { webhookId, deliveryId, attempt, isInLane }: ClaimedDelivery,
+  { webhookId, deliveryId, claimedAt, attempt, isInLane }: ClaimedDelivery,
   at: Date,
   { status, error, bytes, sha256, durationMs, lostMs, retryAfter }: GuardedAnswer,
   realNow: Date,
@@ -70,6 +70,7 @@ function resultOf(
   return {
     webhook_id: webhookId,
     delivery_id: deliveryId,
+    claimed_at: claimedAt,
     at: at.toISOString(),
     outcome: error === null ? 'succeeded' : 'failed',
     response_status: status,

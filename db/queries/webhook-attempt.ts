@@ -65,6 +65,8 @@ export async function openClaimant(db: Queryable): Promise<number> {
 export type AttemptResult = {
   readonly webhook_id: string;
   readonly delivery_id: string;
+  /** Names its claim, with the claimant. */
+  readonly claimed_at: string;
   readonly at: string;
   readonly outcome: 'succeeded' | 'failed';
   readonly response_status: number | null;
@@ -105,14 +107,14 @@ export const redeliveredNowText = (delivery: string): string =>
 
 /**
  * The common table expressions that record results: `$1` is their JSON, `$2` the claimant. An attempt that failed makes
- * its delivery wait for the retry, in its lane or without one. A result of a delivery that somebody else has claimed
- * since is dropped.
+ * its delivery wait for the retry, in its lane or without one. A result of a delivery that has been claimed since, also
+ * by the same claimant, is dropped.
  */
 export const RECORDED = `
   result AS (
-    SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r (webhook_id text, delivery_id text, at timestamptz, outcome text,
-      response_status integer, response_bytes integer, response_sha256 text, duration_ms integer, error text,
-      lost_ms integer, next_attempt_at timestamptz, stays_in_lane boolean)
+    SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r (webhook_id text, delivery_id text, claimed_at timestamptz,
+      at timestamptz, outcome text, response_status integer, response_bytes integer, response_sha256 text,
+      duration_ms integer, error text, lost_ms integer, next_attempt_at timestamptz, stays_in_lane boolean)
     -- Also tells the planner that these are few, so that it looks each delivery up, even while the table is small.
     WHERE r.outcome IN ('succeeded', 'failed') AND r.duration_ms >= 0
   ), recorded AS (
@@ -126,7 +128,7 @@ export const RECORDED = `
       prior_attempts = CASE WHEN ${BEGINS_AGAIN} THEN ${NUMBER} ELSE d.prior_attempts + ${LOST} END,
       redelivered_at = CASE WHEN ${BEGINS_AGAIN} THEN ${redeliveredNowText('d')} ELSE d.redelivered_at END
     FROM result r JOIN webhooks w ON w.webhook_id = r.webhook_id
-    WHERE d.delivery_id = r.delivery_id AND d.claimed_by = $2
+    WHERE d.delivery_id = r.delivery_id AND d.claimed_by = $2 AND d.claimed_at = r.claimed_at
     RETURNING d.delivery_id, d.attempt_count, d.created_at, r.at AS sent_at, r.outcome, r.response_status,
       r.response_bytes, r.response_sha256, r.duration_ms, r.error, r.lost_ms
   ), timed AS (

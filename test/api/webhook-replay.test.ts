@@ -213,16 +213,18 @@ describe('a redelivery', () => {
 
   test('counts the generation that begins by itself when the last attempt fails', async ({ api, missed }) => {
     const id = (await missed.deliveries())[0]?.['delivery_id'];
+    const at = new Date().toISOString();
     await missed.call('PATCH', '', { status: 'enabled' });
     await missed.rowsOf(
-      `UPDATE webhook_deliveries SET status = 'pending', next_attempt_at = now(), claimed_by = 7, claimed_at = now()
+      `UPDATE webhook_deliveries SET status = 'pending', next_attempt_at = now(), claimed_by = 7, claimed_at = $3
       WHERE webhook_id = $1 AND delivery_id = $2`,
       id,
+      at,
     );
     expect((await missed.redeliver(id)).statusCode).toBe(202);
     await recordResults(api.connection.db, 7, [
       {
-        ...{ webhook_id: missed.webhookId, delivery_id: id, at: new Date().toISOString(), outcome: 'failed' },
+        ...{ webhook_id: missed.webhookId, delivery_id: id, claimed_at: at, at, outcome: 'failed' },
         ...{ response_status: 500, response_bytes: 0, response_sha256: null, duration_ms: 1, error: 'http_status' },
         ...{ lost_ms: null, next_attempt_at: null, stays_in_lane: false },
       },

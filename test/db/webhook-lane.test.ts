@@ -122,12 +122,13 @@ async function createWorld(api: TestApi) {
 type Subscription = { readonly owner: Caller; readonly orgId: string; readonly webhookId: string };
 
 function resultOf(
-  { webhookId, deliveryId }: Pick<ClaimedDelivery, 'webhookId' | 'deliveryId'>,
+  { webhookId, deliveryId, claimedAt }: Pick<ClaimedDelivery, 'webhookId' | 'deliveryId' | 'claimedAt'>,
   { failed = false, retryMs = 5_000 }: { readonly failed?: boolean; readonly retryMs?: number } = {},
 ): AttemptResult {
   return {
     webhook_id: webhookId,
     delivery_id: deliveryId,
+    claimed_at: claimedAt,
     at: new Date().toISOString(),
     outcome: failed ? 'failed' : 'succeeded',
     response_status: failed ? 500 : 200,
@@ -243,6 +244,27 @@ describe('a claim', () => {
         world.own.webhookId,
       ),
     ).toEqual([{ status: 'succeeded', attempt_count: 1 }]);
+  });
+
+  test('gets no result of the claim before it, which is recorded again because its answer was lost', async ({
+    world,
+  }) => {
+    await world.write();
+    const claimant = await world.open();
+    const { claimed } = await world.exchange(claimant);
+    const results = claimed.map((delivery) => ({
+      ...resultOf(delivery, { failed: true, retryMs: 0 }),
+      stays_in_lane: true,
+    }));
+    await world.judge(claimant, results);
+    expect((await world.exchange(claimant)).claimed).toHaveLength(1);
+    await world.judge(claimant, results);
+    expect(
+      await world.rowsOf(
+        'SELECT attempt_count, claimed_by::int FROM webhook_deliveries WHERE webhook_id = $1',
+        world.own.webhookId,
+      ),
+    ).toEqual([{ attempt_count: 1, claimed_by: claimant }]);
   });
 
   test('is given back when its answer was lost, but not what is known to be under way', async ({ world }) => {
