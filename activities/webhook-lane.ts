@@ -15,7 +15,6 @@ import {
   findOldestUnclaimed,
   laneKeysOf,
   releaseDeliveries,
-  releaseUnknown,
   type Turn,
 } from '../db/queries/webhook-lane.ts';
 import { createWakeUp } from '../db/wake-up.ts';
@@ -44,8 +43,9 @@ const EXCHANGE_MS = 20;
  */
 const REST = { factor: 2, maxMs: 25 } as const;
 /**
- * How often a lane looks for what an earlier activity has left. For this long after its beginning, and after it has
- * found some, each of its statements looks: one statement may not have the places for all of it.
+ * How often a lane looks for what an earlier activity, or a statement of its own whose answer was lost, has left. For this
+ * long after its beginning, such a loss, and a look that found some, each of its statements looks: one statement may not
+ * have the places for all of it.
  */
 const TAKE_OVER_MS = 5_000;
 /** While nothing is due, the lane looks less and less often. */
@@ -91,8 +91,8 @@ const createLane = (deps: ActivityDeps, destinations: Destinations, number: numb
   /** Woken only by new deliveries: they are claimed at once. */
   dueNotice: createWakeUp(),
   subscribers: new Map<string, Subscriber>(),
-  /** By delivery: its request is under way, or its result is not recorded. */
-  known: new Set<string>(),
+  /** By delivery whose request is under way, or whose result is not recorded: when it was claimed. */
+  known: new Map<string, string>(),
   /** Subscribers with results that are to be judged, the first one first. */
   toJudge: new Set<Subscriber>(),
   judging: 0,
@@ -100,7 +100,7 @@ const createLane = (deps: ActivityDeps, destinations: Destinations, number: numb
   finished: [] as AttemptResult[],
   inFlight: 0,
   after: undefined as Turn | undefined,
-  /** When it last looked for what others have left, and when it found some or began. */
+  /** When it last looked for what was left; and when it found some, began, or lost an answer. */
   lookedMs: performance.now(),
   tookOverMs: performance.now(),
   sent: 0,
@@ -160,7 +160,7 @@ async function work(lane: Lane, stop: AbortSignal): Promise<void> {
 
 /** Records what was sent, claims up to `limit` deliveries, and sends them. */
 async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: boolean; readonly count: number }> {
-  const { deps, claimant, keys, after, failure } = lane;
+  const { deps, claimant, known, keys, after, failure } = lane;
   if (failure) throw failure.error;
   const results = [...lane.finished];
   const free = freePlaces(lane.subscribers.values(), lane.inFlight);
@@ -169,6 +169,7 @@ async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: b
   const claim = {
     claimant,
     takesOver,
+    known,
     keys,
     after,
     limit: Math.min(limit, LANE_IN_FLIGHT_MAX - lane.inFlight),
@@ -181,17 +182,22 @@ async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: b
   if (takesOver) lane.lookedMs = nowMs;
   if (found.tookOver) lane.tookOverMs = nowMs;
   lane.finished.splice(0, results.length);
-  for (const { delivery_id } of results) lane.known.delete(delivery_id);
+  for (const { delivery_id, claimed_at } of results) forget(lane, delivery_id, claimed_at);
   lane.after = found.after;
   for (const delivery of found.claimed) take(lane, delivery);
   return { isMore: found.isMore, count: found.claimed.length };
+}
+
+/** A claim has ended. The delivery may have been claimed again before its answer came. */
+function forget({ known }: Lane, deliveryId: string, claimedAt: string): void {
+  if (known.get(deliveryId) === claimedAt) known.delete(deliveryId);
 }
 
 function take(lane: Lane, delivery: ClaimedDelivery): void {
   const subscriber = subscriberOf(lane, delivery);
   subscriber.isFailing ||= delivery.isFailing;
   if (subscriber.isFailing) subscriber.inFlightMax = IN_FLIGHT.failing;
-  lane.known.add(delivery.deliveryId);
+  lane.known.set(delivery.deliveryId, delivery.claimedAt);
   subscriber.queue.push(delivery);
   sendQueued(lane, subscriber);
 }
@@ -255,7 +261,7 @@ const judgeable = ({ toJudge }: Lane): Subscriber[] =>
 
 /** Records the results of subscribers that fail or have failed. */
 async function judge(lane: Lane): Promise<void> {
-  const { deps, claimant, known, toJudge } = lane;
+  const { deps, claimant, toJudge } = lane;
   await delay(JUDGED_AFTER_MS);
   const group = judgeable(lane);
   if (group.length === 0) return;
@@ -270,7 +276,7 @@ async function judge(lane: Lane): Promise<void> {
       const results = recorded[index]?.results ?? [];
       subscriber.judged.splice(0, results.length);
       subscriber.isFailing = failing.has(subscriber.webhookId);
-      for (const { delivery_id } of results) known.delete(delivery_id);
+      for (const { delivery_id, claimed_at } of results) forget(lane, delivery_id, claimed_at);
     }
     await giveBack(
       lane,
@@ -284,11 +290,16 @@ async function judge(lane: Lane): Promise<void> {
 }
 
 /** What was claimed before a failure is claimed again, as many at a time as are sent to an endpoint that fails. */
-async function giveBack({ deps, claimant, known }: Lane, group: readonly Subscriber[]): Promise<void> {
-  const ids = group.flatMap(({ queue }) => queue.splice(0).map(({ deliveryId }) => deliveryId));
-  // They are forgotten first: if the statement fails, `recover` gives back what is not known.
-  for (const id of ids) known.delete(id);
-  if (ids.length > 0) await releaseDeliveries(deps.db, claimant, ids);
+async function giveBack(lane: Lane, group: readonly Subscriber[]): Promise<void> {
+  const given = group.flatMap(({ queue }) => queue.splice(0));
+  if (given.length === 0) return;
+  const ids = given.map(({ deliveryId }) => deliveryId);
+  try {
+    await releaseDeliveries(lane.deps.db, lane.claimant, ids);
+  } finally {
+    // What the statement did not release is taken over.
+    for (const { deliveryId, claimedAt } of given) forget(lane, deliveryId, claimedAt);
+  }
 }
 
 /**
@@ -296,14 +307,14 @@ async function giveBack({ deps, claimant, known }: Lane, group: readonly Subscri
  * There the fault is visible, and it holds up nobody else.
  */
 async function giveUp(lane: Lane, delivery: ClaimedDelivery, error: unknown): Promise<void> {
-  const { deps, claimant, known } = lane;
+  const { deps, claimant } = lane;
   deps.log.warn({ err: error, webhook_id: delivery.webhookId }, 'a delivery could not be sent');
   try {
     await handOverDelivery(deps, delivery, claimant);
   } catch (failure) {
     lane.failure = { error: failure };
   } finally {
-    known.delete(delivery.deliveryId);
+    forget(lane, delivery.deliveryId, delivery.claimedAt);
   }
 }
 
@@ -317,21 +328,16 @@ function subscriberOf(lane: Lane, delivery: ClaimedDelivery): Subscriber {
 }
 
 /**
- * After a failure of the database: waits, gives back what a lost answer claimed, and records again what was not
- * recorded. What is under way stays so.
+ * After a failure of the database: waits, and records again what was not recorded. What is under way stays so. The next
+ * statements look for what a lost answer claimed, which may be committed later.
  */
 async function recover(lane: Lane, error: unknown): Promise<void> {
-  const { deps, subscribers, known } = lane;
+  const { deps, subscribers, toJudge } = lane;
   deps.log.warn({ err: error }, 'a lane could not reach the database; it tries again');
   await delay(RECOVER_MS);
   lane.failure = undefined;
-  try {
-    await releaseUnknown(deps.db, lane, [...known]);
-  } catch (failure) {
-    lane.failure = { error: failure };
-    return;
-  }
-  for (const subscriber of subscribers.values()) if (subscriber.judged.length > 0) lane.toJudge.add(subscriber);
+  lane.tookOverMs = performance.now();
+  for (const subscriber of subscribers.values()) if (subscriber.judged.length > 0) toJudge.add(subscriber);
   judgeNext(lane);
 }
 

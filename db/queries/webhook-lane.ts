@@ -7,7 +7,7 @@
  */
 import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
-import { type Statement, statement } from '../statement.ts';
+import { statement } from '../statement.ts';
 import { type AttemptResult, CLAIMED_COLUMNS, type ClaimedDelivery, claimedText, RECORDED } from './webhook-attempt.ts';
 
 /** The keys of a lane: `from` is among them, `to` is not. */
@@ -30,8 +30,10 @@ const firstTurn = ({ from }: LaneKeys): Turn => ({ laneKey: from, orgId: '', web
 
 export type LaneClaim = {
   readonly claimant: number;
-  /** Also what an earlier claimant has left: this passes all that is under way. */
+  /** Also what was left: this passes all that is under way. */
   readonly takesOver: boolean;
+  /** By delivery: what the claimant has claimed, and is to keep. */
+  readonly known: ReadonlyMap<string, unknown>;
   readonly keys: LaneKeys;
   /** Begin after this one; undefined at the first claim. */
   readonly after: Turn | undefined;
@@ -53,22 +55,19 @@ type ExchangeRow = (ClaimedDelivery | { readonly deliveryId: null }) & {
   readonly hasMore: boolean;
 };
 
-type Exchange = Statement<
-  [
-    results: string,
-    claimant: number,
-    from: number,
-    to: number,
-    afterKey: number,
-    afterOrg: string,
-    afterWebhook: string,
-    turnsMax: number,
-    free: string,
-    limit: number,
-    firstMax: number,
-  ],
-  ExchangeRow
->;
+type ExchangeParameters = [
+  results: string,
+  claimant: number,
+  from: number,
+  to: number,
+  afterKey: number,
+  afterOrg: string,
+  afterWebhook: string,
+  turnsMax: number,
+  free: string,
+  limit: number,
+  firstMax: number,
+];
 
 /** Whether a delivery `d` is still to be sent: its subscription `w` has not ended it. */
 const IS_PENDING = 'd.endings >= w.endings';
@@ -140,36 +139,46 @@ const exchangeText = (takeable: string): string =>
 
 const IS_DUE = 'd.next_attempt_at <= now()';
 /** Reads the index of what nobody has claimed, so that what is under way, however much it is, makes no claim longer. */
-const exchangeStatement: Exchange = statement('exchange_deliveries', exchangeText(`d.claimed_by = 0 AND ${IS_DUE}`));
+const exchangeStatement = statement<ExchangeParameters, ExchangeRow>(
+  'exchange_deliveries',
+  exchangeText(`d.claimed_by = 0 AND ${IS_DUE}`),
+);
 /** Longer than any attempt takes, with the recording of its result. */
 const ABANDONED = `interval '2 minutes'`;
 /**
- * What an earlier activity of the lane has claimed; and what another claimant has held for longer than any attempt: a
- * round of the subscription that died, and whose delivery was given to the lane again.
+ * What an earlier activity of the lane has claimed; what the lane has claimed by a statement whose answer was lost,
+ * whenever that is committed; and what another claimant has held for longer than any attempt: a round of the
+ * subscription that died, and whose delivery was given to the lane again.
  */
-const IS_LEFT = `(d.claimed_by < $2 OR (d.claimed_by > $2 AND d.claimed_at < now() - ${ABANDONED}))`;
-const takeOverStatement: Exchange = statement('take_over_deliveries', exchangeText(`${IS_LEFT} AND ${IS_DUE}`));
+const IS_LEFT = `(d.claimed_by < $2 OR (d.claimed_by = $2 AND NOT $12::jsonb ? d.delivery_id)
+    OR (d.claimed_by > $2 AND d.claimed_at < now() - ${ABANDONED}))`;
+const takeOverStatement = statement<[...ExchangeParameters, known: string], ExchangeRow>(
+  'take_over_deliveries',
+  exchangeText(`${IS_LEFT} AND ${IS_DUE}`),
+);
 
 /**
  * Records results of subscriptions that do not fail, and claims deliveries.
  *
- * @returns `after`: where the next claim begins. `isMore`: there may be more to claim at once. `tookOver`: an earlier
- * claimant had left some of it
+ * @returns `after`: where the next claim begins. `isMore`: there may be more to claim at once. `tookOver`: some of
+ * it was left
  */
 export async function exchangeDeliveries(
   db: Queryable,
   results: readonly AttemptResult[],
-  { claimant, takesOver, keys, after = firstTurn(keys), limit, firstMax, free }: LaneClaim,
+  { claimant, takesOver, known, keys, after = firstTurn(keys), limit, firstMax, free }: LaneClaim,
 ): Promise<{
   readonly claimed: readonly ClaimedDelivery[];
   readonly after: Turn | undefined;
   readonly isMore: boolean;
   readonly tookOver: boolean;
 }> {
-  const run = takesOver ? takeOverStatement : exchangeStatement;
   const place = [claimant, keys.from, keys.to, after.laneKey, after.orgId, after.webhookId, TURNS_MAX] as const;
-  const known = JSON.stringify(Object.fromEntries(free));
-  const rows = await run(db, JSON.stringify(results), ...place, known, limit, firstMax);
+  const places = [JSON.stringify(Object.fromEntries(free)), limit, firstMax] as const;
+  const given: ExchangeParameters = [JSON.stringify(results), ...place, ...places];
+  const rows = takesOver
+    ? await takeOverStatement(db, ...given, JSON.stringify(Object.fromEntries(known)))
+    : await exchangeStatement(db, ...given);
   const [last] = rows;
   const claimed = rows.filter((row) => row.deliveryId !== null);
   const isRest = after.webhookId !== '';
@@ -196,24 +205,6 @@ export async function releaseDeliveries(
   deliveryIds: readonly string[],
 ): Promise<void> {
   await releaseStatement(db, claimant, deliveryIds);
-}
-
-const releaseUnknownStatement = statement<
-  [claimant: number, from: number, to: number, known: readonly string[]],
-  never
->(
-  'release_unknown_deliveries',
-  `UPDATE webhook_deliveries SET claimed_by = 0, claimed_at = NULL
-  WHERE lane_key >= $2 AND lane_key < $3 AND claimed_by = $1 AND delivery_id <> ALL ($4::text[])`,
-);
-
-/** Gives back what was claimed by a statement whose answer was lost: all but the deliveries that are known. */
-export async function releaseUnknown(
-  db: Queryable,
-  { claimant, keys }: Pick<LaneClaim, 'claimant' | 'keys'>,
-  known: readonly string[],
-): Promise<void> {
-  await releaseUnknownStatement(db, claimant, keys.from, keys.to, known);
 }
 
 /** As rows of SQL: a lane, and the keys of its range. */

@@ -3,6 +3,7 @@
  * and what follows from the results.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, vi } from 'vitest';
 import { createDestinations, type Destinations } from '../../activities/destination.ts';
@@ -282,7 +283,16 @@ describe('a lane', () => {
     await world.burst(40);
     const [keys, free] = [{ from: 0, to: LANE_KEYS }, new Map<string, number>()];
     const claimant = await openClaimant(api.connection.db);
-    const claim = { claimant, takesOver: false, keys, after: undefined, limit: 40, firstMax: 40, free };
+    const claim = {
+      claimant,
+      takesOver: false,
+      known: new Map(),
+      keys,
+      after: undefined,
+      limit: 40,
+      firstMax: 40,
+      free,
+    };
     expect((await exchangeDeliveries(api.connection.db, [], claim)).claimed).toHaveLength(40);
     world.answer = async () => {
       await delay(100);
@@ -334,20 +344,24 @@ describe('a lane', () => {
   test('sends nothing twice and loses nothing when the database fails for a moment', async ({ world, api }) => {
     const { pool } = api.connection;
     const query: (...given: unknown[]) => Promise<unknown> = pool.query.bind(pool);
-    let failures = 0;
+    const commits: Promise<unknown>[] = [];
     const broken = vi.spyOn(pool, 'query').mockImplementation(async (...given: unknown[]) => {
-      const result = await query(...given);
-      const [statement] = given as [{ readonly name?: string }];
+      const [statement, values] = given as [pg.QueryConfig, unknown[]];
       const isClaim = /^(exchange|take_over)_deliveries$/.test(statement.name ?? '');
-      if (!isClaim || world.sent.length === 0 || failures > 1) return result;
-      failures += 1;
-      // The statement was carried out, and its answer is lost.
+      if (!isClaim || world.sent.length === 0 || commits.length > 1) return await query(...given);
+      const client = await pool.connect();
+      const commit = () => client.query('COMMIT').finally(() => client.release());
+      await client.query('BEGIN');
+      const result = await client.query(statement, values);
+      if (!result.rows.some(({ deliveryId }) => deliveryId)) return await commit().then(() => result);
+      // The answer is lost, and the second claim is committed after the lane has gone on.
+      commits.push(commits.length === 0 ? commit() : delay(2_000).then(commit));
       throw Object.assign(new Error('lost'), { code: '08006' });
     });
     await world.burst(40);
     await world.deliver();
     broken.mockRestore();
-    expect(failures).toBe(2);
+    expect(await Promise.all(commits)).toHaveLength(2);
     const ids = world.sent.map(({ headers }) => headers['webhook-id']);
     expect([ids.length, new Set(ids).size]).toEqual([40, 40]);
     expect(

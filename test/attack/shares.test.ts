@@ -138,6 +138,7 @@ describe('many subscriptions of many organizations', () => {
     const { claimed } = await exchangeDeliveries(api.connection.db, [], {
       claimant: await openClaimant(api.connection.db),
       takesOver: false,
+      known: new Map(),
       keys: { from: 0, to: LANE_KEYS },
       after: undefined,
       limit: 2 * (ORGANIZATIONS + 3),

@@ -20,7 +20,6 @@ import {
   laneKeysOf,
   notifyLanes,
   releaseDeliveries,
-  releaseUnknown,
 } from '../../db/queries/webhook-lane.ts';
 import { releaseRetries } from '../../db/queries/webhook-retry.ts';
 import { LANES } from '../../domain/webhook.ts';
@@ -126,10 +125,9 @@ export async function playRare(api: TestApi): Promise<void> {
   const keys = laneKeysOf(0);
   await findOldestUnclaimed(db, keys);
   await releaseDeliveries(db, claimant, ['none']);
-  const own = { claimant, keys, after: undefined, limit: 32, firstMax: 4, free: new Map<string, number>() };
+  const own = { claimant, known: new Map(), keys, after: undefined, limit: 32, firstMax: 4, free: new Map() };
   // In its first seconds a lane only takes over.
   await exchangeDeliveries(db, [], { ...own, takesOver: false });
-  await releaseUnknown(db, own, ['none']);
   const delivery = { deliveryId: 'none', webhookId: 'webhook-1', orgId: 'org-1', requestId: 'test' };
   await handOverDelivery(deps, delivery, claimant);
   await releaseRetries(db, 'webhook-1', deps.now());

@@ -12,7 +12,7 @@ import {
   endDeliveries,
   openClaimant,
 } from '../../db/queries/webhook-attempt.ts';
-import { exchangeDeliveries, type LaneClaim, notifyLanes, releaseUnknown } from '../../db/queries/webhook-lane.ts';
+import { exchangeDeliveries, type LaneClaim, notifyLanes } from '../../db/queries/webhook-lane.ts';
 import { claimRetry, lookForRetries } from '../../db/queries/webhook-retry.ts';
 import { statementTexts } from '../../db/statement.ts';
 import { LANE_KEYS, LANES, laneKeyOf } from '../../domain/webhook.ts';
@@ -71,6 +71,7 @@ async function createWorld(api: TestApi) {
       exchangeDeliveries(db, results, {
         claimant,
         takesOver: false,
+        known: new Map(),
         keys: EVERY_KEY,
         after: undefined,
         limit: 100,
@@ -226,7 +227,8 @@ describe('a claim', () => {
     const { claimed: lost } = await world.exchange(earlier);
     expect((await world.exchange(later)).claimed).toEqual([]);
     const { claimed, tookOver } = await world.exchange(later, { takesOver: true });
-    expect([tookOver, (await world.exchange(later, { takesOver: true })).tookOver]).toEqual([true, false]);
+    const known = new Map(claimed.map((delivery) => [delivery.deliveryId, delivery]));
+    expect([tookOver, (await world.exchange(later, { takesOver: true, known })).tookOver]).toEqual([true, false]);
     expect(claimed.map(({ deliveryId }) => deliveryId)).toEqual(lost.map(({ deliveryId }) => deliveryId));
     expect((await world.exchange(earlier)).claimed).toEqual([]);
     await world.exchange(
@@ -267,14 +269,25 @@ describe('a claim', () => {
     ).toEqual([{ attempt_count: 1, claimed_by: claimant }]);
   });
 
-  test('is given back when its answer was lost, but not what is known to be under way', async ({ world }) => {
+  test('that is committed after its answer was lost is taken over, and what is under way stays with its sender', async ({
+    world,
+    api,
+  }) => {
     await world.write(3);
     const claimant = await world.open();
-    const { claimed } = await world.exchange(claimant);
-    const known = claimed.slice(0, 1).map(({ deliveryId }) => deliveryId);
-    await releaseUnknown(world.api.connection.db, { claimant, keys: EVERY_KEY }, known);
-    const again = (await world.exchange(claimant)).claimed.map(({ deliveryId }) => deliveryId);
-    expect(again).toEqual(claimed.slice(1).map(({ deliveryId }) => deliveryId));
+    const [underWay] = (await world.exchange(claimant, { limit: 1 })).claimed;
+    const known = new Map([[underWay?.deliveryId ?? expect.unreachable(), underWay]]);
+    const look = async () => (await world.exchange(claimant, { takesOver: true, known })).claimed;
+    const lost = await api.connection.db.transaction(async (tx) => {
+      const claim = { claimant, takesOver: false, known, keys: EVERY_KEY, after: undefined };
+      const { claimed } = await exchangeDeliveries(tx, [], { ...claim, limit: 9, firstMax: 9, free: new Map() });
+      expect([claimed.length, await look()]).toEqual([2, []]);
+      return claimed;
+    });
+    const found = await look();
+    expect(found.map(({ deliveryId }) => deliveryId)).toEqual(lost.map(({ deliveryId }) => deliveryId));
+    for (const delivery of found) known.set(delivery.deliveryId, delivery);
+    expect(await look()).toEqual([]);
   });
 
   test('ends what was committed for a subscription that was disabled meanwhile', async ({ world }) => {
@@ -610,7 +623,7 @@ describe('a subscription with thousands of pending deliveries', () => {
     async ([takesOver, planned], { world, api }) => {
       const claimant = await world.open();
       const claim = {
-        ...{ claimant, takesOver, keys: EVERY_KEY, after: undefined },
+        ...{ claimant, takesOver, known: new Map(), keys: EVERY_KEY, after: undefined },
         ...{ limit: CLAIMED, firstMax: CLAIMED, free: new Map() },
       };
       const isPlannedFirst = planned === 'before';
@@ -632,7 +645,7 @@ describe('a subscription with thousands of pending deliveries', () => {
     await world.fill(PENDING, { due: '1 hour' });
     await world.write(1, await world.addSubscription(await api.createCaller()));
     const claim = {
-      ...{ claimant: await world.open(), takesOver: false, keys: EVERY_KEY, after: undefined },
+      ...{ claimant: await world.open(), takesOver: false, known: new Map(), keys: EVERY_KEY, after: undefined },
       ...{ limit: CLAIMED, firstMax: CLAIMED, free: new Map() },
     };
     const { rowsRead, claimed } = await api.connection.db.transaction(async (tx) => {
