@@ -25,15 +25,24 @@ const RETRY_SECONDS_MAX = 5;
 /** How many of the rows of one claim are reserved for subscriptions. */
 const DELIVERIES_MIN = 4;
 
-/** Writes messages in the transaction of the change that they follow from. */
+/**
+ * Writes messages in the transaction of the change that they follow from. A subscription has one row that is not claimed.
+ * It is locked until the change is committed: a dispatcher that claimed it earlier would not read this change, and no
+ * row would be left for it. Subscriptions are given in the order of their ids, so that no two writers deadlock.
+ */
 export async function enqueue(tx: Tx, ...messages: OutboxMessage[]): Promise<void> {
   if (messages.length === 0) return;
   const traceparent = currentTraceparent();
-  // Only a subscription's row can conflict: with one that says the same.
   await tx
     .insert(outbox)
     .values(messages.map((message) => ({ ...message, traceparent })))
-    .onConflictDoNothing();
+    .onConflictDoUpdate({
+      target: outbox.objectId,
+      targetWhere: sql`kind = 'webhook_subscription' AND NOT claimed`,
+      set: { dueAt: sql`${outbox.dueAt}` },
+      // PostgreSQL locks the row that it does not update.
+      setWhere: sql`false`,
+    });
 }
 
 /**
@@ -138,7 +147,7 @@ const postponeStatement = statement<[outboxIds: readonly number[], reason: strin
     last_error, due_at)
   SELECT outbox_id, kind, object_id, signal, context, request_id, traceparent, attempts, created_at, $2,
     now() + make_interval(secs => least(${RETRY_SECONDS_MAX}, 0.25 * power(2, least(attempts, 10))))
-  FROM removed
+  FROM removed ORDER BY object_id
   ON CONFLICT DO NOTHING`,
 );
 

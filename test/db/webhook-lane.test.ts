@@ -6,6 +6,7 @@ import type { Tx } from '../../db/client.ts';
 import { recordFailures } from '../../db/commands/webhook-attempt.ts';
 import { recordEvent } from '../../db/queries/event.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../../db/queries/outbox.ts';
+import { lockSubscriptions } from '../../db/queries/webhook.ts';
 import {
   type AttemptResult,
   type ClaimedDelivery,
@@ -13,7 +14,7 @@ import {
   openClaimant,
 } from '../../db/queries/webhook-attempt.ts';
 import { exchangeDeliveries, type LaneClaim, notifyLanes } from '../../db/queries/webhook-lane.ts';
-import { claimRetry, lookForRetries } from '../../db/queries/webhook-retry.ts';
+import { claimRetry, lookForRetries, wakeSubscriptions } from '../../db/queries/webhook-retry.ts';
 import { statementTexts } from '../../db/statement.ts';
 import { LANE_KEYS, LANES, laneKeyOf } from '../../domain/webhook.ts';
 import type { Caller, TestApi } from '../support/api.ts';
@@ -430,6 +431,22 @@ describe('a failed attempt', () => {
     expect(await world.wakeRows()).toBe(1);
     await fail(world, 3_000);
     expect(await world.wakeRows()).toBe(1);
+  });
+
+  test('has a row that no dispatcher claims with an old time while an earlier wake-up is committed', async ({
+    world,
+    api,
+  }) => {
+    await fail(world, 300_000);
+    await api.connection.db.transaction(async (tx) => {
+      const webhooks = await lockSubscriptions(tx, [world.own.webhookId]);
+      await wakeSubscriptions(
+        tx,
+        webhooks.map((webhook) => ({ webhook, at: new Date(), requestId: 'test' })),
+      );
+      expect(await world.claimWakeRows()).toEqual([]);
+    });
+    expect(await world.claimWakeRows()).toMatchObject([{ startDelayMs: 0 }]);
   });
 
   test('keeps its outbox row after a failed dispatch, unless another row was written meanwhile', async ({
