@@ -55,7 +55,7 @@ export function readGiven(env: NodeJS.ProcessEnv): {
 }
 
 /** Without the line's end, which editors and `echo` add. */
-function contentOf(file: string): string | undefined {
+export function contentOf(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   } catch {

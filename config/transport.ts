@@ -5,13 +5,16 @@
 import type { ClientConnectConfig } from '@temporalio/envconfig';
 import { isRemote, RUNTIME_ENVIRONMENTS } from '../domain/runtime.ts';
 import { isLoopbackHost } from '../domain/webhook-target.ts';
+import { contentOf } from './given.ts';
 
 type Given = Readonly<Record<string, string | undefined>>;
 
 const DATABASE_ADDRESSES = ['DATABASE_URL', 'DATABASE_LISTEN_URL', 'DATABASE_READ_URL', 'MIGRATION_DATABASE_URL'];
+/** What of an address names a file. The driver reads it for each new connection. */
+const TLS_FILES = ['sslrootcert', 'sslcert', 'sslkey'];
 const TEMPORAL_ADDRESS = 'localhost:7233';
 
-/** One line for each address of a database. */
+/** The faults in the address of each database. */
 export const databaseTlsFaults = (given: Given): string[] =>
   DATABASE_ADDRESSES.flatMap((name) => {
     const address = given[name];
@@ -19,9 +22,15 @@ export const databaseTlsFaults = (given: Given): string[] =>
     const { hostname, searchParams } = new URL(address);
     // As the driver reads it: the last of several, and its own default without one.
     const host = searchParams.getAll('host').at(-1) || decodeURIComponent(hostname) || given['PGHOST'] || 'localhost';
-    return needsTls(given, host) && searchParams.getAll('sslmode').at(-1) !== 'verify-full'
-      ? [`${name} must have sslmode=verify-full, or its host must be named in TLS_EXEMPT_HOSTS`]
-      : [];
+    const isPlain = needsTls(given, host) && searchParams.getAll('sslmode').at(-1) !== 'verify-full';
+    const unreadable = TLS_FILES.filter((file) => {
+      const value = searchParams.getAll(file).at(-1);
+      return value && contentOf(value) === undefined;
+    });
+    return [
+      ...(isPlain ? [`${name} must have sslmode=verify-full, or its host must be named in TLS_EXEMPT_HOSTS`] : []),
+      ...unreadable.map((file) => `${name} has ${file}, which must name a file that can be read`),
+    ];
   });
 
 /** @param connect undefined when it could not be read, which is a fault of its own */

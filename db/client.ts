@@ -15,7 +15,7 @@ export type Tx = Parameters<Parameters<Database['transaction']>[0]>[0];
 export type Queryable = Database | Tx;
 
 /** For a connection, whether a new one or one of a pool that is in use. */
-const CONNECT_TIMEOUT_MS = 3_000;
+export const CONNECT_TIMEOUT_MS = 3_000;
 /** Of a process that serves tenants: who waits for a lock holds a connection that others need. */
 export const TENANTS = { lockTimeoutMs: 250 } as const;
 /**
@@ -54,6 +54,31 @@ export async function rehearse<Result>(db: Database, run: (db: Database) => Prom
   return result.value;
 }
 
+/** PostgreSQL was not reached: not by the network, not by TLS, or not in time. */
+class DatabaseUnreachableError extends Error {
+  constructor(cause: Error) {
+    // The error of a connection to several addresses has no message of its own.
+    const [first] = cause instanceof AggregateError ? cause.errors : [cause];
+    super(first instanceof Error ? first.message : String(first), { cause });
+    this.name = 'DatabaseUnreachableError';
+  }
+}
+
+const unreachable = (error: Error): Error =>
+  error instanceof pg.DatabaseError ? error : new DatabaseUnreachableError(error);
+
+/** Whatever ends the connecting, except an answer of PostgreSQL itself, means that it was not reached. */
+export class Client extends pg.Client {
+  override connect(): Promise<pg.Client>;
+  override connect(callback: (error: Error | null) => void): void;
+  override connect(callback?: (error: Error | null) => void): Promise<pg.Client> | undefined {
+    if (!callback) return super.connect().catch((error: Error) => Promise.reject(unreachable(error)));
+    // The pool must have its listeners on the client when this returns.
+    super.connect((error: Error | null) => callback(error && unreachable(error)));
+    return undefined;
+  }
+}
+
 export type Connection = {
   readonly db: Database;
   readonly pool: pg.Pool;
@@ -85,6 +110,7 @@ export function connect(
   },
 ): Connection {
   const pool = new pg.Pool({
+    Client,
     connectionString: databaseUrl,
     max: options.poolSizeMax,
     application_name: options.name,
@@ -164,28 +190,22 @@ export class DatabaseNotReadyError extends Error {
 
 /** SQLSTATE classes and codes that say nothing about the request: the database was unreachable, missing or busy. */
 const UNAVAILABLE_SQLSTATE = /^(08|28|53|57P|58|XX)|^(3D000|55P03|57014|40001|40P01|25006|25P03)$/;
+/** Of a connection that breaks, or that a pool does not have in time. */
 const UNAVAILABLE_MESSAGES = [
   NO_ANSWER.toLowerCase(),
   'connection terminated',
-  'connect timeout',
   'timeout exceeded when trying to connect',
   'client has encountered a connection error',
   'not queryable',
 ];
 const UNAVAILABLE_ERRNO = new Set([
-  'ECONNREFUSED',
   'ECONNRESET',
   'EPIPE',
   'ETIMEDOUT',
-  'ENOENT',
   'EHOSTUNREACH',
   'EHOSTDOWN',
   'ENETUNREACH',
   'ENETDOWN',
-  'EADDRNOTAVAIL',
-  'EMFILE',
-  'ENOTFOUND',
-  'EAI_AGAIN',
 ]);
 
 /**
@@ -195,12 +215,9 @@ const UNAVAILABLE_ERRNO = new Set([
 export function isUnavailable(error: unknown): boolean {
   const cause = causeOf(error);
   if (!(cause instanceof Error)) return false;
-  if (cause instanceof DatabaseRoleError || cause instanceof DatabaseNotReadyError) return true;
+  if (cause instanceof DatabaseUnreachableError || cause instanceof DatabaseNotReadyError) return true;
+  if (cause instanceof DatabaseRoleError) return true;
   if (cause instanceof pg.DatabaseError) return cause.code !== undefined && UNAVAILABLE_SQLSTATE.test(cause.code);
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
-  return (
-    UNAVAILABLE_ERRNO.has(code) ||
-    UNAVAILABLE_MESSAGES.some((text) => cause.message.toLowerCase().includes(text)) ||
-    (cause instanceof AggregateError && cause.errors.some(isUnavailable))
-  );
+  return UNAVAILABLE_ERRNO.has(code) || UNAVAILABLE_MESSAGES.some((text) => cause.message.toLowerCase().includes(text));
 }

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import pg from 'pg';
 import { PARTITIONS_AHEAD } from '../domain/retention.ts';
+import { Client, CONNECT_TIMEOUT_MS } from './client.ts';
 import { giveSettings, grantServicePrivileges, refuseMissingRole } from './privilege.ts';
 import { isDirect } from './session.ts';
 
@@ -24,6 +25,8 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const LOCK_TIMEOUT_MS = 100;
 const LOCK_PAUSE_MS = 1_000;
 const LOCK_TRIES_MAX = 250;
+
+const KEEP_ALIVE_MS = 10_000;
 
 /** How often a second process asks whether the first one has migrated. */
 const WAIT_MS = 200;
@@ -52,7 +55,14 @@ export type DatabaseUrls = { readonly databaseUrl: string; readonly migrationUrl
  *   the database, when a table stays locked, or when the service's role does not exist
  */
 export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onLocked = ignore } = {}): Promise<void> {
-  const client = new pg.Client({ connectionString: migrationUrl, application_name: 'settlement-migrate' });
+  const client = new Client({
+    connectionString: migrationUrl,
+    application_name: 'settlement-migrate',
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    // A host that vanishes ends no connection, and a statement may take hours.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+  });
   await client.connect();
   const serviceRole = roleOf(databaseUrl);
   const isOwner = serviceRole === roleOf(migrationUrl);

@@ -15,18 +15,11 @@ export async function withCommandErrors(act: () => Promise<ExitCode>): Promise<E
     if (error instanceof ConfigError) throw new CommandError(EXIT.configuration, error.message);
     const cause = causeOf(error);
     if (cause instanceof DatabaseRoleError) throw new CommandError(EXIT.configuration, cause.message);
-    if (isUnavailable(error))
-      throw new CommandError(EXIT.unavailable, `PostgreSQL does not answer: ${reasonOf(error)}`);
+    if (isUnavailable(error) && cause instanceof Error)
+      throw new CommandError(EXIT.unavailable, `PostgreSQL does not answer: ${cause.message}`);
     const fault = temporalFaultOf(error);
     if (fault !== undefined) throw new CommandError(EXIT.unavailable, fault.sentence);
     // The error of a failed query quotes its parameters; the driver's error does not.
     throw cause;
   }
 }
-
-/** The error of a connection to several addresses has no message of its own. */
-const reasonOf = (error: unknown): string => {
-  const cause = causeOf(error);
-  const [first] = cause instanceof AggregateError ? cause.errors : [cause];
-  return first instanceof Error ? first.message : String(first);
-};

@@ -121,6 +121,11 @@ const REFUSED: readonly Refused[] = [
     { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslmode=disable' },
     DATABASE_TLS,
   ],
+  [
+    'an authority that cannot be read',
+    { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslrootcert=/nowhere/ca.pem' },
+    'DATABASE_URL has sslrootcert, which must name a file that can be read',
+  ],
   ['a database on a private network', { DATABASE_URL: 'postgres://s@10.0.0.7/s' }, DATABASE_TLS],
   ['another host than it seems', { DATABASE_URL: 'postgres://s@127.0.0.1/s?host=db.example' }, DATABASE_TLS],
   ['the host of PGHOST', { DATABASE_URL: 'postgres:///s', PGHOST: 'db.example' }, DATABASE_TLS],
@@ -387,7 +392,7 @@ describe('a remote runtime', () => {
     { DATABASE_URL: 'postgres://s@localhost/s', TEMPORAL_ADDRESS: 'localhost:7233' },
     { DATABASE_URL: 'postgres:///s?host=/var/run/postgresql' },
     { DATABASE_URL: 'postgres://s@%2Fvar%2Frun%2Fpostgresql/s' },
-    { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslrootcert=ca.pem' },
+    { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslrootcert=/dev/null' },
     { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_TLS: 'true' },
     { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_API_KEY: 'a key implies TLS' },
     {
