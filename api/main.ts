@@ -5,8 +5,8 @@ import { createReplicaReads, type ReadList } from '../db/replica.ts';
 import { createApplicantByWorkflow } from '../process/applicant.ts';
 import { createLogger } from '../process/logger.ts';
 import { countListSources, serveMetrics } from '../process/metrics.ts';
-import { closeInOrder, endWhileStarting } from '../process/shutdown.ts';
-import { loadConfigOrExit, openProcess } from '../process/startup.ts';
+import { closeInOrder } from '../process/shutdown.ts';
+import { beginProcess, openProcess } from '../process/startup.ts';
 import { stateExposition } from '../process/state-metrics.ts';
 import { buildApp } from './app.ts';
 import { certificateKeys } from './http/certificate-key.ts';
@@ -15,8 +15,7 @@ import { createDrain } from './http/drain.ts';
 const LONG_LISTS_MAX = 10_000;
 const CLOSE_TIMEOUT_MS = 20_000;
 
-endWhileStarting();
-const config = loadConfigOrExit('api');
+const config = beginProcess('api');
 const log = createLogger({ level: config.logLevel, name: 'api' });
 const { deps, connection, openPool, temporal, tracing, metrics, startDispatcher, close } = await openProcess(
   config,

@@ -31,13 +31,13 @@ export async function verifyRole(client: pg.ClientBase): Promise<void> {
 }
 
 /**
- * Refuses to start a process as the owner. A database that does not answer yet is no reason not to start: every later
- * connection is checked as well.
- *
- * @throws DatabaseRoleError
+ * Why the service may not work with the role of DATABASE_URL, as a fault of the configuration. Undefined when it may, and
+ * when PostgreSQL does not answer: that is no reason not to start. Every later connection is checked as well.
  */
-export async function refuseOwner(pool: pg.Pool): Promise<void> {
-  await pool.query('SELECT').catch((error: unknown) => {
-    if (error instanceof DatabaseRoleError) throw error;
-  });
+export async function findRoleFault(pool: pg.Pool): Promise<string | undefined> {
+  const error: unknown = await pool.query('SELECT').then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  return error instanceof DatabaseRoleError ? error.message : undefined;
 }

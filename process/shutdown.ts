@@ -12,12 +12,21 @@ const FAULT_SIGNALS = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGS
 export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
 const endAtOnce = (signal: (typeof STOP_SIGNALS)[number]): void => process.exit(128 + os.constants.signals[signal]);
 
+const UNHANDLED = 'uncaughtException';
+let endAfterLine: ((error: Error) => void) | undefined;
+
 /**
- * Ends the process at a stop signal, until `closeInOrder` does. In a container it is the first process, for which the
- * system has no default.
+ * Ends the process at a stop signal, and after one line of the log at an error that nothing handles, until `closeInOrder`
+ * does. In a container it is the first process, for which the system has no default; and an error that Node.js prints has
+ * many lines, with the values of a statement.
  */
-export function endWhileStarting(): void {
+export function endWhileStarting(log: Pick<pino.Logger, 'fatal'>): void {
   for (const signal of STOP_SIGNALS) process.once(signal, endAtOnce);
+  endAfterLine = (error) => {
+    log.fatal({ err: error }, 'the process could not start');
+    process.exit(1);
+  };
+  process.once(UNHANDLED, endAfterLine);
 }
 
 /**
@@ -29,6 +38,7 @@ export function closeInOrder(
   close: (reason: { readonly err?: unknown }) => Promise<void>,
 ): void {
   for (const signal of STOP_SIGNALS) process.removeListener(signal, endAtOnce);
+  if (endAfterLine) process.removeListener(UNHANDLED, endAfterLine);
   closeWithGrace({ delay: timeoutMs, logger: false, skip: [...FAULT_SIGNALS] }, async (reason) => {
     try {
       await close(reason);

@@ -3,7 +3,7 @@ import type pino from 'pino';
 import { ConfigError } from '../config/fault.ts';
 import { type Config, loadConfig } from '../config/load.ts';
 import { connect, isUnavailable, STATEMENT_TIMEOUT_MS, TENANTS } from '../db/client.ts';
-import { refuseOwner } from '../db/role.ts';
+import { findRoleFault } from '../db/role.ts';
 import { createSealer } from '../db/seal.ts';
 import { findPoolerFault } from '../db/session.ts';
 import { createCrash } from './crash.ts';
@@ -13,19 +13,26 @@ import { createIdverify } from './idverify.ts';
 import { createKeyCheck } from './key-check.ts';
 import { createLogger } from './logger.ts';
 import { processRegistry } from './metrics.ts';
+import { endWhileStarting } from './shutdown.ts';
 import { connectTemporal } from './temporal.ts';
 import { loadTracing } from './tracing.ts';
 
 /** sysexits.h */
 const EXIT_CONFIGURATION = 78;
 
-/** The configuration of a process. A refused one is one line of the log, and ends the process with 78. */
-export function loadConfigOrExit(name: 'api' | 'worker'): Config {
+/**
+ * Begins a process. Until it closes in order, whatever ends it is one line of its log.
+ *
+ * @returns its configuration. A refused one ends the process with 78
+ */
+export function beginProcess(name: 'api' | 'worker'): Config {
+  const log = createLogger({ level: 'fatal', name });
+  endWhileStarting(log);
   try {
     return loadConfig();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return refuseConfiguration(createLogger({ level: 'fatal', name }), error.faults);
+    return refuseConfiguration(log, error.faults);
   }
 }
 
@@ -39,7 +46,6 @@ function refuseConfiguration(log: pino.Logger, faults: readonly string[]): never
  *
  * @param log has the name of the process
  * @returns `deps`: what the application of either process needs; the rest is for its `main.ts`
- * @throws DatabaseRoleError outside the local sandbox, when the database role owns the tables
  */
 export async function openProcess(config: Config, component: 'api' | 'worker', log: pino.Logger) {
   const name = `settlement-${component}`;
@@ -76,9 +82,9 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
       tenants: component === 'api' ? TENANTS : undefined,
     });
   const connection = openPool(name, config.databasePoolMax);
-  await refuseOwner(connection.pool);
-  const poolerFault = await findPoolerFault(connection.pool, config.databaseIsPooled);
-  if (poolerFault !== undefined) return refuseConfiguration(log, [poolerFault]);
+  const { pool } = connection;
+  const fault = (await findRoleFault(pool)) ?? (await findPoolerFault(pool, config.databaseIsPooled));
+  if (fault !== undefined) return refuseConfiguration(log, [fault]);
   await compareKeys().catch((error: unknown) => {
     if (!isUnavailable(error)) throw error;
   });

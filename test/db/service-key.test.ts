@@ -93,23 +93,37 @@ test('no statement of a process runs before its keys were compared, also when th
   expect(refused.mock.calls).toEqual([[['ENCRYPTION_KEYS has another key under the id a than processes before']]]);
 });
 
+/** The API opens its connections as the worker does: test/db/privilege.test.ts starts it. */
+const startWorker = async (env: Readonly<Record<string, string>>) =>
+  await execa('node', [(await testPrograms()).worker], {
+    cwd: repositoryRoot,
+    env: { RUNTIME_ENVIRONMENT: 'local-sandbox', ...env },
+    reject: false,
+    all: true,
+  });
+
 test('a process with another key exits with 78 after one line of the log', async ({ newApi }) => {
   const { connection, databaseUrl } = await newApi();
   const signing = key('s');
   await checkServiceKeys(connection.db, { ENCRYPTION_KEYS: [key('a')], CERTIFICATE_SIGNING_KEY: [signing] }, now);
-  // The API opens its connections as the worker does: test/db/privilege.test.ts starts it.
-  const { exitCode, stdout } = await execa('node', [(await testPrograms()).worker], {
-    cwd: repositoryRoot,
-    env: {
-      RUNTIME_ENVIRONMENT: 'local-sandbox',
-      DATABASE_URL: databaseUrl,
-      ENCRYPTION_KEYS: `a:${randomBytes(32).toString('base64')}`,
-      CERTIFICATE_SIGNING_KEY: `s:${signing.key.toString('base64')}`,
-    },
-    reject: false,
+  const { exitCode, all } = await startWorker({
+    DATABASE_URL: databaseUrl,
+    ENCRYPTION_KEYS: `a:${randomBytes(32).toString('base64')}`,
+    CERTIFICATE_SIGNING_KEY: `s:${signing.key.toString('base64')}`,
   });
   expect(exitCode).toBe(78);
-  expect(JSON.parse(stdout)).toMatchObject({
+  expect(JSON.parse(all)).toMatchObject({
     faults: ['ENCRYPTION_KEYS has another key under the id a than processes before'],
   });
+});
+
+test('a process that cannot start for an unexpected reason exits with 1 after one line of the log, without values', async ({
+  newApi,
+}) => {
+  const { owner, databaseUrl } = await newApi();
+  await owner.pool.query('ALTER TABLE service_keys RENAME COLUMN fingerprint TO other');
+  const { exitCode, all } = await startWorker({ DATABASE_URL: databaseUrl });
+  expect(exitCode).toBe(1);
+  expect(JSON.parse(all)).toMatchObject({ level: 60, process: 'worker', err: { kind: 'error', code: '42703' } });
+  expect(all).not.toContain('params');
 });
