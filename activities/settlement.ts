@@ -35,13 +35,16 @@ import { isScreeningHit } from './providers/screening.ts';
 /** `nowMs` is the workflow's time when it calls the activity, in epoch milliseconds. */
 export type SettlementActivityInput = { readonly settlementId: string; readonly orgId: string; readonly nowMs: number };
 
-/** The state after an activity. `waitMs` until the current wait ends; null when the state has no time limit. */
+/** The state after an activity. */
 export type SettlementState = {
   readonly status: SettlementStatus;
+  /** Until the current wait ends, from this attempt on; null when the state has no time limit. */
   readonly waitMs: number | null;
+  /** When that wait ends, on the workflow's clock, in epoch milliseconds. A worker of an earlier version gives none. */
+  readonly waitEndMs?: number | null;
   readonly paymentMethod: Settlement['paymentMethod'];
   readonly failureCode: string | null;
-  /** When that wait ends. */
+  /** When that wait ends, on the settlement's own clock. */
   readonly until: string | null;
   readonly recipientId: string;
 };
@@ -165,6 +168,7 @@ const write = async (deps: ActivityDeps, tx: Tx, decision: Decision, requestId: 
 const stateOf = ({ settlement, now }: Pick<Stepped, 'settlement' | 'now'>): SettlementState => ({
   status: settlement.status,
   waitMs: settlement.expiresAt === null ? null : Math.max(0, settlement.expiresAt.getTime() - now.getTime()),
+  waitEndMs: settlement.expiresAt === null ? null : settlement.expiresAt.getTime() - settlement.clockOffsetMs,
   paymentMethod: settlement.paymentMethod,
   failureCode: settlement.failure?.code ?? null,
   until: settlement.expiresAt?.toISOString() ?? null,

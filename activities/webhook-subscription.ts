@@ -27,7 +27,7 @@ export type RetryInput = { readonly webhookId: string; readonly orgId: string; r
 export type RetryResult = {
   /** Until the next retry is due: 0 when it is due now or a replay runs, null when none is left. */
   readonly waitMs: number | null;
-  /** What operators see. */
+  /** What operators see. Its `nextAttemptAt` is the end of the wait. */
   readonly found: RetryLook & {
     /** Of the last attempt of this round. */
     readonly lastOutcome: string | null;

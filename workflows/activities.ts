@@ -54,6 +54,12 @@ function isPermanent(error: unknown): boolean {
   return failure instanceof ApplicationFailure && failure.nonRetryable === true;
 }
 
+/**
+ * How long a timer runs that ends then. An activity returns the end of a wait: a duration would be too long by the time
+ * for which the activity, or its result, waited for a worker. At least 1 ms: then each wait is one timer, also a late one.
+ */
+export const untilMs = (endMs: number): number => Math.max(1, endMs - Date.now());
+
 /** For work that calls other systems, or that operators should see as a row of its own under this summary. */
 export const remote = (summary: string) => proxyRemote({ startToCloseTimeout: 15_000, retry: RETRY, summary });
 

@@ -18,7 +18,7 @@ import {
 import type { SettlementActivityInput, SettlementState } from '../activities/settlement.ts';
 import { settlementAdvice, settlementWait } from '../domain/operator-advice.ts';
 import type { SettlementStatus } from '../domain/settlement/state.ts';
-import { local, remote } from './activities.ts';
+import { local, remote, untilMs } from './activities.ts';
 import {
   canceled,
   clockAdvanced,
@@ -140,8 +140,9 @@ function countSignals(): Signals {
 async function nextSignal(signals: Signals, state: SettlementState): Promise<boolean> {
   const isNew = () => isUnreviewed(signals);
   const summary = `Waiting for ${waitingFor(state)}`;
-  if (state.waitMs === null) await condition(isNew);
-  else if (!isNew()) await condition(isNew, state.waitMs, { summary });
+  const { waitMs, waitEndMs } = state;
+  if (waitMs === null) await condition(isNew);
+  else if (!isNew()) await condition(isNew, waitEndMs == null ? waitMs : untilMs(waitEndMs), { summary });
   const { hasEvidence } = signals;
   signals.reviewed = signals.received;
   signals.hasEvidence = false;

@@ -7,7 +7,7 @@ import { condition, continueAsNew, setHandler, workflowInfo } from '@temporalio/
 import type { RetryResult } from '../activities/webhook-subscription.ts';
 import { subscriptionAdvice } from '../domain/operator-advice.ts';
 import { PENDING_COUNT_MAX } from '../domain/webhook.ts';
-import { round } from './activities.ts';
+import { round, untilMs } from './activities.ts';
 import { retriesAdded, type WebhookSubscriptionInput } from './contract.ts';
 import { publishDetails } from './details.ts';
 import { uncancelable } from './uncancelable.ts';
@@ -26,10 +26,13 @@ async function retryAll({ webhookId, orgId }: WebhookSubscriptionInput): Promise
       orgId,
       nowMs: Date.now(),
     });
-    if (waitMs === null && !isWoken) return;
-    if (waitMs === null || waitMs === 0) continue;
+    const { nextAttemptAt } = found;
+    if (nextAttemptAt === null && !isWoken) return;
+    if (nextAttemptAt === null || waitMs === 0) continue;
     publishFound(found);
-    await condition(() => isWoken, waitMs, { summary: 'Waiting until the next retry is due' });
+    await condition(() => isWoken, untilMs(Date.parse(nextAttemptAt)), {
+      summary: 'Waiting until the next retry is due',
+    });
   }
   await continueAsNew<typeof retryAll>({ webhookId, orgId });
 }

@@ -3,6 +3,7 @@
  * Temporal.
  */
 import type { WorkflowHandle } from '@temporalio/client';
+import { tsToMs } from '@temporalio/common/lib/time.js';
 import { vi } from 'vitest';
 import { z } from 'zod';
 import { createActivities } from '../../activities/index.ts';
@@ -47,15 +48,21 @@ export function withJumpingClock() {
     });
 }
 
-/** Waits until a workflow has set this many timers: then the clock may jump. */
-export async function untilTimers({ client }: TimeSkipping, workflowId: string, count = 1): Promise<void> {
-  await vi.waitUntil(async () => {
+/**
+ * Waits until a workflow has set this many timers: then the clock may jump.
+ *
+ * @returns when the last one ends, in epoch milliseconds
+ */
+export async function untilTimers({ client }: TimeSkipping, workflowId: string, count = 1): Promise<number> {
+  return await vi.waitUntil(async () => {
     const history = await client.workflow
       .getHandle(workflowId)
       .fetchHistory()
       .catch(() => undefined);
-    const timers = history?.events?.filter(({ timerStartedEventAttributes }) => timerStartedEventAttributes);
-    return timers !== undefined && timers.length >= count;
+    const ends = (history?.events ?? []).flatMap(({ eventTime, timerStartedEventAttributes: timer }) =>
+      timer ? [tsToMs(eventTime) + tsToMs(timer.startToFireTimeout)] : [],
+    );
+    return ends.length >= count && (ends.at(-1) ?? false);
   }, WAIT);
 }
 

@@ -197,6 +197,24 @@ describe('a settlement that waits for its money', () => {
     expect(Date.parse(until) - restoredMs).toBeGreaterThanOrEqual(30 * MINUTE_MS);
   });
 
+  test('waits until its window is over, however long the result of a step waited for a worker', async ({
+    world,
+    api,
+    time,
+    activities,
+  }) => {
+    const id = await world.awaitingFunds('wire');
+    time.override.sendPayout = async (input) => {
+      const state = await activities.sendPayout(input);
+      await time.advance(10_000);
+      return state;
+    };
+    await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 100 }, 'partially_reconciled'));
+    const endMs = await world.untilTimers(id, 2);
+    const { expires_at: until } = await world.read(id);
+    expect(Math.abs(endMs - Date.parse(until))).toBeLessThan(1_000);
+  });
+
   test('is reviewed once more when its clock is moved during a review', async ({ world, api, time, activities }) => {
     const id = await world.awaitingFunds('wire');
     const release = createBarrier();

@@ -13,7 +13,7 @@ import type { Json } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { devServer, startTimeSkipping, testDevServer, testWorkflowBundle, workerConfig } from '../support/temporal.ts';
 import { ping, subscribe, untilDelivery } from '../support/webhook.ts';
-import { detailsOf } from './fixture.ts';
+import { detailsOf, untilTimers } from './fixture.ts';
 
 /** A timer does not fire before it is due, and on a busy machine a little later. */
 const SLACK_MS = 5_000;
@@ -166,6 +166,23 @@ describe('a subscription that waits', () => {
     });
   });
 
+  test('waits until its retry is due, however long the result of a round waited for a worker', async ({
+    start,
+    time,
+    activities,
+  }) => {
+    answer = answered(500);
+    time.override.deliverRetries = async (input) => {
+      const result = await activities.deliverRetries(input);
+      await time.advance(4_000);
+      return result;
+    };
+    const { handle, untilAttempts } = await start();
+    const endMs = await untilTimers(time, handle.workflowId);
+    const { next_attempt_at: due } = await untilAttempts(1);
+    expect(Math.abs(endMs - Date.parse(due))).toBeLessThan(1_000);
+  });
+
   test('goes on when it is woken while a round ends, so that no wake-up is lost', async ({ start, time }) => {
     answer = answered(200);
     let rounds = 0;
@@ -198,7 +215,9 @@ describe('a subscription that waits', () => {
       const { workflowExecution } = activityInfo();
       firstRunId ??= workflowExecution?.runId;
       rounds += 1;
-      return { waitMs: workflowExecution?.runId === firstRunId && rounds < 2_000 ? 0 : null, found: NOTHING };
+      const isMore = workflowExecution?.runId === firstRunId && rounds < 2_000;
+      const nextAttemptAt = isMore ? new Date().toISOString() : null;
+      return { waitMs: isMore ? 0 : null, found: { ...NOTHING, nextAttemptAt } };
     };
     const server = await devServer();
     const worker = await createWorker({
