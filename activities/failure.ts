@@ -6,6 +6,7 @@
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import { causeOf } from '../db/client.ts';
 import { DomainError, ValidationError } from '../domain/error.ts';
+import { WORKER_BUSY } from '../domain/task-queue.ts';
 
 /** A provider gave no usable answer, or this worker has none. The activity is retried. */
 export class ProviderFailure extends Error {
@@ -40,6 +41,46 @@ export function failureOf(error: unknown): ApplicationFailure {
   const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : 'unknown';
   return ApplicationFailure.create({ message: DEPENDENCY_FAILED, type: `dependency:${code}` });
 }
+
+/** How many runs of an activity a process has at once. One more ends before it begins, and Temporal repeats it. */
+export type Limit = {
+  readonly atOnce: number;
+  /** Between these two times, at random; as the activity's other failures without it. */
+  readonly comesAgainMs?: readonly [least: number, most: number];
+};
+
+/** Limits activities of a group that can hang: the slots of their queue are for others too. A run beyond is no fault. */
+export function withLimits<T extends Record<string, AnyActivity>>(
+  group: T,
+  limits: Readonly<Partial<Record<keyof T, Limit>>>,
+): T {
+  const limited = Object.entries(group).map(([name, run]) => {
+    const limit = limits[name];
+    return [name, limit ? limitedTo(limit, run) : run];
+  });
+  return Object.fromEntries(limited) as T;
+}
+
+function limitedTo({ atOnce, comesAgainMs }: Limit, run: AnyActivity): AnyActivity {
+  let running = 0;
+  return async (input) => {
+    if (running === atOnce)
+      throw ApplicationFailure.create({
+        message: `This worker runs ${atOnce} of this activity, and no more at once. It is repeated.`,
+        type: WORKER_BUSY,
+        category: ApplicationFailureCategory.BENIGN,
+        ...(comesAgainMs && { nextRetryDelay: randomBetween(comesAgainMs) }),
+      });
+    running += 1;
+    try {
+      return await run(input);
+    } finally {
+      running -= 1;
+    }
+  };
+}
+
+const randomBetween = ([least, most]: readonly [number, number]): number => least + Math.random() * (most - least);
 
 type AnyActivity = (input: never) => Promise<unknown>;
 

@@ -1,7 +1,7 @@
 /** All activities. The worker registers them; workflows import their types. */
 import { asyncLocalStorage } from '@temporalio/activity';
 import type { ActivityDeps } from './deps.ts';
-import { failureOf, withReports } from './failure.ts';
+import { failureOf, type Limit, withLimits, withReports } from './failure.ts';
 import { inLocalSandboxOnly } from './local-sandbox.ts';
 import { otpActivities } from './otp.ts';
 import { sandboxActivities } from './sandbox.ts';
@@ -11,7 +11,14 @@ import { verificationActivities, verificationSandboxActivities } from './verific
 import { webhookLaneActivities } from './webhook-lane.ts';
 import { webhookSubscriptionActivities } from './webhook-subscription.ts';
 
-export function createActivities(deps: ActivityDeps) {
+/** Rounds of subscriptions whose endpoint hangs last for minutes. The other slots of their queue are for the lanes. */
+export const ROUNDS_MAX = 900;
+
+const LIMITS = {
+  deliverRetries: { atOnce: ROUNDS_MAX, comesAgainMs: [10_000, 30_000] },
+} as const satisfies Partial<Record<string, Limit>>;
+
+export function createActivities(deps: ActivityDeps, limits: Partial<Record<keyof typeof LIMITS, Limit>> = LIMITS) {
   const steps = settlementActivities(deps);
   const activities = {
     ...steps,
@@ -24,7 +31,7 @@ export function createActivities(deps: ActivityDeps) {
   };
   const observe = (activity: string, durationMs: number, isFailed: boolean): void =>
     deps.observer?.activityEnded(activity, { isStep: activity in steps, isFailed, seconds: durationMs / 1_000 });
-  return withReports(activities, {
+  const reported = withReports(activities, {
     done: (activity, input, result, durationMs) => {
       observe(activity, durationMs, false);
       deps.log.info(
@@ -37,6 +44,7 @@ export function createActivities(deps: ActivityDeps) {
       deps.log.warn({ err: error, activity, ...subjectOf(input), ...runFields() }, 'an activity failed');
     },
   });
+  return withLimits(reported, limits);
 }
 
 /** The names in the log of the ids that activities take. The rest of an input is not logged. */

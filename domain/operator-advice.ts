@@ -5,6 +5,7 @@
 import type { PaymentMethod } from './payment-method.ts';
 import type { ReviewRequest } from './review.ts';
 import type { SettlementStatus } from './settlement/state.ts';
+import { WORKER_BUSY } from './task-queue.ts';
 import type { VerificationStatus } from './verification.ts';
 import type { DeliveryStatus, DisabledReason, WebhookStatus } from './webhook.ts';
 import { promotionCommand, type UnservedQueue, unservedSentence } from './worker-version.ts';
@@ -139,13 +140,16 @@ export const lostRunAdvice = (id: string, isSettlement: boolean): Advice => ({
 });
 
 /** For an object whose workflow repeats an activity that fails. */
-export const failingActivityAdvice = (name: string, failure: string): Advice => ({
-  say:
-    `The step ${name} fails and is repeated: ${failure}. The worker's log says where, by the same id. ` +
-    'When its cause is fixed, it continues by itself.',
-  command: '',
-  section: 'Logs',
-});
+export const failingActivityAdvice = (name: string, failure: string): Advice =>
+  failure === WORKER_BUSY
+    ? alert(`The step ${name} waits: its worker runs as many of them as it may. If that lasts, start more workers.`)
+    : {
+        say:
+          `The step ${name} fails and is repeated: ${failure}. The worker's log says where, by the same id. ` +
+          'When its cause is fixed, it continues by itself.',
+        command: '',
+        section: 'Logs',
+      };
 
 /** For an object whose tasks no worker takes. */
 export const unservedAdvice = (queue: UnservedQueue): Advice => ({

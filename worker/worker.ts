@@ -11,7 +11,7 @@ import {
   type WorkerOptions,
   type WorkflowBundleOption,
 } from '@temporalio/worker';
-import type { Activities } from '../activities/index.ts';
+import { type Activities, ROUNDS_MAX } from '../activities/index.ts';
 import type { Config } from '../config/load.ts';
 import type { TaskQueue } from '../domain/task-queue.ts';
 import { dataConverterOf } from '../process/payload-codec.ts';
@@ -27,13 +27,13 @@ const FAILED_GRACE_MS = 5_000;
 const CACHED_WORKFLOWS_MAX = 500;
 const CONCURRENT_ACTIVITIES_MAX = 50;
 const CONCURRENT_LOCAL_ACTIVITIES_MAX = 50;
-/** A round of a subscription mostly waits, so there may be many. One to an endpoint that hangs takes a slot for minutes. */
-const CONCURRENT_ROUNDS_MAX = 1_000;
+/** Of the queue of deliveries, for lanes. The alert `NoTaskSlots` has this number too. */
+const LANE_SLOTS = 100;
 
 /** The settings in which the queues' workers differ. */
 const QUEUES: Readonly<Record<TaskQueue, Partial<WorkerOptions>>> = {
   settlement: { maxConcurrentActivityTaskExecutions: CONCURRENT_ACTIVITIES_MAX },
-  'webhook-delivery': { maxConcurrentActivityTaskExecutions: CONCURRENT_ROUNDS_MAX },
+  'webhook-delivery': { maxConcurrentActivityTaskExecutions: ROUNDS_MAX + LANE_SLOTS },
 };
 
 export type WorkerDeps = {

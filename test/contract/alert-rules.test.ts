@@ -40,6 +40,8 @@ const REFUSED_IN_PARTS = {
   [`${LATENCY}_count{route="${PROVIDER}",status="409",instance="one"}`]: '_ _ 3x20',
   [`${LATENCY}_count{route="${PROVIDER}",status="422",instance="two"}`]: '_ _ 3x20',
 };
+const slots = (task_queue: string) =>
+  `temporal_worker_task_slots_available{${of({ instance: 'w', task_queue, worker_type: 'ActivityWorker' })}}`;
 const SCHEDULE = 'temporal_workflow_task_schedule_to_start_latency_seconds_bucket';
 const FAILED_TASKS = 'temporal_workflow_task_execution_failed_total';
 const slo = (result: 'good' | 'bad') => `settlement_slo_total{slo="accept",runtime="remote",result="${result}"}`;
@@ -206,10 +208,7 @@ const CASES: Readonly<Record<string, Case>> = {
     summary: 'The event loop of worker:9465 is blocked',
   },
   NoTaskSlots: {
-    series: {
-      'temporal_worker_task_slots_available{instance="w",task_queue="settlement",worker_type="ActivityWorker"}':
-        '9 0x20',
-    },
+    series: { [slots('settlement')]: '9 0x20' },
     ...between('5m', '6m'),
     labels: { instance: 'w', task_queue: 'settlement', worker_type: 'ActivityWorker' },
     summary: 'All task slots for ActivityWorker on settlement are in use',
@@ -247,6 +246,14 @@ const OTHER_CASES: readonly (readonly [alert: string, other: Partial<Case> & Pic
   ['WorkerDown', { series: vanished('settlement-worker'), fires: '3m', labels: { job: 'settlement-worker' } }],
   ['WorkflowTasksFail', { series: { [`${FAILED_TASKS}{workflow_type="settlement"}`]: '_ _ 1x20' } }],
   ['ProviderEventsRefused', { series: REFUSED_IN_PARTS, labels: { route: PROVIDER } }],
+  [
+    'NoTaskSlots',
+    {
+      series: { [slots('webhook-delivery')]: '101 100x20' },
+      labels: { instance: 'w', task_queue: 'webhook-delivery', worker_type: 'ActivityWorker' },
+      summary: 'All task slots for ActivityWorker on webhook-delivery are in use',
+    },
+  ],
   ['RequestsFail', { series: { [`${LATENCY}_count{route="/v2/settle",status="500"}`]: '_ _ 1x20' } }],
 ];
 
@@ -286,7 +293,8 @@ const WELL: Readonly<Record<string, string>> = {
   settlement_keys_expiring: '0x60',
   settlement_partition_days_ahead: '93x60',
   settlement_retention_overdue_days: '0x60',
-  'temporal_worker_task_slots_available{instance="w",task_queue="settlement",worker_type="ActivityWorker"}': '0 0 9x60',
+  [slots('settlement')]: '0 0 9x60',
+  [slots('webhook-delivery')]: '99 99 101x60',
   [`${SCHEDULE}{task_queue="settlement",le="1"}`]: '0+99x60',
   [`${SCHEDULE}{task_queue="settlement",le="+Inf"}`]: '0+100x60',
   [slo('good')]: '0+600x60',

@@ -13,7 +13,7 @@ import type { Json } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { devServer, startTimeSkipping, testDevServer, testWorkflowBundle, workerConfig } from '../support/temporal.ts';
 import { ping, subscribe, untilDelivery } from '../support/webhook.ts';
-import { detailsOf, untilTimers } from './fixture.ts';
+import { createBarrier, detailsOf, untilTimers } from './fixture.ts';
 
 /** A timer does not fire before it is due, and on a busy machine a little later. */
 const SLACK_MS = 5_000;
@@ -181,6 +181,38 @@ describe('a subscription that waits', () => {
     const endMs = await untilTimers(time, handle.workflowId);
     const { next_attempt_at: due } = await untilAttempts(1);
     expect(Math.abs(endMs - Date.parse(due))).toBeLessThan(1_000);
+  });
+
+  test('has its round later, by itself, while its worker runs as many rounds as it may: slots stay free for lanes', async ({
+    api,
+    start,
+    time,
+  }) => {
+    const { opened, open } = createBarrier();
+    const activityEnded = vi.fn();
+    const limited = createActivities(
+      {
+        ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
+        guardedHttp: { post: () => opened.then(() => answered(200)) },
+        observer: { activityEnded, deliveryTaken: () => undefined },
+      },
+      { deliverRetries: { atOnce: 1, comesAgainMs: [10_000, 30_000] } },
+    );
+    time.override.deliverRetries = limited.deliverRetries;
+    const first = await start();
+    await first.untilDelivery(({ attempts }) => attempts.length === 1);
+    const second = await start();
+    const [waiting] = await vi.waitUntil(async () => {
+      const { pendingActivities } = (await second.handle.describe()).raw;
+      return pendingActivities?.some(({ lastFailure }) => lastFailure) && pendingActivities;
+    }, WAIT);
+    expect(waiting?.lastFailure?.applicationFailureInfo?.type).toBe('worker_busy');
+    expect(activityEnded).not.toHaveBeenCalled();
+    open();
+    await first.handle.result();
+    await time.advance(30_000);
+    expect(await second.untilAttempts(1)).toMatchObject({ status: 'succeeded' });
+    expect(waiting?.attempt).toBeLessThanOrEqual(2);
   });
 
   test('goes on when it is woken while a round ends, so that no wake-up is lost', async ({ start, time }) => {
