@@ -15,6 +15,8 @@ import { webhookSubscriptionActivities } from './webhook-subscription.ts';
 export const ROUNDS_MAX = 900;
 
 const LIMITS = {
+  /** Of the 50 of their queue. */
+  createApplicant: { atOnce: 16 },
   deliverRetries: { atOnce: ROUNDS_MAX, comesAgainMs: [10_000, 30_000] },
 } as const satisfies Partial<Record<string, Limit>>;
 

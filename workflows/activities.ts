@@ -26,6 +26,7 @@ const localActivities = proxyLocal({ startToCloseTimeout: 10_000, retry: { maxim
 
 /** After an hour of failures, attempts are rarer: each adds six events, and Temporal ends a run with 51 200. */
 const PATIENT_ATTEMPTS = 120;
+/** Between attempts that have failed for long. */
 const PATIENT_WAIT_MS = 5 * 60_000;
 
 /**
@@ -62,6 +63,10 @@ export const untilMs = (endMs: number): number => Math.max(1, endMs - Date.now()
 
 /** For work that calls other systems, or that operators should see as a row of its own under this summary. */
 export const remote = (summary: string) => proxyRemote({ startToCloseTimeout: 15_000, retry: RETRY, summary });
+
+/** For a call that may be repeated for weeks, to a provider that many runs call: it is soon made every five minutes only. */
+export const patient = (summary: string) =>
+  proxyRemote({ startToCloseTimeout: 15_000, retry: { ...RETRY, maximumInterval: PATIENT_WAIT_MS }, summary });
 
 /** For a mail: its server may need half a minute to take it. */
 export const mail = (summary: string) => proxyRemote({ startToCloseTimeout: 60_000, retry: RETRY, summary });

@@ -12,7 +12,7 @@ import {
 import type { VerificationActivityInput, VerificationState } from '../activities/verification.ts';
 import { verificationAdvice } from '../domain/operator-advice.ts';
 import type { VerificationStatus } from '../domain/verification.ts';
-import { local, remote } from './activities.ts';
+import { local, patient } from './activities.ts';
 import {
   createApplicant,
   redispatched,
@@ -37,7 +37,7 @@ async function untilDecided(input: VerificationInput): Promise<{ status: Verific
   // A handler runs outside of the workflow's scope, so it needs one of its own.
   const askProvider = () =>
     CancellationScope.nonCancellable(() =>
-      remote('Create the applicant at the identity provider').createApplicant(input),
+      patient('Create the applicant at the identity provider').createApplicant(input),
     );
   setHandler(createApplicant, askProvider, {
     description: 'Create the applicant at the identity provider. It takes no argument.',

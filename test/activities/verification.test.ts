@@ -1,11 +1,12 @@
 /** The activities of a verification: its expiry, and the events of the simulated provider. */
 import { eq } from 'drizzle-orm';
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import { events, verifications } from '../../db/schema/index.ts';
 import { activityDeps } from '../support/activity.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { openVerification, statusOf } from '../support/verification.ts';
 import { whileWritesFail } from './failing-write.ts';
@@ -31,6 +32,32 @@ describe('the applicant of a verification', () => {
     const { input } = await open();
     const deps = { ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }), idverify: undefined };
     await expect(createActivities(deps).createApplicant(input)).rejects.toMatchObject({ nonRetryable: false });
+  });
+
+  test('is asked for sixteen times at once by a worker, so that a provider that hangs leaves slots to other work', async ({
+    api,
+    open,
+  }) => {
+    const { input } = await open();
+    let answer: (applicantId: string) => void = () => undefined;
+    const answered = new Promise<string>((resolve) => {
+      answer = resolve;
+    });
+    const hanging = vi.fn(() => answered);
+    const activityEnded = vi.fn();
+    const { createApplicant } = createActivities({
+      ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }),
+      idverify: { simulation: true, createApplicant: hanging, issueToken: vi.fn() },
+      observer: { activityEnded, deliveryTaken: () => undefined },
+    });
+    const asked = Array.from({ length: 16 }, () => createApplicant(input));
+    await vi.waitUntil(() => hanging.mock.calls.length === 16, WAIT);
+    await expect(createApplicant(input)).rejects.toMatchObject({ type: 'worker_busy', nonRetryable: false });
+    expect(activityEnded).not.toHaveBeenCalled();
+    answer('app-1');
+    await Promise.all(asked);
+    expect(hanging).toHaveBeenCalledTimes(16);
+    await createApplicant(input);
   });
 
   test('is not asked for once the verification has ended, so that the provider is not called permanently', async ({

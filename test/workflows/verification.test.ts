@@ -3,7 +3,7 @@
  */
 import { describe, expect, vi } from 'vitest';
 import { settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
-import { redispatched, TASK_QUEUE } from '../../workflows/contract.ts';
+import { createApplicant, redispatched, TASK_QUEUE } from '../../workflows/contract.ts';
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
@@ -75,6 +75,31 @@ describe('a verification', () => {
     await world.untilExpired(recipientId);
     expect(await world.verificationStatus(recipientId)).toBe('expired');
     expect(await world.resultOf(id)).toEqual({ status: 'expired' });
+  });
+
+  test('asks a provider that fails often in the first minutes, and then every five minutes', async ({
+    world,
+    time,
+  }) => {
+    const id = await world.open(await world.recipient());
+    await world.untilOpen(id);
+    const askedMs: number[] = [];
+    time.override.createApplicant = async () => {
+      askedMs.push(await time.now());
+      throw new Error('The provider hangs.');
+    };
+    await time.client.workflow
+      .getHandle(verificationWorkflowId(id))
+      .startUpdate(createApplicant, { waitForStage: 'ACCEPTED' });
+    await vi.waitUntil(() => askedMs.length > 0, WAIT);
+    for (let minutes = 0; minutes < 20; minutes += 1) await time.advance(60_000);
+    const waits = askedMs.slice(1).map((at, index) => Math.round((at - (askedMs[index] ?? at)) / 1_000));
+    expect(waits.filter((seconds) => seconds <= 60).length).toBeGreaterThan(7);
+    expect(waits.slice(-2).map((seconds) => Math.round(seconds / 10))).toEqual([30, 30]);
+    time.restore();
+    await time.advance(5 * 60_000);
+    await world.complete(id, { status: 'verified' });
+    expect(await world.resultOf(id)).toEqual({ status: 'verified' });
   });
 
   test('ends its workflow at once when it is decided', async ({ world }) => {
