@@ -35,7 +35,10 @@ export type Webhook = {
 export const DELIVERY_STATUSES = ['pending', 'succeeded', 'exhausted', 'skipped', 'canceled'] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** `pending` while the request is under way. It stays so if a crash loses the answer; then the request is repeated. */
+/**
+ * `pending` while the request is under way, and for at most two minutes after a crash that loses the answer. Unless its
+ * delivery has ended, the request is repeated.
+ */
 export const ATTEMPT_OUTCOMES = ['pending', 'succeeded', 'failed'] as const;
 export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number];
 

@@ -30,6 +30,9 @@ export type ClaimedDelivery = {
   readonly isFailing: boolean;
 };
 
+/** The sender of an earlier claim has died: this is longer than any attempt takes, with the recording of its result. */
+export const ABANDONED_BEFORE = `now() - interval '2 minutes'`;
+
 /** What a claim returns of a delivery `d` and its subscription `w`: add it to the columns of an UPDATE's RETURNING. */
 export const CLAIMED_COLUMNS = `d.delivery_id, d.webhook_id, d.org_id, d.event_id, d.request_id, d.claimed_at, d.traceparent,
     1 + d.attempt_count - d.prior_attempts AS attempt, d.lane_key,

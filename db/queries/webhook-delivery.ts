@@ -17,7 +17,7 @@ import {
 import { type Database, type Queryable, readSnapshot, type Tx } from '../client.ts';
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
 import { type List, readPage } from './page.ts';
-import { redeliveredNowText } from './webhook-attempt.ts';
+import { ABANDONED_BEFORE, redeliveredNowText } from './webhook-attempt.ts';
 
 type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
@@ -44,6 +44,10 @@ const shownColumns = {
   status: shownStatus,
   nextAttemptAt: shownNextAttemptAt,
 };
+
+/** Nobody clears the claim of a sender that died on a delivery that has ended. */
+const shownClaimedAt = sql<Date | null>`CASE WHEN webhook_deliveries.claimed_at >= ${sql.raw(ABANDONED_BEFORE)}
+  THEN webhook_deliveries.claimed_at END`.mapWith(webhookDeliveries.claimedAt);
 
 /** The deliveries of a subscription that are shown with this status. */
 function isShownAs(status: DeliveryStatus, webhookId: string): SQL {
@@ -77,7 +81,7 @@ export async function listDeliveries(
   return await readSnapshot(db, async (tx) => {
     const paged = await readPage(tx, list, page, ({ where, orderBy, limit, offset }) =>
       tx
-        .select(shownColumns)
+        .select({ ...shownColumns, claimedAt: shownClaimedAt })
         .from(webhookDeliveries)
         .where(where)
         .orderBy(...orderBy)

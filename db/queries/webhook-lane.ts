@@ -8,7 +8,14 @@
 import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
 import type { Queryable } from '../client.ts';
 import { statement } from '../statement.ts';
-import { type AttemptResult, CLAIMED_COLUMNS, type ClaimedDelivery, claimedText, RECORDED } from './webhook-attempt.ts';
+import {
+  ABANDONED_BEFORE,
+  type AttemptResult,
+  CLAIMED_COLUMNS,
+  type ClaimedDelivery,
+  claimedText,
+  RECORDED,
+} from './webhook-attempt.ts';
 
 /** The keys of a lane: `from` is among them, `to` is not. */
 export type LaneKeys = { readonly from: number; readonly to: number };
@@ -143,15 +150,13 @@ const exchangeStatement = statement<ExchangeParameters, ExchangeRow>(
   'exchange_deliveries',
   exchangeText(`d.claimed_by = 0 AND ${IS_DUE}`),
 );
-/** Longer than any attempt takes, with the recording of its result. */
-const ABANDONED = `interval '2 minutes'`;
 /**
  * What an earlier activity of the lane has claimed; what the lane has claimed by a statement whose answer was lost,
  * whenever that is committed; and what another claimant has held for longer than any attempt: a round of the
  * subscription that died, and whose delivery was given to the lane again.
  */
 const IS_LEFT = `(d.claimed_by < $2 OR (d.claimed_by = $2 AND NOT $12::jsonb ? d.delivery_id)
-    OR (d.claimed_by > $2 AND d.claimed_at < now() - ${ABANDONED}))`;
+    OR (d.claimed_by > $2 AND d.claimed_at < ${ABANDONED_BEFORE}))`;
 const takeOverStatement = statement<[...ExchangeParameters, known: string], ExchangeRow>(
   'take_over_deliveries',
   exchangeText(`${IS_LEFT} AND ${IS_DUE}`),

@@ -20,7 +20,7 @@ import { LANE_KEYS, LANES, laneKeyOf } from '../../domain/webhook.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { withoutTriggers } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
-import { jsonOf } from '../support/partner.ts';
+import { type Json, jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
 import { subscribe } from '../support/webhook.ts';
@@ -600,6 +600,28 @@ describe('a redelivery of what a round that died had claimed', () => {
       id,
     );
     expect(await takeOver()).toEqual([id]);
+  });
+});
+
+describe('an attempt whose sender died', () => {
+  test('is shown as under way until its claim is older than any attempt, though its delivery has ended', async ({
+    world,
+    api,
+  }) => {
+    await world.write();
+    const { owner, webhookId } = world.own;
+    expect((await world.exchange(await world.open())).claimed).toHaveLength(1);
+    await api.call(owner, 'PATCH', `/v1/webhooks/${webhookId}`, { status: 'disabled' });
+    await endDeliveries(api.connection.db, webhookId);
+    const shown = async (): Promise<Json> =>
+      jsonOf(await api.call(owner, 'GET', `/v1/webhooks/${webhookId}/deliveries`));
+    const underWay = { number: 1, outcome: 'pending' };
+    expect(await shown()).toMatchObject([{ status: 'skipped', attempt_count: 1, attempts: [underWay] }]);
+    await world.rowsOf(
+      `UPDATE webhook_deliveries SET claimed_at = now() - interval '3 minutes' WHERE webhook_id = $1`,
+      webhookId,
+    );
+    expect(await shown()).toMatchObject([{ status: 'skipped', attempt_count: 0, attempts: [] }]);
   });
 });
 
