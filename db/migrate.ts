@@ -28,19 +28,24 @@ const LOCK_TRIES_MAX = 250;
 
 const KEEP_ALIVE_MS = 10_000;
 
-/** How often a second process asks whether the first one has migrated. */
+/** How often a second process asks whether the first one has migrated, when it says so, and how long it waits for that. */
 const WAIT_MS = 200;
+const WAIT_SAY_MS = 1_000;
+const WAIT_REPEAT_MS = 10_000;
+const WAIT_TIMEOUT_MS = 15 * 60_000;
 
 const ownMigrations = () => readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER });
 
 /** How many migrations this code expects. Readiness compares it with the database (contract §15). */
 export const migrationCount = (): number => ownMigrations().length;
 
+const OF_TABLES = `locktype IN ('relation', 'transactionid')`;
+const OF_MIGRATIONS = `locktype = 'advisory' AND objid = ${MIGRATION_LOCK}`;
 /** Who holds locks, the longest transaction first. Its age is known only to the same role, and to one that may read it. */
-const LOCK_HOLDER = `
+const lockHolder = (locks: string): string => `
   SELECT pid, application_name AS name, extract(epoch FROM now() - xact_start)::int AS seconds FROM pg_stat_activity
    WHERE datname = current_database() AND pid <> pg_backend_pid()
-     AND pid IN (SELECT pid FROM pg_locks WHERE granted AND locktype IN ('relation', 'transactionid'))
+     AND pid IN (SELECT pid FROM pg_locks WHERE granted AND ${locks})
    ORDER BY xact_start NULLS LAST LIMIT 1`;
 
 /** `databaseUrl` is the service's, `migrationUrl` that of the role that owns the tables. One role may be both. */
@@ -50,11 +55,15 @@ export type DatabaseUrls = { readonly databaseUrl: string; readonly migrationUrl
  * Migrates as the owner, and grants the service's role what it needs together with the last migration: processes that wait
  * for that one begin their work at once.
  *
- * @param onLocked gets a sentence each time that a table is locked
+ * @param options `onLocked` gets a sentence each time that a table is locked, and while another process migrates, which it
+ *   waits for `waitTimeoutMs`
  * @throws Error in one sentence when `migrationUrl` leads to a pooler or is not the owner's, when other migrations made
- *   the database, when a table stays locked, or when the service's role does not exist
+ *   the database, when a table or the migrations stay locked, or when the service's role does not exist
  */
-export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onLocked = ignore } = {}): Promise<void> {
+export async function migrate(
+  { databaseUrl, migrationUrl }: DatabaseUrls,
+  { onLocked = ignore, waitTimeoutMs = WAIT_TIMEOUT_MS } = {},
+): Promise<void> {
   const client = new Client({
     connectionString: migrationUrl,
     application_name: 'settlement-migrate',
@@ -73,7 +82,7 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onL
         "MIGRATION_DATABASE_URL leads to a pooler: it must be PostgreSQL's own address, since a migration holds a lock of its session.",
       );
     if (!isOwner) await refuseMissingRole(client, serviceRole);
-    await lockMigrations(client);
+    await lockMigrations(client, onLocked, waitTimeoutMs);
     try {
       const missing = ownMigrations().slice(await refuseOtherMigrations(client));
       const changed = missing.length < migrationCount() ? await changeIndexes(client, missing) : [];
@@ -102,14 +111,26 @@ export async function migrate({ databaseUrl, migrationUrl }: DatabaseUrls, { onL
 const ignore = (_sentence: string): void => undefined;
 
 /** Polls: a statement that waits is an open transaction, and CREATE INDEX CONCURRENTLY waits for each of those. */
-async function lockMigrations(client: pg.Client): Promise<void> {
+async function lockMigrations(
+  client: pg.Client,
+  onLocked: (sentence: string) => void,
+  waitTimeoutMs: number,
+): Promise<void> {
   const isLocked = async (): Promise<boolean> => {
     const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1) AS locked', [
       MIGRATION_LOCK,
     ]);
     return rows[0]?.locked === true;
   };
-  while (!(await isLocked())) await delay(WAIT_MS);
+  const startedMs = performance.now();
+  for (let sayAfterMs = WAIT_SAY_MS; !(await isLocked()); await delay(WAIT_MS)) {
+    const waitedMs = performance.now() - startedMs;
+    if (waitedMs < Math.min(sayAfterMs, waitTimeoutMs)) continue;
+    const sentence = `another process migrates${await describeHolder(client, OF_MIGRATIONS)}`;
+    if (waitedMs >= waitTimeoutMs) throw new Error(`The migrations could not begin: ${sentence}`);
+    onLocked(sentence);
+    sayAfterMs += WAIT_REPEAT_MS;
+  }
 }
 
 type Migration = ReturnType<typeof ownMigrations>[number];
@@ -195,7 +216,7 @@ async function whenUnlocked(
     } catch (error) {
       const isLocked = error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE;
       if (!isLocked) throw error;
-      const sentence = `a table is locked${await describeHolder(client)}`;
+      const sentence = `a table is locked${await describeHolder(client, OF_TABLES)}`;
       if (tries === LOCK_TRIES_MAX)
         throw new Error(`A migration could not begin, and those after it are missing: ${sentence}`, { cause: error });
       onLocked(`try ${tries} of ${LOCK_TRIES_MAX}: ${sentence}`);
@@ -203,8 +224,8 @@ async function whenUnlocked(
     }
 }
 
-async function describeHolder(client: pg.Client): Promise<string> {
-  const { rows } = await client.query<{ pid: number; name: string; seconds: number | null }>(LOCK_HOLDER);
+async function describeHolder(client: pg.Client, locks: string): Promise<string> {
+  const { rows } = await client.query<{ pid: number; name: string; seconds: number | null }>(lockHolder(locks));
   const [holder] = rows;
   if (!holder) return '.';
   const { pid, name, seconds } = holder;

@@ -263,3 +263,19 @@ test('a migration that meets a lock says who holds it, lets others pass, and tri
   const { rows } = await owner.pool.query('SELECT count(*)::int AS applied FROM drizzle.__drizzle_migrations');
   expect(rows).toEqual([{ applied: migrationCount() }]);
 });
+
+test('a migration that waits for another process says which one, and stops after its time', async ({
+  database,
+  owner,
+}) => {
+  const other = await owner.pool.connect();
+  const { rows } = await other.query('SELECT pg_backend_pid() AS pid, pg_advisory_lock(7146301)');
+  const said: string[] = [];
+  const migrated = migrate(database, { onLocked: (sentence) => void said.push(sentence), waitTimeoutMs: 1_500 });
+  const holder = `another process migrates. Process ${rows[0].pid} (test-owner) holds locks`;
+  await expect(migrated).rejects.toThrow(holder);
+  expect(said).toEqual([expect.stringContaining(holder)]);
+  await other.query('SELECT pg_advisory_unlock(7146301)');
+  other.release();
+  await migrate(database);
+});
