@@ -14,7 +14,9 @@ import { promotionCommand, type UnservedQueue, unservedSentence } from './worker
 export const RUNBOOK_SECTIONS = [
   'Why does a settlement wait?',
   'Lost runs',
+  'Changing workflows',
   'Worker versions',
+  'Payload encryption',
   'When the outbox grows',
   'Alerts',
   'Logs',
@@ -150,6 +152,19 @@ export const failingActivityAdvice = (name: string, failure: string): Advice =>
         command: '',
         section: 'Logs',
       };
+
+/** A workflow task that has failed and is repeated. `cause`: null when no failure is recorded, as after a timeout. */
+export type FailingTask = { readonly attempt: number; readonly cause: string | null; readonly isKeyMissing: boolean };
+
+/** For an object whose workflow cannot go on in the workers that run: such as new code that cannot replay its run. */
+export const failingTaskAdvice = ({ attempt, cause, isKeyMissing }: FailingTask): Advice => ({
+  say:
+    `Its workflow task fails and is repeated, attempt ${attempt}: ${cause ?? 'no cause is recorded'}. ` +
+    `${isKeyMissing ? 'Give the workers that key' : 'Put the earlier version of the worker back, or correct it'}: ` +
+    'then it continues by itself. Redispatching it changes nothing.',
+  command: '',
+  section: isKeyMissing ? 'Payload encryption' : 'Changing workflows',
+});
 
 /** For an object whose tasks no worker takes. */
 export const unservedAdvice = (queue: UnservedQueue): Advice => ({

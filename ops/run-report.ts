@@ -1,5 +1,5 @@
 /** The run of an object's workflow, as `show` prints it. */
-import { type Advice, failingActivityAdvice, unservedAdvice } from '../domain/operator-advice.ts';
+import { type Advice, failingActivityAdvice, failingTaskAdvice, unservedAdvice } from '../domain/operator-advice.ts';
 import type { RunDescription } from '../process/runs.ts';
 import { temporalFaultOf } from '../process/temporal-health.ts';
 import type { OpsDeps } from './command.ts';
@@ -11,7 +11,7 @@ type RunReport = {
   readonly isRunning: boolean;
   readonly known: boolean;
   readonly activities: readonly Row[];
-  /** That no worker takes its tasks, or about the first activity that fails. */
+  /** That no worker takes its tasks, that its workflow task fails, or about the first activity that fails. */
   readonly failing?: Advice;
 };
 
@@ -31,7 +31,7 @@ export async function reportRun(
       facts: facts(sentenceOf(run), run),
       isRunning: run.status === 'running',
       known: true,
-      activities: run.activities.map(activityRow),
+      activities: pendingRows(run),
       ...((await unservedOf(deps, run)) ?? failingOf(run)),
     };
   } catch (error) {
@@ -53,18 +53,18 @@ async function unservedOf(
   return unserved && { failing: unservedAdvice(unserved) };
 }
 
-function failingOf({ activities }: RunDescription): Pick<RunReport, 'failing'> {
+function failingOf({ failingTask, activities }: RunDescription): Pick<RunReport, 'failing'> {
+  if (failingTask) return { failing: failingTaskAdvice(failingTask) };
   const failing = activities.find(({ lastFailure }) => lastFailure !== null);
   return failing?.lastFailure ? { failing: failingActivityAdvice(failing.name, failing.lastFailure) } : {};
 }
 
 const sentenceOf = ({ status, startedAt }: RunDescription): string => `${status}, started ${startedAt.toISOString()}`;
 
-const activityRow = ({ name, attempt, lastFailure }: RunDescription['activities'][number]): Row => ({
-  step: name,
-  attempt,
-  last_failure: lastFailure,
-});
+const pendingRows = ({ failingTask, activities }: RunDescription): Row[] => [
+  ...(failingTask ? [{ step: 'workflow task', attempt: failingTask.attempt, last_failure: failingTask.cause }] : []),
+  ...activities.map(({ name, attempt, lastFailure }) => ({ step: name, attempt, last_failure: lastFailure })),
+];
 
 /** The page of Temporal UI that has the Current Details, the words of `show`. */
 const linkOf = (

@@ -13,11 +13,12 @@ import {
 } from '../db/queries/operator/waiting.ts';
 import { listReviewRequests } from '../db/queries/review.ts';
 import { findOldestSweep } from '../db/queries/sweep.ts';
-import { reviewState } from '../domain/operator-advice.ts';
+import { type FailingTask, failingTaskAdvice, reviewState } from '../domain/operator-advice.ts';
 import { SWEPT_KINDS } from '../domain/outbox.ts';
 import { isValidAt, type ReviewRequest } from '../domain/review.ts';
 import type { TemporalHealth } from '../domain/temporal-health.ts';
 import { promotionCommand, type UnservedQueue, unservedSentence } from '../domain/worker-version.ts';
+import { settlementWorkflowId } from '../domain/workflow-id.ts';
 import { temporalFaultOf } from '../process/temporal-health.ts';
 import type { OpsCommand, OpsDeps } from './command.ts';
 import { command, EXIT, type ExitCode } from './command-line/program.ts';
@@ -96,7 +97,8 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
     findOldestSweep(deps.db),
     deps.temporalHealth(),
   ]);
-  const { withoutRun, unserved = [], temporal } = await askTemporal(deps, now, health);
+  const { withoutRun, unserved = [], failing, temporal } = await askTemporal(deps, now, { settlements, health });
+  const failingTaskOf = ({ settlementId }: WaitingSettlement) => failing?.get(settlementId);
   printList(
     deps,
     'Outbox rows older than a minute (is Temporal up, and does a dispatcher run?)',
@@ -105,7 +107,10 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
   printList(
     deps,
     'Settlements that no worker moves (does a worker run? Then redispatch)',
-    settlements.map((settlement) => settlementLine(settlement, now)),
+    settlements.map((settlement) => {
+      const task = failingTaskOf(settlement);
+      return `${settlementLine(settlement, now)}${task === undefined ? '' : `. ${taskSentence(task)}`}`;
+    }),
   );
   printList(deps, 'Late deliveries (does a worker run? Then retry-delivery)', deliveries.map(deliveryLine));
   if (temporal.status !== 'up')
@@ -125,7 +130,13 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
       last_error: lastError,
       since,
     })),
-    settlements: settlements.map((settlement) => settlementData(settlement)),
+    settlements: settlements.map((settlement) => {
+      const task = failingTaskOf(settlement);
+      return {
+        ...settlementData(settlement),
+        failing_task: task ? { attempt: task.attempt, cause: task.cause } : null,
+      };
+    }),
     deliveries: deliveries.map(({ deliveryId, webhookId, orgId, dueAt }) => ({
       delivery_id: deliveryId,
       webhook_id: webhookId,
@@ -151,26 +162,38 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
   return EXIT.done;
 }
 
-/** What is open without a run, and what nobody polls: both are known only while Temporal is up. */
+/** What is known only while Temporal is up: what is open without a run, what nobody polls, and which run's task fails. */
 async function askTemporal(
   deps: OpsDeps,
   now: Date,
-  temporal: TemporalHealth,
+  { settlements, health: temporal }: { settlements: readonly WaitingSettlement[]; health: TemporalHealth },
 ): Promise<{
   readonly withoutRun?: readonly LostRun[];
   readonly unserved?: readonly UnservedQueue[];
+  /** By settlement. */
+  readonly failing?: ReadonlyMap<string, FailingTask>;
   readonly temporal: TemporalHealth;
 }> {
   if (temporal.status !== 'up') return { temporal };
   const lost: LostRun[] = [];
   try {
     for (const kind of SWEPT_KINDS) lost.push(...(await listLostRuns(deps, kind, { now, limit: LINES_MAX })));
-    return { withoutRun: lost.slice(0, LINES_MAX), unserved: await deps.unservedQueues(), temporal };
+    const failing = new Map<string, FailingTask>();
+    for (const { settlementId } of settlements) {
+      const task = (await deps.describeRun(settlementWorkflowId(settlementId)))?.failingTask;
+      if (task) failing.set(settlementId, task);
+    }
+    return { withoutRun: lost.slice(0, LINES_MAX), unserved: await deps.unservedQueues(), failing, temporal };
   } catch (error) {
     const fault = temporalFaultOf(error);
     if (fault === undefined) throw error;
     return { temporal: fault };
   }
+}
+
+function taskSentence(task: FailingTask): string {
+  const { say, section } = failingTaskAdvice(task);
+  return `${say} See docs/operations.md, "${section}"`;
 }
 
 /** What has to happen before the settlement continues. */

@@ -25,6 +25,9 @@ const KEY_ID_FORM = /^[\w-]{1,32}$/;
 const Base64 = z.string().transform((text) => Buffer.from(text, 'base64'));
 const Sealed = z.object({ metadata: z.record(z.string(), Base64), data: Base64 });
 
+/** The type of the failure to decode a payload whose key is not configured. */
+export const PAYLOAD_KEY_UNKNOWN = 'payload_key_unknown';
+
 /** How payloads are encoded and decoded: the same for every client, worker and replay of a configuration. */
 export const dataConverterOf = ({ payloadKeys }: Pick<Config, 'payloadKeys'>): DataConverter =>
   payloadKeys === undefined ? {} : { payloadCodecs: [createPayloadCodec(payloadKeys)] };
@@ -47,7 +50,7 @@ export function createPayloadCodec(keys: readonly [NamedKey, ...NamedKey[]]): Pa
     if (!keys.some(({ id }) => id === keyId))
       throw ApplicationFailure.nonRetryable(
         `There is no payload key ${KEY_ID_FORM.test(keyId) ? keyId : 'of that id'} here.`,
-        'payload_key_unknown',
+        PAYLOAD_KEY_UNKNOWN,
       );
     const sealed = textOf(payload.data);
     const opened = sealed.startsWith(`${keyId}.`) ? sealer.tryOpen(sealed, BINDING) : undefined;

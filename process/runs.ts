@@ -1,15 +1,20 @@
 /** Which workflows run, as Temporal knows it. */
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import type { History } from '@temporalio/common/lib/proto-utils.js';
 import { z } from 'zod';
 import type { Runs } from '../db/commands/lost-run.ts';
+import type { FailingTask } from '../domain/operator-advice.ts';
 import type { LaneReport } from '../domain/webhook.ts';
 import { laneReported } from '../workflows/contract.ts';
+import { PAYLOAD_KEY_UNKNOWN } from './payload-codec.ts';
 
 const CALL_TIMEOUT_MS = 5_000;
 const IDS_PER_QUERY_MAX = 200;
 const CALLS_AT_ONCE = 8;
 /** Of a history, newest first: a failed local activity is followed by a timer and a workflow task. */
 const EVENTS_MAX = 200;
+/** Of a failure of a workflow task: an SDK's message can be long. */
+const CAUSE_LENGTH_MAX = 300;
 
 export const createRuns = (client: Client): Runs => ({
   findRunning: async (workflowIds) => {
@@ -85,9 +90,12 @@ export type RunDescription = {
   /** In lower case, as in `running` or `terminated`. */
   readonly status: string;
   readonly startedAt: Date;
+  /** Its workflow task, if that has failed and is repeated. */
+  readonly failingTask?: FailingTask | undefined;
   /** The activities that are not done. A failure is a code, such as `dependency:53100`, or a constant sentence. */
   readonly activities: readonly PendingActivity[];
 };
+type HistoryEvents = NonNullable<History['events']>;
 type PendingActivity = { readonly name: string; readonly attempt: number; readonly lastFailure: string | null };
 
 type Failure = {
@@ -106,11 +114,13 @@ export async function describeRun(client: Client, workflowId: string): Promise<R
       attempt: attempt ?? 1,
       lastFailure: failureText(lastFailure),
     }));
-    const failing = status.name === 'RUNNING' ? await findFailingLocalActivity(client, workflowId, runId) : undefined;
+    const events = status.name === 'RUNNING' ? await listLatestEvents(client, workflowId, runId) : [];
+    const failing = failingLocalActivity(events);
     return {
       runId,
       status: status.name.toLowerCase().replaceAll('_', ' '),
       startedAt: startTime,
+      failingTask: failingTask(raw.pendingWorkflowTask?.attempt ?? 0, events),
       activities: failing === undefined ? activities : [...activities, failing],
     };
   } catch (error) {
@@ -119,21 +129,35 @@ export async function describeRun(client: Client, workflowId: string): Promise<R
   }
 }
 
-/**
- * The local activity that fails, if the last one did. Temporal lists no local activity as pending: the SDK records a
- * marker for each attempt, with its failure. Attempts beyond the latest `EVENTS_MAX` events are not counted.
- */
-async function findFailingLocalActivity(
-  client: Client,
-  workflowId: string,
-  runId: string,
-): Promise<PendingActivity | undefined> {
+/** Of a run, newest first. */
+async function listLatestEvents(client: Client, workflowId: string, runId: string): Promise<HistoryEvents> {
   const { namespace } = client.options;
   const execution = { workflowId, runId };
   const { history } = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
     client.workflowService.getWorkflowExecutionHistoryReverse({ namespace, execution, maximumPageSize: EVENTS_MAX }),
   );
-  const markers = (history?.events ?? []).flatMap(({ markerRecordedEventAttributes: marker }) =>
+  return history?.events ?? [];
+}
+
+/**
+ * Temporal writes the failure of the first attempt only. It writes none for a task that timed out, as when its worker died.
+ */
+function failingTask(attempt: number, events: HistoryEvents): FailingTask | undefined {
+  if (attempt <= 1) return undefined;
+  const done = events.findIndex(({ workflowTaskCompletedEventAttributes: completed }) => completed);
+  const failure = events
+    .slice(0, done < 0 ? undefined : done)
+    .find(({ workflowTaskFailedEventAttributes: failed }) => failed)?.workflowTaskFailedEventAttributes?.failure;
+  const cause = failure?.message?.split('\n', 1)[0]?.slice(0, CAUSE_LENGTH_MAX) || null;
+  return { attempt, cause, isKeyMissing: failure ? failureType(failure) === PAYLOAD_KEY_UNKNOWN : false };
+}
+
+/**
+ * The local activity that fails, if the last one did. Temporal lists no local activity as pending: the SDK records a
+ * marker for each attempt, with its failure. Attempts beyond the latest `EVENTS_MAX` events are not counted.
+ */
+function failingLocalActivity(events: HistoryEvents): PendingActivity | undefined {
+  const markers = events.flatMap(({ markerRecordedEventAttributes: marker }) =>
     marker?.markerName === 'core_local_activity' ? [marker] : [],
   );
   const [latest] = markers;

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Payload } from '@temporalio/common';
 import { type History, payloadToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import type { NamedKey } from '../../config/environment.ts';
 import type { Config } from '../../config/load.ts';
@@ -13,6 +13,7 @@ import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { buildCodec } from '../../ops/codec.ts';
 import { type Dispatcher, startDispatcher } from '../../process/dispatcher.ts';
 import { createPayloadCodec, dataConverterOf } from '../../process/payload-codec.ts';
+import { describeRun } from '../../process/runs.ts';
 import { connectTemporal, type TemporalClient } from '../../process/temporal.ts';
 import { createWorker } from '../../worker/worker.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
@@ -21,6 +22,7 @@ import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
 import { settle, untilStatus } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { BY_MANUAL_CARD } from '../support/settlement.ts';
 import { devServer, replayFaults, testWorkflowBundle, workerConfig, workerConnection } from '../support/temporal.ts';
 
@@ -197,4 +199,27 @@ test('settlements that wait while encryption is switched on or its key changes s
   });
   const opened = Buffer.from(answer.json().payloads[0].data, 'base64').toString();
   expect(JSON.parse(opened)).toEqual({ settlementId: second, orgId: partner.orgId });
+});
+
+test('a settlement whose key the workers lack waits, its run names the key, and it settles once they have it', async ({
+  restart,
+  api,
+  configOf,
+  partner,
+  world,
+}) => {
+  await restart([OLD]);
+  const id = await world.accept();
+  await restart([NEW]);
+  await sendCardproc(api, cardprocBody(id));
+  const { client, close } = connectTemporal(configOf([NEW, OLD]));
+  const task = await vi.waitUntil(async () => (await describeRun(client, settlementWorkflowId(id)))?.failingTask, WAIT);
+  expect(task).toEqual({
+    attempt: expect.any(Number),
+    cause: 'There is no payload key key-1 here.',
+    isKeyMissing: true,
+  });
+  await close();
+  await restart([NEW, OLD]);
+  await untilStatus(api, partner, id, 'settled');
 });

@@ -1,10 +1,11 @@
 /** `resolve` and `redispatch` of settlements that have, or had, a workflow. */
 import type pg from 'pg';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { outbox } from '../../db/schema/index.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { createRuns, describeRun } from '../../process/runs.ts';
+import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { digestTables, losingOutboxRows } from '../support/database.ts';
 import { FILE, withStack } from '../support/fixture.ts';
@@ -163,4 +164,43 @@ test('show distinguishes a running from a completed run', async ({ stack, partne
   await stack.temporal.workflow.getHandle(settlementWorkflowId(settled)).result();
   expect(await runOf(waiting)).toMatch(/^running, started \d{4}-/);
   expect(await runOf(settled)).toMatch(/^completed, started \d{4}-/);
+});
+
+test('show and stuck say that a workflow task fails, how often, why, and that a redispatch does not help', async ({
+  stack,
+  ops,
+  accept,
+}) => {
+  let settlementId = '';
+  await losingOutboxRows(stack.api.owner.pool, async () => {
+    settlementId = await accept({});
+  });
+  // Without its input this workflow throws a plain error, as a fault in new code does.
+  await stack.temporal.workflow.start('webhookSubscription', {
+    workflowId: settlementWorkflowId(settlementId),
+    taskQueue: TASK_QUEUE,
+  });
+  const failing = /^Its workflow task fails and is repeated, attempt \d+: Cannot destructure.*Redispatch/;
+  const report = await vi.waitUntil(async () => {
+    const shown = JSON.parse((await ops('show', settlementId, '--json')).printed.join(''));
+    return failing.test(shown.next[0].say) && shown;
+  }, WAIT);
+  expect(report.next).toMatchObject([{ section: 'Changing workflows' }]);
+  expect(report.pending_steps).toEqual([
+    { step: 'workflow task', attempt: expect.any(Number), last_failure: expect.stringMatching(/^Cannot destructure/) },
+  ]);
+  const later = createOps(stack.api.connection.db, {
+    runs: createRuns(stack.temporal),
+    describeRun: (workflowId) => describeRun(stack.temporal, workflowId),
+    now: () => new Date(Date.now() + 3_600_000),
+  });
+  const { printed } = await later('stuck');
+  const line = printed.find((text) => text.includes(settlementId));
+  expect(line).toMatch(/Its workflow task fails.*Redispatch.*docs\/operations\.md, "Changing workflows"/);
+  const { settlements } = JSON.parse((await later('stuck', '--json')).printed.join(''));
+  const listed = settlements.find(({ settlement_id: id }: { settlement_id: string }) => id === settlementId);
+  expect(listed.failing_task).toEqual({
+    attempt: expect.any(Number),
+    cause: expect.stringMatching(/^Cannot destructure/),
+  });
 });
