@@ -1,4 +1,5 @@
 /** Compares the keys of a process with what stored data needs, before its first statement. */
+import { setTimeout } from 'node:timers/promises';
 import type pino from 'pino';
 import type { Config } from '../config/load.ts';
 import { type Connection, causeOf, DatabaseNotReadyError, isUnavailable } from '../db/client.ts';
@@ -6,6 +7,8 @@ import { checkServiceKeys } from '../db/queries/service-key.ts';
 
 /** How soon a comparison that could not be made is tried again. */
 const RETRY_MS = 1_000;
+/** For how long who needs a connection waits for a comparison: it takes minutes when whole tables are read. */
+const WAIT_MS = 3_000;
 
 /** SQLSTATE: a migration has not created the table, or not granted it to this role yet. */
 const NOT_MIGRATED = ['42P01', '42501'];
@@ -34,7 +37,9 @@ export function createKeyCheck({ config, open, log, refuse }: KeyCheckDeps): () 
   const compare = async (): Promise<void> => {
     const { db, close } = open();
     try {
-      const faults = await checkServiceKeys(db, keys, new Date());
+      const faults = await checkServiceKeys(db, keys, new Date(), ({ list, keyId }) =>
+        log.warn({ list, key_id: keyId }, 'stored data is searched for what needs a key that this process lacks'),
+      );
       if (faults.length > 0) refuse(faults);
       isCompared = faults.length === 0;
     } catch (error) {
@@ -53,9 +58,20 @@ export function createKeyCheck({ config, open, log, refuse }: KeyCheckDeps): () 
   return async () => {
     if (isCompared) return;
     if (performance.now() - failedAtMs < RETRY_MS) throw new DatabaseNotReadyError();
-    comparison ??= compare().finally(() => {
-      comparison = undefined;
-    });
+    comparison ??= inTime(
+      compare().finally(() => {
+        comparison = undefined;
+      }),
+    );
     await comparison;
   };
 }
+
+/** A process whose keys are still compared listens, and is not ready. */
+const inTime = (comparison: Promise<void>): Promise<void> =>
+  Promise.race([
+    comparison,
+    setTimeout(WAIT_MS, undefined, { ref: false }).then(() => {
+      throw new DatabaseNotReadyError();
+    }),
+  ]);

@@ -160,6 +160,13 @@ export async function countSealed(
   return rows;
 }
 
+/** Whether this key has sealed a text of this column. */
+export async function isSealedBy(db: Queryable, { column }: SealedColumn, keyId: string): Promise<boolean> {
+  const { rows } = await db.execute<{ found: boolean }>(sql`
+    SELECT EXISTS (SELECT FROM ${column.table} WHERE split_part(${column}, '.', 1) = ${keyId}) AS found`);
+  return rows[0]?.found === true;
+}
+
 const joined = (parts: readonly (SQL | AnyPgColumn | ReturnType<typeof sql.identifier>)[]): SQL =>
   sql.join(
     parts.map((part) => sql`${part}`),

@@ -3,14 +3,14 @@
  * could not read what others have written: it must not start.
  */
 import { createHmac } from 'node:crypto';
-import { and, eq } from 'drizzle-orm';
-import { type Database, readSnapshot, type Tx } from '../client.ts';
+import { and, eq, sql } from 'drizzle-orm';
+import { type Database, DatabaseNotReadyError, readSnapshot, type Tx } from '../client.ts';
 import { serviceKeys } from '../schema/service-key.ts';
 import { countKeysByPepper } from './api-key.ts';
 import { countCertificatesByHeader } from './certificate.ts';
 import { countConsumersByPepper } from './consumer.ts';
 import { allowLongStatements } from './operator/waiting.ts';
-import { countSealed, SEALED_COLUMNS } from './sealed.ts';
+import { countSealed, isSealedBy, SEALED_COLUMNS } from './sealed.ts';
 
 /** How much needs each key of a list, by the key's id. They read whole tables. */
 export const KEY_USES = {
@@ -30,23 +30,36 @@ export type ServiceKeys = Readonly<
   Record<(typeof LISTS)[number], readonly { readonly id: string; readonly key: Buffer }[]>
 >;
 
+/** The key of the advisory lock: any number, the same in every process. */
+const SEARCH_LOCK = 7_146_302;
+
+/** A key that a process lacks. */
+type LackingKey = { readonly list: keyof ServiceKeys; readonly keyId: string };
+
 /**
  * Records the keys of a process, and compares them with those that processes had before.
  *
+ * @param onSearch is called before whole tables are read for what needs a key
+ * @throws DatabaseNotReadyError while another process reads them
  * @returns a sentence for each key that differs from the one of its name, and for each that is lacking and needed
  */
-export async function checkServiceKeys(db: Database, keys: ServiceKeys, now: Date): Promise<readonly string[]> {
+export async function checkServiceKeys(
+  db: Database,
+  keys: ServiceKeys,
+  now: Date,
+  onSearch: (key: LackingKey) => void = () => undefined,
+): Promise<readonly string[]> {
   const own = LISTS.flatMap((list) =>
     keys[list].map(({ id, key }) => ({ list, keyId: id, fingerprint: fingerprintOf(key), firstUsedAt: now })),
   );
   await db.insert(serviceKeys).values(own).onConflictDoNothing();
   const faults: string[] = [];
   for (const { list, keyId, fingerprint } of await db.select().from(serviceKeys)) {
-    const counted = LISTS.find((name) => name === list);
+    const known = LISTS.find((name) => name === list);
     const same = own.find((key) => key.list === list && key.keyId === keyId);
-    if (!counted || same?.fingerprint.equals(fingerprint)) continue;
+    if (!known || same?.fingerprint.equals(fingerprint)) continue;
     if (same) faults.push(`${list} has another key under the id ${keyId} than processes before`);
-    else if (await isNeeded(db, counted, keyId, now))
+    else if (await isNeeded(db, { list: known, keyId }, onSearch))
       faults.push(`${list} lacks the key ${keyId}, which stored data needs`);
     else await db.delete(serviceKeys).where(and(eq(serviceKeys.list, list), eq(serviceKeys.keyId, keyId)));
   }
@@ -55,10 +68,16 @@ export async function checkServiceKeys(db: Database, keys: ServiceKeys, now: Dat
 
 const fingerprintOf = (key: Buffer): Buffer => createHmac('sha256', key).update('fingerprint').digest();
 
-const isNeeded = (db: Database, list: CountedList, keyId: string, at: Date): Promise<boolean> =>
+/** One process searches at a time. When nothing needs the key, it is forgotten, and the next process need not search. */
+const isNeeded = (db: Database, key: LackingKey, onSearch: (key: LackingKey) => void): Promise<boolean> =>
   readSnapshot(db, async (tx) => {
     await allowLongStatements(tx);
-    return ((await KEY_USES[list](tx, at)).get(keyId) ?? 0) > 0;
+    const { rows } = await tx.execute<{ own: boolean }>(sql`SELECT pg_try_advisory_xact_lock(${SEARCH_LOCK}) AS own`);
+    if (rows[0]?.own !== true) throw new DatabaseNotReadyError();
+    onSearch(key);
+    if (key.list === 'CERTIFICATE_SIGNING_KEY') return (await certificatesByKey(tx)).has(key.keyId);
+    for (const column of SEALED_COLUMNS) if (await isSealedBy(tx, column, key.keyId)) return true;
+    return false;
   });
 
 async function sealedByKey(tx: Tx): Promise<Map<string, number>> {

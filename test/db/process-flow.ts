@@ -111,8 +111,9 @@ export async function playUpkeep(api: TestApi): Promise<void> {
   await stateExposition(new Registry(), { db: deps.db, config, now: deps.now, log })();
   await startLanes(deps, 'test');
   const { encryption, signing } = TEST_SECRETS;
-  const serviceKeys = { ENCRYPTION_KEYS: [encryption], CERTIFICATE_SIGNING_KEY: [signing] };
-  await checkServiceKeys(deps.db, serviceKeys, deps.now());
+  const earlier = { ...encryption, id: 'earlier' };
+  for (const keys of [[encryption, earlier], [encryption]])
+    await checkServiceKeys(deps.db, { ENCRYPTION_KEYS: keys, CERTIFICATE_SIGNING_KEY: [signing] }, deps.now());
   await deleteRateLimits(deps.db);
   await notifyLanes(deps.db);
 }

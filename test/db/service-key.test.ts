@@ -1,4 +1,5 @@
 /** A process whose keys are not those of the stored data does not start. */
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { execa } from 'execa';
 import { expect, vi } from 'vitest';
@@ -7,6 +8,7 @@ import { checkServiceKeys } from '../../db/queries/service-key.ts';
 import { createSealer } from '../../db/seal.ts';
 import { createKeyCheck } from '../../process/key-check.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
+import { freePort } from '../../scripts/stack/port.ts';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
@@ -126,4 +128,56 @@ test('a process that cannot start for an unexpected reason exits with 1 after on
   expect(exitCode).toBe(1);
   expect(JSON.parse(all)).toMatchObject({ level: 60, process: 'worker', err: { kind: 'error', code: '42703' } });
   expect(all).not.toContain('params');
+});
+
+test('a process that searches stored data for a key is live, says so, ends its search when it is killed, and no other searches', async ({
+  newApi,
+  onTestFinished,
+}) => {
+  const [old, active, signing] = [key('old'), key('active'), key('s')];
+  const { owner, databaseUrl, ...api } = await newApi({ deps: { sealer: createSealer([old]) } });
+  await createRecipient({ owner, databaseUrl, ...api }, await api.createCaller());
+  const check = (encryption: (typeof old)[]) =>
+    checkServiceKeys(api.connection.db, { ENCRYPTION_KEYS: encryption, CERTIFICATE_SIGNING_KEY: [signing] }, now);
+  await check([old]);
+  await owner.pool.query(
+    `ALTER TABLE recipients RENAME TO many;
+     CREATE VIEW recipients AS SELECT * FROM many WHERE pg_sleep(600) IS NOT NULL OFFSET 0;
+     GRANT SELECT ON recipients TO "${new URL(databaseUrl).username}"`,
+  );
+  const encoded = ({ id, key: bytes }: typeof old) => `${id}:${bytes.toString('base64')}`;
+  const port = await freePort();
+  const child = spawn(process.execPath, [(await testPrograms()).api], {
+    cwd: repositoryRoot,
+    env: {
+      ...process.env,
+      RUNTIME_ENVIRONMENT: 'local-sandbox',
+      DATABASE_URL: databaseUrl,
+      ENCRYPTION_KEYS: encoded(active),
+      CERTIFICATE_SIGNING_KEY: encoded(signing),
+      TEMPORAL_ADDRESS: '127.0.0.1:1',
+      PORT: String(port),
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let log = '';
+  child.stdout?.on('data', (chunk) => {
+    log += chunk;
+  });
+  const health = (what: string) => fetch(`http://127.0.0.1:${port}/health/${what}`);
+  expect((await vi.waitFor(() => health('live'), WAIT)).status).toBe(200);
+  expect((await health('ready')).status).toBe(503);
+  const said = log.split('\n').filter((line) => line.includes('stored data is searched'));
+  expect(said.map((line) => JSON.parse(line))).toMatchObject([{ list: 'ENCRYPTION_KEYS', key_id: 'old' }]);
+  expect(await check([active]).catch(isUnavailable)).toBe(true);
+  const searches = async () =>
+    (
+      await owner.pool.query(
+        `SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()`,
+      )
+    ).rowCount;
+  expect(await searches()).toBe(1);
+  child.kill('SIGKILL');
+  await vi.waitUntil(async () => (await searches()) === 0, WAIT);
 });

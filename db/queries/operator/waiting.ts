@@ -65,9 +65,12 @@ const settlementColumns = sql`
   recipient_id AS "recipientId", amount_minor AS "amountMinor", source_currency AS "sourceCurrency", reference,
   entered_at AS since, expires_at AS "expiresAt"`;
 
-/** For a transaction that counts whole tables: allows its statements ten minutes. */
+/**
+ * For a transaction that reads whole tables: allows its statements ten minutes, and ends them soon after a process that does
+ * not wait for them any more.
+ */
 export async function allowLongStatements(tx: Tx): Promise<void> {
-  await tx.execute(sql`SET LOCAL statement_timeout = '10min'`);
+  await tx.execute(sql`SET LOCAL statement_timeout = '10min'; SET LOCAL client_connection_check_interval = '5s'`);
 }
 
 /** Whether the settlement's wait is over and was not ended, or it stays in a state without a wait. */
