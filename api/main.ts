@@ -1,7 +1,7 @@
 /** The API's process: it loads the configuration, connects, starts the dispatcher, listens, and stops in order. */
 import { createChangeListener } from '../db/change-listener.ts';
 import { createLongLists } from '../db/queries/long-list.ts';
-import { createReplicaReads, type ReadList } from '../db/replica.ts';
+import { createReplicaReads, type ReadList, ReplicaError } from '../db/replica.ts';
 import { createApplicantByWorkflow } from '../process/applicant.ts';
 import { createLogger } from '../process/logger.ts';
 import { countListSources, serveMetrics } from '../process/metrics.ts';
@@ -35,7 +35,11 @@ const readList: ReadList = replica
       primary: connection,
       replica,
       onAnswer: countListSources(metrics),
-      onFault: (error) => log.warn({ err: error }, 'the replica does not answer; lists are read from the primary'),
+      onFault: (error) =>
+        log.warn(
+          { err: error, reason: error instanceof ReplicaError ? error.message : undefined },
+          'the replica cannot be used; lists are read from the primary',
+        ),
     })
   : (run) => run(deps.db);
 const app = await buildApp(

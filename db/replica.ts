@@ -1,7 +1,7 @@
 /**
  * Lists from a streaming replica, so that reading grows by servers. Each answer has everything that was committed before
  * its request, in whichever process: the request asks the primary how far its log is flushed, and waits until the replica
- * has replayed that much. Where it does not in time, or fails, the primary answers.
+ * has replayed that much of the same history. Where it does not in time, or fails, the primary answers.
  */
 import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
@@ -31,10 +31,24 @@ const ANSWER_MS = 500;
 /** After a failure, lists go to the primary for so long. */
 const PAUSE_MS = 5_000;
 
-const FLUSHED = `SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::text AS position`;
-/** Null on a server that is no replica: it may have been promoted, and then has another history. */
+/** How far the history of a server goes. After a failover, a replica may follow a history that has ended. */
+type Progress = { readonly timeline: number; readonly position: bigint };
+
+/** The name of a file of the log begins with its timeline. */
+const FLUSHED = `
+  SELECT pg_wal_lsn_diff(flushed, '0/0')::text AS position, ('x' || left(pg_walfile_name(flushed), 8))::bit(32)::int AS timeline
+  FROM pg_current_wal_flush_lsn() AS flushed`;
+/**
+ * The position is null on a server that is no replica: it may have been promoted, and then has another history. Who may
+ * read all statistics sees a change of the timeline at once, and others after the replica's next restart point.
+ */
 const REPLAYED = `
-  SELECT CASE WHEN pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::text END AS position`;
+  SELECT CASE WHEN pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::text END AS position,
+    greatest((SELECT received_tli FROM pg_stat_wal_receiver), min_recovery_end_timeline) AS timeline
+  FROM pg_control_recovery()`;
+
+/** Why lists cannot be read from the replica, in one sentence. */
+export class ReplicaError extends Error {}
 
 export function createReplicaReads({ primary, replica, onAnswer, onFault }: Options): ReadList {
   const flushed = shared(() => ask(primary.pool, FLUSHED));
@@ -45,7 +59,12 @@ export function createReplicaReads({ primary, replica, onAnswer, onFault }: Opti
   const hasCaughtUp = async (): Promise<boolean> => {
     const wanted = await flushed();
     for (const endsAtMs = performance.now() + CATCH_UP_MS; ; ) {
-      if ((await answered(replayed())) >= wanted) return true;
+      const { timeline, position } = await answered(replayed());
+      if (timeline !== wanted.timeline)
+        throw new ReplicaError(
+          `DATABASE_READ_URL leads to a server that does not follow the primary on its timeline ${wanted.timeline}`,
+        );
+      if (position >= wanted.position) return true;
       if (performance.now() >= endsAtMs) return false;
       await setTimeout(ASK_INTERVAL_MS);
     }
@@ -92,7 +111,7 @@ async function answered<Answer>(asked: Promise<Answer>): Promise<Answer> {
 
 async function refuseLate(signal: AbortSignal): Promise<never> {
   await setTimeout(ANSWER_MS, undefined, { signal });
-  throw new Error('the replica does not answer');
+  throw new ReplicaError('the replica does not answer');
 }
 
 /** Callers that come while a question is under way share the next one: its answer is not older than they are. */
@@ -112,9 +131,9 @@ function shared<Answer>(question: () => Promise<Answer>): () => Promise<Answer> 
   };
 }
 
-async function ask(pool: pg.Pool, text: string): Promise<bigint> {
-  const { rows } = await pool.query<{ position: string | null }>(text);
-  const position = rows[0]?.position;
-  if (position === undefined || position === null) throw new Error('DATABASE_READ_URL leads to no replica');
-  return BigInt(position);
+async function ask(pool: pg.Pool, text: string): Promise<Progress> {
+  const { rows } = await pool.query<{ position: string | null; timeline: number }>(text);
+  const [{ position = null, timeline = 0 } = {}] = rows;
+  if (position === null) throw new ReplicaError('DATABASE_READ_URL leads to no replica');
+  return { timeline, position: BigInt(position) };
 }

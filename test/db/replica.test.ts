@@ -14,7 +14,7 @@ import { queryOnce } from '../support/connection.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
-import { startStandby } from '../support/standby.ts';
+import { type Standby, startStandby } from '../support/standby.ts';
 
 const SETTINGS = { fsync: 'off', max_connections: '60' };
 const LISTS = ['/v1/recipients', '/v2/settlements', '/v1/events', '/v1/usage?from=2026-01-01&to=2026-01-02'];
@@ -43,12 +43,16 @@ const test = base
       ends.push(primary.stop);
       const database = await ensureDatabase(primary, 'settlement');
       await migrate(database);
-      const { cluster: replica } = await startStandby({
-        ...{ program, serverUrl: primary.serverUrl, from: directory, to: path.join(folder, 'replica') },
-        ...{ port: primary.port, mode: 'asynchronous', settings: SETTINGS },
-      });
-      ends.push(replica.stop);
-      return { primary, replica, database };
+      const addStandby = async (name: string): Promise<Standby> => {
+        const standby = await startStandby({
+          ...{ program, serverUrl: primary.serverUrl, from: directory, to: path.join(folder, name) },
+          ...{ port: primary.port, mode: 'asynchronous', name, settings: SETTINGS },
+        });
+        ends.push(standby.cluster.stop);
+        return standby;
+      };
+      const { cluster: replica } = await addStandby('replica');
+      return { primary, replica, database, addStandby };
     },
   )
   .extend('sources', FILE, (): ListSource[] => [])
@@ -118,6 +122,42 @@ describe('a list', () => {
     await expect(api.deps.readList(run)).rejects.toThrow('its own');
     expect(run).toHaveBeenCalledOnce();
   });
+});
+
+test('a replica that does not follow the promoted primary answers no list, and is reported once', async ({
+  servers: { primary, replica, database, addStandby },
+  onTestFinished,
+}) => {
+  const { pathname } = new URL(database.databaseUrl);
+  const onServer = (server: { serverUrl: string }, statement: string) =>
+    queryOnce(server.serverUrl + pathname, statement);
+  await onServer(primary, 'CREATE TABLE kept (i int); GRANT SELECT ON kept TO PUBLIC');
+  const promoted = await addStandby('promoted');
+  await onServer(promoted.cluster, `ALTER SYSTEM SET primary_conninfo = ''`);
+  await onServer(promoted.cluster, 'SELECT pg_reload_conf()');
+  const receivers = () => onServer(promoted.cluster, 'SELECT FROM pg_stat_wal_receiver');
+  await vi.waitUntil(async () => (await receivers()).length === 0, WAIT);
+  await onServer(primary, `CREATE TABLE lost AS SELECT repeat('x', 500) FROM generate_series(1, 2000)`);
+  const isThere = async () => (await onServer(replica, `SELECT FROM pg_class WHERE relname = 'lost'`)).length === 1;
+  await vi.waitUntil(isThere, WAIT);
+  await promoted.promote();
+
+  const connections = [promoted.cluster, replica].map(({ port }) => open(onPort(database.databaseUrl, port)));
+  onTestFinished(async () => {
+    for (const { close } of connections) await close();
+  });
+  const [first = expect.unreachable(), second = expect.unreachable()] = connections;
+  const [onFault, sources] = [vi.fn(), [] as ListSource[]];
+  const onAnswer = (source: ListSource): void => void sources.push(source);
+  const readList = createReplicaReads({ primary: first, replica: second, onAnswer, onFault });
+  for (let i = 1; i <= 3; i += 1) {
+    await onServer(promoted.cluster, `INSERT INTO kept VALUES (${i})`);
+    expect((await readList((db) => db.execute('SELECT i FROM kept'))).rows).toHaveLength(i);
+  }
+  expect(sources).toEqual(['primary', 'primary', 'primary']);
+  expect(onFault.mock.calls.map(([error]) => error.message)).toEqual([
+    'DATABASE_READ_URL leads to a server that does not follow the primary on its timeline 2',
+  ]);
 });
 
 describe('a server that is no replica', () => {

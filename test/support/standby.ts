@@ -27,28 +27,31 @@ type Options = {
   /** By which port the standby reaches the primary. */
   readonly port: number;
   readonly mode: Mode;
+  readonly name?: string;
   readonly settings?: Readonly<Record<string, string>>;
 };
 
-const NAME = 'standby';
 const STREAMS_TIMEOUT_MS = 30_000;
-const STREAMING = `SELECT FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = $1`;
+const STREAMING = `
+  SELECT FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = $1 AND application_name = $2`;
 
 /** Resolves when the standby has all that the primary has, and a commit waits for it if it is synchronous. */
-export async function startStandby({ program, serverUrl, from, to, port, mode, settings }: Options): Promise<Standby> {
+export async function startStandby(options: Options): Promise<Standby> {
+  const { program, serverUrl, from, to, port, mode, name = 'standby', settings } = options;
   await backUp(serverUrl, { from, to, account: program.account }, async () => undefined);
   const signal = path.join(to, 'data', 'standby.signal');
   await writeFile(signal, '');
   const { username, password } = new URL(serverUrl);
-  const primary = `host=127.0.0.1 port=${port} user=${username} password=${password} application_name=${NAME}`;
+  const primary = `host=127.0.0.1 port=${port} user=${username} password=${password} application_name=${name}`;
   const cluster = await startCluster({ program, directory: to, settings: { ...settings, primary_conninfo: primary } });
   const isSynchronous = mode === 'synchronous';
   await onDatabase(`${serverUrl}/postgres`, async (client) => {
     if (isSynchronous) {
-      await client.query(`ALTER SYSTEM SET synchronous_standby_names = '${NAME}'`);
+      await client.query(`ALTER SYSTEM SET synchronous_standby_names = '${name}'`);
       await client.query('SELECT pg_reload_conf()');
     }
-    const streams = async () => (await client.query(STREAMING, [isSynchronous ? 'sync' : 'async'])).rowCount === 1;
+    const streams = async () =>
+      (await client.query(STREAMING, [isSynchronous ? 'sync' : 'async', name])).rowCount === 1;
     await until('stream to the standby', streams, { timeoutMs: STREAMS_TIMEOUT_MS });
   });
   return {
