@@ -1,4 +1,6 @@
-/** The time of an attempt of an activity that Temporal repeats. Local ones are repeated by `workflows/activities.ts`. */
+/**
+ * The time of an attempt of an activity that Temporal repeats. Local ones are repeated by `workflows/activities.ts`.
+ */
 import { asyncLocalStorage } from '@temporalio/activity';
 
 /**

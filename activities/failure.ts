@@ -49,7 +49,9 @@ export type Limit = {
   readonly comesAgainMs?: readonly [least: number, most: number];
 };
 
-/** Limits activities of a group that can hang: the slots of their queue are for others too. A run beyond is no fault. */
+/**
+ * Limits activities of a group that can hang: the slots of their queue are for others too. A run beyond is no fault.
+ */
 export function withLimits<T extends Record<string, AnyActivity>>(
   group: T,
   limits: Readonly<Partial<Record<keyof T, Limit>>>,

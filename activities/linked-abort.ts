@@ -1,9 +1,9 @@
 /** A signal for a piece of work, which other signals abort, or a time limit. */
 
 /**
- * Runs with a signal that is aborted by each of `signals`, and after `timeoutMs`. It is not `AbortSignal.any`: Node.js 20
- * collects an `AbortSignal.timeout` that nothing else refers to as garbage before it fires, and each call leaves something
- * at a signal for as long as that lives.
+ * Runs with a signal that is aborted by each of `signals`, and after `timeoutMs`. It is not `AbortSignal.any`: Node.js
+ * 20 collects an `AbortSignal.timeout` that nothing else refers to as garbage before it fires, and each call leaves
+ * something at a signal for as long as that lives.
  */
 export async function withLinkedAbort<Result>(
   signals: readonly AbortSignal[],

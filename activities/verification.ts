@@ -1,7 +1,7 @@
 /**
- * The activities of a verification: its applicant at the provider, its expiry, and in the local sandbox the events of the
- * simulated provider. An activity that runs twice, or again after a crash, changes nothing more. Recipients' names are
- * read here and not returned.
+ * The activities of a verification: its applicant at the provider, its expiry, and in the local sandbox the events of
+ * the simulated provider. An activity that runs twice, or again after a crash, changes nothing more. Recipients' names
+ * are read here and not returned.
  */
 import type { CommandDeps } from '../db/commands/commit.ts';
 import { expireVerification, storeApplicant } from '../db/commands/verification.ts';
@@ -34,8 +34,8 @@ export type VerificationEventStep = { readonly step: number; readonly event: str
 export function verificationActivities(deps: Pick<ActivityDeps, keyof CommandDeps | 'idverify'>) {
   return {
     /**
-     * Creates the applicant at the identity provider, and stores its id. The provider knows it by the verification's id,
-     * so that a second attempt finds the first one's. The contact data is the recipient's.
+     * Creates the applicant at the identity provider, and stores its id. The provider knows it by the verification's
+     * id, so that a second attempt finds the first one's. The contact data is the recipient's.
      *
      * @throws DomainError `state_conflict` once the verification has ended: the provider is no longer asked
      */

@@ -6,8 +6,8 @@ import type { SecretsOf } from './webhook-attempt.ts';
 /** A subscription with none in flight gets as many as a new one, until it has proved to take more than this. */
 const LEARNED = 2 * IN_FLIGHT.first;
 /**
- * How many deliveries are claimed before they can be sent, to a subscription that answers well: at most as many as it takes
- * in this time, because they are still sent if it is disabled meanwhile.
+ * How many deliveries are claimed before they can be sent, to a subscription that answers well: at most as many as it
+ * takes in this time, because they are still sent if it is disabled meanwhile.
  */
 const QUEUED = { most: 224, ms: 500 } as const;
 /** How many subscriptions a report names. */

@@ -1,7 +1,7 @@
 /**
- * The retries of one subscription after the first one (contract §11): send what is due, one after the other, and say when
- * the next retry is due. Once an attempt succeeds, the rest of what is due goes to the lane, which sends many at once. A
- * running replay is carried out in steps: each gives a bounded number of deliveries to the lane. Only our own
+ * The retries of one subscription after the first one (contract §11): send what is due, one after the other, and say
+ * when the next retry is due. Once an attempt succeeds, the rest of what is due goes to the lane, which sends many at
+ * once. A running replay is carried out in steps: each gives a bounded number of deliveries to the lane. Only our own
  * dependencies fail the activity.
  */
 import { setTimeout as delay } from 'node:timers/promises';

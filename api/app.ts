@@ -166,8 +166,8 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
 }
 
 /**
- * Routes share the context of `app`: they have no hooks of their own. They have names, because Fastify looks for a plugin
- * without one among all modules that are loaded.
+ * Routes share the context of `app`: they have no hooks of their own. They have names, because Fastify looks for a
+ * plugin without one among all modules that are loaded.
  */
 async function registerRoutes(
   app: FastifyInstance,

@@ -38,8 +38,8 @@ export type RouteConfig = RouteAccess & {
   /** The budget of a request without a credential; by default `default`. */
   readonly budget?: BudgetName;
   /**
-   * The key that the request rotates. A key that has rotated itself is accepted for the exact repetition of that request
-   * (contract §1), which the handler answers as a replay.
+   * The key that the request rotates. A key that has rotated itself is accepted for the exact repetition of that
+   * request (contract §1), which the handler answers as a replay.
    */
   readonly rotates?: (request: FastifyRequest) => string | undefined;
   /** The operation writes nothing, although its method is not GET. */

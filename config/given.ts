@@ -23,7 +23,9 @@ const IGNORED = 'TEMPORAL_TLS_DISABLE_HOST_VERIFICATION';
 const FILE = '_FILE';
 const KNOWN = new Set(VARIABLES.flatMap((name) => [name, `${name}${FILE}`]));
 
-/** A name with so few other characters than a known one is that name, misspelt. Shorter known ones resemble too much. */
+/**
+ * A name with so few other characters than a known one is that name, misspelt. Shorter known ones resemble too much.
+ */
 const MISSPELT = { distanceMax: 2, knownLengthMin: 8 } as const;
 
 /**

@@ -1,7 +1,7 @@
 /**
  * The chain of audit entries. Each entry carries the hash of the one before and its own, so an entry that was edited,
- * deleted, inserted or moved later is noticed. Entries that are missing at the end are noticed only by who knows a later
- * hash: operators keep the one that `ops audit verify` prints.
+ * deleted, inserted or moved later is noticed. Entries that are missing at the end are noticed only by who knows a
+ * later hash: operators keep the one that `ops audit verify` prints.
  */
 import { createHash } from 'node:crypto';
 import type { auditEntries } from './schema/audit.ts';

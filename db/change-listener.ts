@@ -21,8 +21,8 @@ const KEEP_ALIVE_MS = 10_000;
 /**
  * Connects when something waits for the first time.
  *
- * @param onError is called when the connection breaks or cannot be opened. It is tried again each second, and `onError` is
- *   called again only after it was open
+ * @param onError is called when the connection breaks or cannot be opened. It is tried again each second, and `onError`
+ *   is called again only after it was open
  */
 export function createChangeListener(
   databaseUrl: string,

@@ -1,6 +1,6 @@
 /**
- * Requests of the same kind share a call: while one call of a queue runs, new ones wait, and the next call serves all of
- * them. One that arrives alone is served at once. A call that has begun takes no more.
+ * Requests of the same kind share a call: while one call of a queue runs, new ones wait, and the next call serves all
+ * of them. One that arrives alone is served at once. A call that has begun takes no more.
  */
 import type { Database } from './client.ts';
 

@@ -9,7 +9,10 @@ export const newId = (): string => v7();
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Whether `newId` or `verificationIdOf` can have made this text. Other text, such as one with NUL, need not be looked up. */
+/**
+ * Whether `newId` or `verificationIdOf` can have made this text. Other text, such as one with NUL, need not be looked
+ * up.
+ */
 export const isId = (text: string): boolean => UUID.test(text);
 
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';

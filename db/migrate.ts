@@ -28,7 +28,9 @@ const LOCK_TRIES_MAX = 250;
 
 const KEEP_ALIVE_MS = 10_000;
 
-/** How often a second process asks whether the first one has migrated, when it says so, and how long it waits for that. */
+/**
+ * How often a second process asks whether the first one has migrated, when it says so, and how long it waits for that.
+ */
 const WAIT_MS = 200;
 const WAIT_SAY_MS = 1_000;
 const WAIT_REPEAT_MS = 10_000;
@@ -41,7 +43,9 @@ export const migrationCount = (): number => ownMigrations().length;
 
 const OF_TABLES = `locktype IN ('relation', 'transactionid')`;
 const OF_MIGRATIONS = `locktype = 'advisory' AND objid = ${MIGRATION_LOCK}`;
-/** Who holds locks, the longest transaction first. Its age is known only to the same role, and to one that may read it. */
+/**
+ * Who holds locks, the longest transaction first. Its age is known only to the same role, and to one that may read it.
+ */
 const lockHolder = (locks: string): string => `
   SELECT pid, application_name AS name, extract(epoch FROM now() - xact_start)::int AS seconds FROM pg_stat_activity
    WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -52,11 +56,11 @@ const lockHolder = (locks: string): string => `
 export type DatabaseUrls = { readonly databaseUrl: string; readonly migrationUrl: string };
 
 /**
- * Migrates as the owner, and grants the service's role what it needs together with the last migration: processes that wait
- * for that one begin their work at once.
+ * Migrates as the owner, and grants the service's role what it needs together with the last migration: processes that
+ * wait for that one begin their work at once.
  *
- * @param options `onLocked` gets a sentence each time that a table is locked, and while another process migrates, which it
- *   waits for `waitTimeoutMs`
+ * @param options `onLocked` gets a sentence each time that a table is locked, and while another process migrates, which
+ *   it waits for `waitTimeoutMs`
  * @throws Error in one sentence when `migrationUrl` leads to a pooler or is not the owner's, when other migrations made
  *   the database, when a table or the migrations stay locked, or when the service's role does not exist
  */
@@ -141,8 +145,9 @@ const DROP_INDEX = /DROP INDEX IF EXISTS ([\w, ]+);/g;
 const NOT_YET_THERE = ['42P01', '42703'];
 
 /**
- * Builds and drops the indexes of missing migrations without holding anybody up. Inside of a migration, a build would lock
- * its table against writers, and so would a statement that finds its index already there. Waits for open transactions.
+ * Builds and drops the indexes of missing migrations without holding anybody up. Inside of a migration, a build would
+ * lock its table against writers, and so would a statement that finds its index already there. Waits for open
+ * transactions.
  *
  * @returns the statements that need not run any more
  */
@@ -201,8 +206,8 @@ async function inTransaction(client: pg.Client, run: () => Promise<void>): Promi
 }
 
 /**
- * Runs a step, and tries again while somebody else holds a lock that it needs. Each migration is a transaction of its own:
- * one may read a whole table without a lock that others wait for, and the next one locks it for a moment only.
+ * Runs a step, and tries again while somebody else holds a lock that it needs. Each migration is a transaction of its
+ * own: one may read a whole table without a lock that others wait for, and the next one locks it for a moment only.
  */
 async function whenUnlocked(
   client: pg.Client,

@@ -181,8 +181,8 @@ export async function grantServicePrivileges(owner: pg.ClientBase, serviceRole: 
 const INSUFFICIENT_PRIVILEGE = '42501';
 
 /**
- * Only a pooler needs them. An owner that may not alter roles cannot give them, and then a process that is behind a pooler
- * says what is missing.
+ * Only a pooler needs them. An owner that may not alter roles cannot give them, and then a process that is behind a
+ * pooler says what is missing.
  */
 export async function giveSettings(owner: pg.ClientBase, serviceRole: string): Promise<void> {
   const { rows } = await owner.query<{ database: string }>('SELECT quote_ident(current_database()) AS database');

@@ -1,7 +1,7 @@
 /**
- * Lists from a streaming replica, so that reading grows by servers. Each answer has everything that was committed before
- * its request, in whichever process: the request asks the primary how far its log is flushed, and waits until the replica
- * has replayed that much of the same history. Where it does not in time, or fails, the primary answers.
+ * Lists from a streaming replica, so that reading grows by servers. Each answer has everything that was committed
+ * before its request, in whichever process: the request asks the primary how far its log is flushed, and waits until
+ * the replica has replayed that much of the same history. Where it does not in time, or fails, the primary answers.
  */
 import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';

@@ -31,8 +31,8 @@ export async function verifyRole(client: pg.ClientBase): Promise<void> {
 }
 
 /**
- * Why the service may not work with the role of DATABASE_URL, as a fault of the configuration. Undefined when it may, and
- * when PostgreSQL does not answer: that is no reason not to start. Every later connection is checked as well.
+ * Why the service may not work with the role of DATABASE_URL, as a fault of the configuration. Undefined when it may,
+ * and when PostgreSQL does not answer: that is no reason not to start. Every later connection is checked as well.
  */
 export async function findRoleFault(pool: pg.Pool): Promise<string | undefined> {
   const error: unknown = await pool.query('SELECT').then(

@@ -47,8 +47,8 @@ export async function isDirect(client: pg.ClientBase): Promise<boolean> {
 }
 
 /**
- * Why the service cannot work with what DATABASE_URL leads to, as a fault of the configuration. Undefined when it can, and
- * when PostgreSQL does not answer: that is no reason not to start.
+ * Why the service cannot work with what DATABASE_URL leads to, as a fault of the configuration. Undefined when it can,
+ * and when PostgreSQL does not answer: that is no reason not to start.
  *
  * @param isPooled whether the configuration says that it leads to a pooler
  */
@@ -80,7 +80,9 @@ const MISSING_LIMITS = `
     WHERE rolname = current_user AND (setdatabase = 0 OR datname = current_database())
       AND starts_with(setting, name || '='))`;
 
-/** Two connections prepare a statement by one name. A pooler that does not tell them apart gives one session to both. */
+/**
+ * Two connections prepare a statement by one name. A pooler that does not tell them apart gives one session to both.
+ */
 async function findFaultOfPooler(pool: pg.Pool): Promise<string | undefined> {
   const clients = [await pool.connect(), await pool.connect()];
   const probe = { name: 'settlement-pooler-probe', text: MISSING_LIMITS };

@@ -20,7 +20,9 @@ const current = new AsyncLocalStorage<string>();
 /** The tenant of callers at an address who have not said who they are. */
 export const addressTenant = (limitKey: string): string => `address:${limitKey}`;
 
-/** Runs a function, and all that it starts, in the turns of this tenant: an organization's id, or an `addressTenant`. */
+/**
+ * Runs a function, and all that it starts, in the turns of this tenant: an organization's id, or an `addressTenant`.
+ */
 export const asTenant = <T>(tenant: string, run: () => T): T => current.run(tenant, run);
 
 /** As `asTenant`, for what several tenants wait for: one of them must not delay it. */

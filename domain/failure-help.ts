@@ -1,6 +1,6 @@
 /**
- * What a partner does about the failure of a settlement (contract §6): what the code means, whether the same order may be
- * tried again, and what to tell the payer. The guide `failures` is generated from it, and each failure links there.
+ * What a partner does about the failure of a settlement (contract §6): what the code means, whether the same order may
+ * be tried again, and what to tell the payer. The guide `failures` is generated from it, and each failure links there.
  */
 import type { FAILURES } from './settlement/failure.ts';
 

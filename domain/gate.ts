@@ -91,8 +91,8 @@ export function evaluateGates(evidence: readonly GateEvidence[], scope: GateScop
 }
 
 /**
- * Evidence that decides a gate, is approved, and expires within this time, or has expired within it. What newer evidence
- * replaced decides nothing.
+ * Evidence that decides a gate, is approved, and expires within this time, or has expired within it. What newer
+ * evidence replaced decides nothing.
  */
 export const expiringEvidence = (
   evidence: readonly GateEvidence[],

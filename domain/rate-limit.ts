@@ -64,7 +64,9 @@ export function budgetsOfOrganization(
   return { default: own.default, address: own.address.quota > address.quota ? own.address : address };
 }
 
-/** Over a quota, this many units are refused at once. Later refusals are slow: a caller that repeats them gets little. */
+/**
+ * Over a quota, this many units are refused at once. Later refusals are slow: a caller that repeats them gets little.
+ */
 const REFUSED_AT_ONCE = 100;
 const SLOW_REFUSAL_MS = 500;
 

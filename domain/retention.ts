@@ -1,8 +1,8 @@
 /** How long data is kept that only grows and is read by age. Settlements, the journal, certificates and keys stay. */
 
 /**
- * Events, their deliveries and attempts are kept for at least `daysMin` days (contract §11), and quotes, which are valid
- * for 30 seconds, for a day. The database refuses to delete younger ones.
+ * Events, their deliveries and attempts are kept for at least `daysMin` days (contract §11), and quotes, which are
+ * valid for 30 seconds, for a day. The database refuses to delete younger ones.
  */
 export const RETENTION = {
   events: { daysMin: 90, daysMax: 36_500, daysDefault: 90 },

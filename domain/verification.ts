@@ -133,8 +133,8 @@ export const isSameDecision = (verification: Verification, decision: Verificatio
 /**
  * The recipient's `verification_status` after its verification changed state (contract §4). The latest decision counts,
  * also while a new verification is open, which a repeated request can begin. A decision is about the name that was
- * checked: it decides nothing about a recipient with another name. Expiry is not a decision: it does not change a status
- * that another verification gave or may still give.
+ * checked: it decides nothing about a recipient with another name. Expiry is not a decision: it does not change a
+ * status that another verification gave or may still give.
  *
  * @param othersOpen whether another verification of the recipient is open
  */

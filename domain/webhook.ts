@@ -205,7 +205,9 @@ export const hasFailedTooLong = (failingSince: Date | null, at: Date): boolean =
 
 /** How many lanes there are. */
 export const LANES = 4;
-/** A lane makes so many attempts of a generation. The subscription's workflow makes the others, whose waits are long. */
+/**
+ * A lane makes so many attempts of a generation. The subscription's workflow makes the others, whose waits are long.
+ */
 export const LANE_ATTEMPTS = 2;
 /** Each organization has one of so many keys. A lane sends to a range of them. */
 export const LANE_KEYS = 256;

@@ -1,7 +1,7 @@
 /**
- * `keys reseal`: seals again, with the active key, every text that another configured key has sealed, and hashes again the
- * contacts of consumers, with the active pepper. Each page is a statement of its own, so the command can be interrupted and
- * repeated, and it can run while the service runs.
+ * `keys reseal`: seals again, with the active key, every text that another configured key has sealed, and hashes again
+ * the contacts of consumers, with the active pepper. Each page is a statement of its own, so the command can be
+ * interrupted and repeated, and it can run while the service runs.
  */
 import type { Pepper } from '../config/environment.ts';
 import type { Tx } from '../db/client.ts';

@@ -162,7 +162,9 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
   return EXIT.done;
 }
 
-/** What is known only while Temporal is up: what is open without a run, what nobody polls, and which run's task fails. */
+/**
+ * What is known only while Temporal is up: what is open without a run, what nobody polls, and which run's task fails.
+ */
 async function askTemporal(
   deps: OpsDeps,
   now: Date,

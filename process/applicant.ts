@@ -1,6 +1,7 @@
 /**
- * Has the workflow of a verification create its applicant at the identity provider (contract §8). The workflow is started
- * where it does not run. Its activity is repeated until the provider answers, also after this call has given up.
+ * Has the workflow of a verification create its applicant at the identity provider (contract §8). The workflow is
+ * started where it does not run. Its activity is repeated until the provider answers, also after this call has given
+ * up.
  */
 import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
 import { DomainError } from '../domain/error.ts';

@@ -1,6 +1,6 @@
 /**
- * Contacts of consumers (contract §12), sealed where they are stored, and found by a keyed hash: without the pepper, which
- * is not in the database, nobody can try contacts against a dump.
+ * Contacts of consumers (contract §12), sealed where they are stored, and found by a keyed hash: without the pepper,
+ * which is not in the database, nobody can try contacts against a dump.
  */
 import { createHmac } from 'node:crypto';
 import type { Pepper } from '../config/environment.ts';

@@ -1,8 +1,8 @@
 /**
  * The client of the identity-verification provider (contract §8, §9). A remote runtime sends real, signed HTTP
  * requests. The local sandbox has a simulation, which sends nothing. Each verification has one applicant: the
- * verification's id is the provider's external user id. A worker creates applicants, and the API asks for access tokens,
- * which it passes on and never logs.
+ * verification's id is the provider's external user id. A worker creates applicants, and the API asks for access
+ * tokens, which it passes on and never logs.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { request } from 'undici';

@@ -1,7 +1,7 @@
 /**
  * `/metrics` of a process (contract §15), on a port of its own that must never be published. It shows the process, its
- * database pool, whether it can use Temporal, and what the caller adds. Labels are states, kinds, codes and route templates: no person, no object,
- * and no set of values that grows with use.
+ * database pool, whether it can use Temporal, and what the caller adds. Labels are states, kinds, codes and route
+ * templates: no person, no object, and no set of values that grows with use.
  */
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';

@@ -1,7 +1,7 @@
 /**
- * Readiness of the API and of the worker (contract §15). PostgreSQL takes writes and has at least the migrations of this
- * version: a database that is ahead was migrated for a later version, while this one still serves. This process's clock
- * agrees with PostgreSQL's.
+ * Readiness of the API and of the worker (contract §15). PostgreSQL takes writes and has at least the migrations of
+ * this version: a database that is ahead was migrated for a later version, while this one still serves. This process's
+ * clock agrees with PostgreSQL's.
  */
 
 import type { Database } from '../db/client.ts';

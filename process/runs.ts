@@ -140,7 +140,8 @@ async function listLatestEvents(client: Client, workflowId: string, runId: strin
 }
 
 /**
- * Temporal writes the failure of the first attempt only. It writes none for a task that timed out, as when its worker died.
+ * Temporal writes the failure of the first attempt only. It writes none for a task that timed out, as when its worker
+ * died.
  */
 function failingTask(attempt: number, events: HistoryEvents): FailingTask | undefined {
   if (attempt <= 1) return undefined;

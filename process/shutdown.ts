@@ -16,9 +16,9 @@ const UNHANDLED = 'uncaughtException';
 let endAfterLine: ((error: Error) => void) | undefined;
 
 /**
- * Ends the process at a stop signal, and after one line of the log at an error that nothing handles, until `closeInOrder`
- * does. In a container it is the first process, for which the system has no default; and an error that Node.js prints has
- * many lines, with the values of a statement.
+ * Ends the process at a stop signal, and after one line of the log at an error that nothing handles, until
+ * `closeInOrder` does. In a container it is the first process, for which the system has no default; and an error that
+ * Node.js prints has many lines, with the values of a statement.
  */
 export function endWhileStarting(log: Pick<pino.Logger, 'fatal'>): void {
   for (const signal of STOP_SIGNALS) process.once(signal, endAtOnce);

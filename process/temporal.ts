@@ -11,7 +11,9 @@ export type TemporalClient = {
   readonly address: string;
   readonly namespace: string;
   health(): Promise<TemporalHealth>;
-  /** What the worker's own connection found, which has other certificates: `health` says it while Temporal is up here. */
+  /**
+   * What the worker's own connection found, which has other certificates: `health` says it while Temporal is up here.
+   */
   noteWorkerFault(fault: TemporalFault | undefined): void;
   /** Registers what `health` misses. */
   addSearchAttributes(): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * `npm test`: all tests, and beside them everything that is checked without running it. `npm test -- <file or option> …`
- * runs only Vitest with these arguments.
+ * `npm test`: all tests, and beside them everything that is checked without running it. `npm test -- <file or option>
+ * …` runs only Vitest with these arguments.
  */
 import { execa } from 'execa';
 import { repositoryRoot } from '../process/local/place.ts';

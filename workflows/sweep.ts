@@ -1,6 +1,6 @@
 /**
- * Sweeps for lost runs. A Temporal Schedule starts this workflow whenever none runs (process/sweep-schedule.ts). One run
- * is many sweeps, so that sweeps do not fill the list of workflows.
+ * Sweeps for lost runs. A Temporal Schedule starts this workflow whenever none runs (process/sweep-schedule.ts). One
+ * run is many sweeps, so that sweeps do not fill the list of workflows.
  */
 import { sleep } from '@temporalio/workflow';
 import type { SweepResult } from '../activities/sweep.ts';

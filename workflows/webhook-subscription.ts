@@ -1,6 +1,6 @@
 /**
- * The retries of one subscription after the first one, which is its lane's (contract §11). It runs while a retry waits or
- * a replay runs: it sends what is due, then it waits until the next one is due, or until it is woken for an earlier
+ * The retries of one subscription after the first one, which is its lane's (contract §11). It runs while a retry waits
+ * or a replay runs: it sends what is due, then it waits until the next one is due, or until it is woken for an earlier
  * one. PostgreSQL holds the state.
  */
 import { condition, continueAsNew, setHandler, workflowInfo } from '@temporalio/workflow';

@@ -1,7 +1,7 @@
 /**
  * Connections to addresses that partners choose (contract §11). This module resolves the name itself, and every address
- * of the name must be public. It connects to one of the checked addresses, and checks the address of the open connection
- * again: the addresses of a name may change at any time. TLS is verified against the name.
+ * of the name must be public. It connects to one of the checked addresses, and checks the address of the open
+ * connection again: the addresses of a name may change at any time. TLS is verified against the name.
  */
 import net from 'node:net';
 import tls from 'node:tls';

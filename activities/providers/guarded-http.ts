@@ -1,7 +1,7 @@
 /**
  * Requests to URLs that partners choose (contract §11). Redirects are not followed, no proxy is used, and the size and
- * the time of an answer are limited. A caller may keep connections for requests to the same subscriber: each was checked
- * when it was opened (guarded-dial.ts).
+ * the time of an answer are limited. A caller may keep connections for requests to the same subscriber: each was
+ * checked when it was opened (guarded-dial.ts).
  */
 import { createHash } from 'node:crypto';
 import type net from 'node:net';

@@ -1,7 +1,7 @@
 /**
  * Mail by SMTP. A server that refuses the recipient is a result; every other failure is thrown, so that the activity is
- * retried: a refusal of our sender or account is a fault of the service, which an operator fixes. A remote runtime sends
- * mail only over TLS.
+ * retried: a refusal of our sender or account is a fault of the service, which an operator fixes. A remote runtime
+ * sends mail only over TLS.
  */
 import { createTransport } from 'nodemailer';
 import { z } from 'zod';
@@ -15,8 +15,8 @@ export type Mail = { readonly to: string; readonly subject: string; readonly tex
 export type Mailer = {
   /**
    * @param stop ends the dialogue: its connection is closed
-   * @returns `refused` when the server permanently refuses mail to this recipient. `unanswered` when it took the whole mail
-   * and did not answer: it probably has it. The mail was sent once more then, and is not sent again
+   * @returns `refused` when the server permanently refuses mail to this recipient. `unanswered` when it took the whole
+   *   mail and did not answer: it probably has it. The mail was sent once more then, and is not sent again
    * @throws Error when the server is not reachable, fails, or refuses what is ours; the mail may be sent again
    */
   send(mail: Mail, stop: AbortSignal): Promise<MailOutcome>;
@@ -27,14 +27,14 @@ export type MailOutcome = 'sent' | 'refused' | 'unanswered';
 /** Under way at once, of the worker's 50 activities: a mail server that hangs must leave room for settlements. */
 const MAILS_MAX = 20;
 /**
- * `phaseMs`: for the connection up to the greeting, and for each answer after it. Servers look up the sender before they
- * greet, and scan a mail before they take it. `deadlineMs`: for a mail, its second copy included; less than the activity's
- * timeout (workflows/activities.ts).
+ * `phaseMs`: for the connection up to the greeting, and for each answer after it. Servers look up the sender before
+ * they greet, and scan a mail before they take it. `deadlineMs`: for a mail, its second copy included; less than the
+ * activity's timeout (workflows/activities.ts).
  */
 const TIMING = { phaseMs: 20_000, deadlineMs: 50_000 } as const;
 /**
- * The answers to RCPT that are about the recipient's mailbox (RFC 3463). 5.1.7 and 5.1.8 are about the sender's, and 5.7.1,
- * for example, about what our account may send.
+ * The answers to RCPT that are about the recipient's mailbox (RFC 3463). 5.1.7 and 5.1.8 are about the sender's, and
+ * 5.7.1, for example, about what our account may send.
  */
 const MAILBOX_REFUSED = /^5\.(1\.(?![78]$)|2\.)/;
 /** The same for a server that gives no such status. */
@@ -112,7 +112,10 @@ export function createMailer(settings: MailerSettings): Mailer | undefined {
   };
 }
 
-/** What the server answered to the sender, the recipient or the message, without its text, which can quote the recipient. */
+/**
+ * What the server answered to the sender, the recipient or the message, without its text, which can quote the
+ * recipient.
+ */
 type Answer = { readonly command: string; readonly code: number; readonly status: string | undefined };
 
 const AnsweredError = z.looseObject({

@@ -9,8 +9,8 @@ import type { ApiDeps } from '../deps.ts';
 type Show = (verification: Verification) => Readonly<Record<string, unknown>>;
 
 /**
- * Opens a verification, or continues the open one. The verification's workflow creates its applicant at the provider. It
- * is safe to repeat.
+ * Opens a verification, or continues the open one. The verification's workflow creates its applicant at the provider.
+ * It is safe to repeat.
  *
  * @param showFor the body of the answer, once the applicant exists
  * @throws DomainError `provider_not_configured`, `idempotency_key_reused`, `not_found`, `state_conflict`,

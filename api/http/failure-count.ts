@@ -1,7 +1,7 @@
 /**
  * Failures by client address: failed authentications (contract §2), and unknown addresses and methods. An address that
- * fails too often is refused before the database is asked. The counts are kept in this process's memory: counting in the
- * database would cost what it should save.
+ * fails too often is refused before the database is asked. The counts are kept in this process's memory: counting in
+ * the database would cost what it should save.
  */
 import type { Budget, Counted } from '../../domain/rate-limit.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Credentials that were valid in the last minutes, each with the address that it came from. When that address is refused
- * for too many failures, these are looked up all the same: the failures are another caller's (contract §2).
+ * Credentials that were valid in the last minutes, each with the address that it came from. When that address is
+ * refused for too many failures, these are looked up all the same: the failures are another caller's (contract §2).
  */
 import { createHash } from 'node:crypto';
 

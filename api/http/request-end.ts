@@ -1,7 +1,7 @@
 /**
  * When a request is over: its answer was written, or its caller has gone. Fastify calls neither `onResponse` nor
- * `onRequestAbort` for a caller that goes after its body was read, and Node.js does not close an answer that waits behind
- * another one of its connection. Code that holds something for a request gives it back at this end.
+ * `onRequestAbort` for a caller that goes after its body was read, and Node.js does not close an answer that waits
+ * behind another one of its connection. Code that holds something for a request gives it back at this end.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

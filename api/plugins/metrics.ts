@@ -1,7 +1,7 @@
 /**
  * Metrics of requests (contract §15): number and duration by route template, method and status, and refusals by code.
- * The address that a caller sent is never a label: an unknown route is `none`. Also counts what the objectives are about:
- * acceptances and reads.
+ * The address that a caller sent is never a label: an unknown route is `none`. Also counts what the objectives are
+ * about: acceptances and reads.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';

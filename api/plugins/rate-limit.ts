@@ -1,8 +1,8 @@
 /**
  * Rate limits (contract §2). A request with a credential is counted where the credential is looked up
- * (`authentication.ts`), for its organization. This plugin counts the others, by client address, and what the answers to
- * credentials weigh. All processes share the counts. A request is counted before its body is read. Provider events and
- * health checks are not counted. Unknown addresses and methods are counted in this process's memory.
+ * (`authentication.ts`), for its organization. This plugin counts the others, by client address, and what the answers
+ * to credentials weigh. All processes share the counts. A request is counted before its body is read. Provider events
+ * and health checks are not counted. Unknown addresses and methods are counted in this process's memory.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';

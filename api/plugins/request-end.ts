@@ -1,6 +1,6 @@
 /**
- * Calls what logs and counts requests once for each, when it is over. Registered first, so that it also has the requests
- * that a later hook refuses.
+ * Calls what logs and counts requests once for each, when it is over. Registered first, so that it also has the
+ * requests that a later hook refuses.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';

@@ -1,4 +1,6 @@
-/** Whether a host opens connections at all. `fetch` does not tell a slow answer from an address that swallows packets. */
+/**
+ * Whether a host opens connections at all. `fetch` does not tell a slow answer from an address that swallows packets.
+ */
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 

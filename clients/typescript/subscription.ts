@@ -22,7 +22,10 @@ export const subscriptionGroups = (send: Send, request: Request) => ({
     delete: async (webhookId: string, options: CallOptions = {}): Promise<void> => {
       await request('DELETE', '/v1/webhooks/{webhook_id}', { path: at(webhookId), ...options });
     },
-    /** Each earlier secret signs for 24 hours from its own rotation. For as long the same idempotency key shows this one again. */
+    /**
+     * Each earlier secret signs for 24 hours from its own rotation. For as long the same idempotency key shows this one
+     * again.
+     */
     rotateSecret: (webhookId: string, options?: CallOptions & KeyOptions) =>
       createBelow(send, '/v1/webhooks/{webhook_id}/rotate-secret', { values: at(webhookId) }, options),
     /** Sends `webhook.ping`, or an example of `event_type`, to this subscription alone. The event has `test: true`. */

@@ -40,8 +40,8 @@ const EXCEEDS_CALLER =
  * @param wanted `credential` is a new one, whose raw key only its owner gets
  * @throws ValidationError when the key would exceed the caller's
  * @throws DomainError `credential_invalid` when the caller's key has become invalid; `quota_exceeded` when the
- *   organization has as many valid keys as it may have; `idempotency_key_reused`; `state_conflict` for a repeated request
- *   whose key exceeds the caller's
+ *   organization has as many valid keys as it may have; `idempotency_key_reused`; `state_conflict` for a repeated
+ *   request whose key exceeds the caller's
  */
 export async function createApiKey(
   deps: CreationDeps,
@@ -236,7 +236,9 @@ async function lockKey(
   return { key: await getApiKey(tx, caller.orgId, keyId), other };
 }
 
-/** An answer that shows a key is repeated only for a key that could have made it: a valid one without further limits. */
+/**
+ * An answer that shows a key is repeated only for a key that could have made it: a valid one without further limits.
+ */
 const admitReplayTo =
   (caller: Caller, now: Date) =>
   async (tx: Tx, keyId: string): Promise<void> => {

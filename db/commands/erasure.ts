@@ -1,6 +1,6 @@
 /**
- * Erasing a recipient (contract §4): its data key is destroyed, which makes its personal data unreadable in every table,
- * permanently. One operator requests it and another one confirms it.
+ * Erasing a recipient (contract §4): its data key is destroyed, which makes its personal data unreadable in every
+ * table, permanently. One operator requests it and another one confirms it.
  */
 import { DomainError } from '../../domain/error.ts';
 import { type AuditAction, insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
@@ -22,8 +22,8 @@ const CONFIRM_WITHIN_MS = 24 * 60 * 60_000;
  * nobody can read can be erased too.
  *
  * @returns `isErased` false: it is requested, and can be confirmed until `expiresAt`
- * @throws DomainError `not_found`; `state_conflict` for a recipient that is active, has an open settlement or is erased,
- *   and for the operator who requested it
+ * @throws DomainError `not_found`; `state_conflict` for a recipient that is active, has an open settlement or is
+ *   erased, and for the operator who requested it
  */
 export async function eraseRecipient(
   deps: CommitDeps & Pick<CommandDeps, 'now'>,

@@ -115,7 +115,8 @@ type NewAllowance = {
 };
 
 /**
- * Gives an organization other limits (contract §2). They hold from its next request on. What it holds beyond them stays.
+ * Gives an organization other limits (contract §2). They hold from its next request on. What it holds beyond them
+ * stays.
  *
  * @param change returns what it gets instead of what it has
  * @returns what it had

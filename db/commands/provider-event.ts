@@ -1,8 +1,8 @@
 /**
  * The receipt of a provider's event (contract §9). Its signature was verified before. One transaction locks what the
  * event is about, stores the event, and applies it, once. A provider can report on an object before the service has it,
- * after a restore for example: that event is applied when it is sent again. The workflow is signalled through the outbox
- * of the transaction.
+ * after a restore for example: that event is applied when it is sent again. The workflow is signalled through the
+ * outbox of the transaction.
  */
 import { createHash } from 'node:crypto';
 import type { PaymentMethod } from '../../domain/payment-method.ts';

@@ -26,8 +26,8 @@ import { type Creation, type CreationDeps, commitCreation } from './creation.ts'
 /**
  * Registers a recipient: active and unverified.
  *
- * @throws DomainError `idempotency_key_reused`, `quota_exceeded`; ValidationError when a recipient of this country cannot have these
- *   details
+ * @throws DomainError `idempotency_key_reused`, `quota_exceeded`; ValidationError when a recipient of this country
+ *   cannot have these details
  */
 export async function createRecipient(
   deps: CreationDeps,

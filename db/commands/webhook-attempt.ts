@@ -24,9 +24,9 @@ export type SubscriptionResults = {
 };
 
 /**
- * Records results of subscriptions that fail or have failed: one may be disabled, or its failing may end. What leaves its
- * lane, and is to be retried, wakes its subscription's workflow. The number of statements does not grow with that of the
- * subscriptions, but for those that are disabled.
+ * Records results of subscriptions that fail or have failed: one may be disabled, or its failing may end. What leaves
+ * its lane, and is to be retried, wakes its subscription's workflow. The number of statements does not grow with that
+ * of the subscriptions, but for those that are disabled.
  *
  * @returns the ids of those that are failing now
  */

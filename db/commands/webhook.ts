@@ -143,8 +143,8 @@ async function lockOperated(tx: Tx, webhookId: string): Promise<Webhook> {
 }
 
 /**
- * Deletes a subscription: it is no longer found, its secrets are erased, and its pending deliveries and its running replay
- * are canceled.
+ * Deletes a subscription: it is no longer found, its secrets are erased, and its pending deliveries and its running
+ * replay are canceled.
  *
  * @throws DomainError `not_found`
  */

@@ -1,6 +1,6 @@
 /**
- * What operators did. An entry is written in the transaction of the change, as its last statement: from then until the commit
- * every other writer of entries waits, so that their chain is in the order of commit.
+ * What operators did. An entry is written in the transaction of the change, as its last statement: from then until the
+ * commit every other writer of entries waits, so that their chain is in the order of commit.
  */
 import { and, asc, desc, eq, sql } from 'drizzle-orm';
 import { type AuditLink, chained, GENESIS } from '../audit-chain.ts';
@@ -48,7 +48,9 @@ async function findLastLink(tx: Tx): Promise<AuditLink> {
   return last ?? GENESIS;
 }
 
-/** Entries in the order of their chain. Two with one number, which the database refuses, are told apart by their ids. */
+/**
+ * Entries in the order of their chain. Two with one number, which the database refuses, are told apart by their ids.
+ */
 export async function listAuditChain(
   db: Queryable,
   after: Pick<AuditRow, 'sequence' | 'auditId'>,

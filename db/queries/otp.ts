@@ -53,8 +53,8 @@ export async function findChallenge(db: Queryable, challengeId: string): Promise
 }
 
 /**
- * Counts a try, and locks the challenge until the transaction ends. No answer may tell whether the code was right before
- * the transaction has committed.
+ * Counts a try, and locks the challenge until the transaction ends. No answer may tell whether the code was right
+ * before the transaction has committed.
  *
  * @returns the challenge; undefined when no try is left: it is unknown, used, expired, or was tried too often
  */

@@ -73,8 +73,8 @@ export async function countRequests(db: Queryable, counts: readonly Count[]): Pr
 export type Charge = { readonly caller: string; readonly budget: Budget; readonly cost: number };
 
 /**
- * Charges for what the transaction writes. Beyond the quota nothing is charged, and the caller must write nothing. Locks
- * the count until the transaction ends, so that a quota is never exceeded.
+ * Charges for what the transaction writes. Beyond the quota nothing is charged, and the caller must write nothing.
+ * Locks the count until the transaction ends, so that a quota is never exceeded.
  */
 export async function charge(tx: Tx, { caller, budget, cost }: Charge): Promise<Counted> {
   const [counted] = await countRequests(tx, [{ caller, windowSeconds: budget.windowSeconds, cost }]);

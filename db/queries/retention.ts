@@ -1,8 +1,8 @@
 /**
- * What is kept for a time (contract §11). Events, attempts and quotes lie in months: a month is made ahead and dropped as
- * a whole. Deliveries change while they are young, so they are deleted by rows, and a month of events goes when none of
- * them is left. The service's role may do none of this: functions of the role that owns the tables do it, and refuse what
- * is younger than the contract's time.
+ * What is kept for a time (contract §11). Events, attempts and quotes lie in months: a month is made ahead and dropped
+ * as a whole. Deliveries change while they are young, so they are deleted by rows, and a month of events goes when none
+ * of them is left. The service's role may do none of this: functions of the role that owns the tables do it, and refuse
+ * what is younger than the contract's time.
  */
 import { DELIVERIES_DELETED_MAX, PARTITIONS_AHEAD, type RetentionDays } from '../../domain/retention.ts';
 import type { Queryable } from '../client.ts';
@@ -39,7 +39,9 @@ const dropStatement = statement<[eventDays: number, quoteDays: number], { readon
   'SELECT drop_expired_partition($1::int, $2::int) AS dropped',
 );
 
-/** Drops the oldest expired month of one table. @returns its name; null when there is none, or while it is being read */
+/**
+ * Drops the oldest expired month of one table. @returns its name; null when there is none, or while it is being read
+ */
 export async function dropExpiredPartition(db: Queryable, { events, quotes }: RetentionDays): Promise<string | null> {
   const [row] = await dropStatement(db, events, quotes);
   return row?.dropped ?? null;

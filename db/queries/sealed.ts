@@ -1,7 +1,7 @@
 /**
- * All columns with sealed text, so that a new key of the service reaches each of those that it seals; a test checks that
- * none is missing. Text is replaced page by page, only where it has not changed since it was read, and without waiting for
- * locks. So the service keeps running meanwhile.
+ * All columns with sealed text, so that a new key of the service reaches each of those that it seals; a test checks
+ * that none is missing. Text is replaced page by page, only where it has not changed since it was read, and without
+ * waiting for locks. So the service keeps running meanwhile.
  */
 import { getTableName, type SQL, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';

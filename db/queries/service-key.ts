@@ -1,6 +1,6 @@
 /**
- * The service's keys, and what stored data needs of them. A process that lacks a key, or has another one under its name,
- * could not read what others have written: it must not start.
+ * The service's keys, and what stored data needs of them. A process that lacks a key, or has another one under its
+ * name, could not read what others have written: it must not start.
  */
 import { createHmac } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
@@ -68,7 +68,9 @@ export async function checkServiceKeys(
 
 const fingerprintOf = (key: Buffer): Buffer => createHmac('sha256', key).update('fingerprint').digest();
 
-/** One process searches at a time. When nothing needs the key, it is forgotten, and the next process need not search. */
+/**
+ * One process searches at a time. When nothing needs the key, it is forgotten, and the next process need not search.
+ */
 const isNeeded = (db: Database, key: LackingKey, onSearch: (key: LackingKey) => void): Promise<boolean> =>
   readSnapshot(db, async (tx) => {
     await allowLongStatements(tx);

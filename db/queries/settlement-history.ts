@@ -107,8 +107,8 @@ export async function listSettlementsWithHistory(
 const EXPORT_STEP = PAGE.limitMax;
 
 /**
- * Up to `limit` of the selected settlements, newest first, by as many statements as that takes. A settlement that is added
- * meanwhile is not among them. They are not counted.
+ * Up to `limit` of the selected settlements, newest first, by as many statements as that takes. A settlement that is
+ * added meanwhile is not among them. They are not counted.
  */
 export async function exportSettlements(
   deps: ReadDeps,

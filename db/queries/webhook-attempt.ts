@@ -104,7 +104,9 @@ const NUMBER = `d.attempt_count + 1 + ${LOST}`;
 /** A redelivery was asked for during the last attempt: the next attempt is the first one of a new generation. */
 const BEGINS_AGAIN = `(${IS_PENDING} AND r.next_attempt_at IS NULL)`;
 
-/** `redelivered_at` of a delivery whose next generation begins now. @param delivery its table, or the name of its row */
+/**
+ * `redelivered_at` of a delivery whose next generation begins now. @param delivery its table, or the name of its row
+ */
 export const redeliveredNowText = (delivery: string): string =>
   `(array_append(${delivery}.redelivered_at, now()))[greatest(1, cardinality(${delivery}.redelivered_at) - ${REDELIVERIES_MAX - 2}):]`;
 

@@ -1,6 +1,6 @@
 /**
- * The retries that a subscription's workflow makes. They wait without a lane. `retries_at` of the subscription says when
- * its workflow looks for due ones; it is read and set under the subscription's lock. So whoever adds a retry sees
+ * The retries that a subscription's workflow makes. They wait without a lane. `retries_at` of the subscription says
+ * when its workflow looks for due ones; it is read and set under the subscription's lock. So whoever adds a retry sees
  * whether the workflow must be woken, and no retry is missed.
  */
 import { and, eq } from 'drizzle-orm';

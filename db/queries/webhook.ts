@@ -76,8 +76,8 @@ export async function lockWebhook(tx: Tx, orgId: string, webhookId: string): Pro
 }
 
 /**
- * As `lockWebhook`, for senders, which also end the deliveries of deleted subscriptions. They are locked in the order of
- * their ids, so that two senders never deadlock.
+ * As `lockWebhook`, for senders, which also end the deliveries of deleted subscriptions. They are locked in the order
+ * of their ids, so that two senders never deadlock.
  */
 export async function lockSubscriptions(tx: Tx, webhookIds: readonly string[]): Promise<Webhook[]> {
   const rows = await tx
@@ -129,8 +129,8 @@ export async function listWebhooks(db: Database, orgId: string, page: Page): Pro
 const ONE_MORE_ENDING = sql`${webhooks.endings} + 1`;
 
 /**
- * Changes a locked subscription. Enabling clears why it was disabled. Enabling, disabling and another address clear since
- * when it failed. Disabling ends its pending deliveries.
+ * Changes a locked subscription. Enabling clears why it was disabled. Enabling, disabling and another address clear
+ * since when it failed. Disabling ends its pending deliveries.
  */
 export async function updateWebhook(tx: Tx, webhook: Webhook, change: WebhookChange, at: Date): Promise<Webhook> {
   if (Object.keys(change).length === 0) return webhook;

@@ -5,8 +5,8 @@ import { bytes, moment } from './column.ts';
 import { organizations } from './organization.ts';
 
 /**
- * Consumers, by the contact that they proved. A contact belongs to one consumer (contract §12). It is sealed, and found by
- * its peppered hash.
+ * Consumers, by the contact that they proved. A contact belongs to one consumer (contract §12). It is sealed, and found
+ * by its peppered hash.
  */
 export const consumers = pgTable(
   'consumers',

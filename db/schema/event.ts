@@ -3,8 +3,8 @@ import type { EventType, ObjectType } from '../../domain/event.ts';
 import { bytes, moment } from './column.ts';
 
 /**
- * Outbound events, as the exact bytes that subscribers are sent (contract §11). They lie in months, by the time in their
- * ids. Each month also has a unique index of (object, sequence), which finds the events of an object.
+ * Outbound events, as the exact bytes that subscribers are sent (contract §11). They lie in months, by the time in
+ * their ids. Each month also has a unique index of (object, sequence), which finds the events of an object.
  */
 export const events = pgTable(
   'events',

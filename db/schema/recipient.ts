@@ -49,8 +49,8 @@ export const recipients = pgTable(
 );
 
 /**
- * One row for each entry of a recipient's metadata, for lists that are filtered by one: its key is that index. A trigger
- * keeps it equal to the recipients.
+ * One row for each entry of a recipient's metadata, for lists that are filtered by one: its key is that index. A
+ * trigger keeps it equal to the recipients.
  */
 export const recipientMetadata = pgTable(
   'recipient_metadata',

@@ -1,7 +1,9 @@
 import { pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import { bytes, moment } from './column.ts';
 
-/** The keys that processes have had, by a fingerprint that does not reveal them. One that nothing needs is forgotten. */
+/**
+ * The keys that processes have had, by a fingerprint that does not reveal them. One that nothing needs is forgotten.
+ */
 export const serviceKeys = pgTable(
   'service_keys',
   {

@@ -161,7 +161,9 @@ export const webhookReplays = pgTable(
   (table) => [uniqueIndex('webhook_replays_running').on(table.webhookId).where(sql`${table.status} = 'running'`)],
 );
 
-/** What was sent, and what became of it. Rows are only inserted; they lie in months, by the time in the delivery's id. */
+/**
+ * What was sent, and what became of it. Rows are only inserted; they lie in months, by the time in the delivery's id.
+ */
 export const webhookAttempts = pgTable(
   'webhook_attempts',
   {

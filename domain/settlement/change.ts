@@ -174,8 +174,8 @@ export const withAnswer = (change: SettlementChange, answer: NewEvidence): Settl
 });
 
 /**
- * The settlement has ended, so no evidence stays pending. What was counted or taken back stays so. A return of what never
- * came is an exception of its own, and any other evidence came too late to decide.
+ * The settlement has ended, so no evidence stays pending. What was counted or taken back stays so. A return of what
+ * never came is an exception of its own, and any other evidence came too late to decide.
  */
 export function withNothingPending(change: SettlementChange, known: readonly RecordedEvidence[]): SettlementChange {
   let latest = change;

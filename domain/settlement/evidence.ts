@@ -83,7 +83,10 @@ export type Reception = {
   readonly dueBackMinor: bigint;
   /** Money that the payer's bank took back, and that is deducted from what was received. */
   readonly reversedMinor: bigint;
-  /** The same, of money that is not here any more: on its way, paid out or given back. Negative where a payment fills it. */
+  /**
+   * The same, of money that is not here any more: on its way, paid out or given back. Negative where a payment fills
+   * it.
+   */
   readonly takenBackMinor: bigint;
 };
 
@@ -164,7 +167,8 @@ function receiveCollection(settlement: Settlement, evidence: Evidence): Receptio
 
 /**
  * A return or a dispute takes counted money back, and never more than that. Before the payout it ends the settlement.
- * What is here is deducted; what is on its way, paid out or given back is noted, so that a later payment makes up for it.
+ * What is here is deducted; what is on its way, paid out or given back is noted, so that a later payment makes up for
+ * it.
  */
 function receiveReversal(settlement: Settlement, evidence: Evidence, exception: 'returned' | 'disputed'): Reception {
   const { status, amountReceivedMinor, amountRefundedMinor, takenBackMinor } = settlement;

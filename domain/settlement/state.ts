@@ -114,7 +114,10 @@ export type SettlementTransition = {
   readonly evidenceId: string | null;
 };
 
-/** A settlement as stored, with the price of its acceptance. Amounts in minor units, the rate in millionths, the clock offset in milliseconds. */
+/**
+ * A settlement as stored, with the price of its acceptance. Amounts in minor units, the rate in millionths, the clock
+ * offset in milliseconds.
+ */
 export type Settlement = Pricing & {
   readonly settlementId: string;
   readonly orgId: string;

@@ -86,7 +86,8 @@ const certificateOf = ({ reference }: Row) => path.join(folder, `${reference}.ce
 async function finish(row: Row, settlementId: string): Promise<void> {
   const held = await client.settlements.wait(settlementId, { ...WAIT, until: ['compliance_hold'] });
   if (held.status === 'compliance_hold') {
-    // 1 000.00 or more: its recipient must be verified. Here this program decides; elsewhere the identity provider does.
+    // 1 000.00 or more: its recipient must be verified. Here this program decides; elsewhere the identity provider
+    // does.
     const options = { idempotencyKey: `${BATCH}.${row.reference}.verification` };
     const { verification_id: id } = await client.verifications.start({ recipient_id: held.recipient_id }, options);
     await client.verifications.complete(id, { status: 'verified' });

@@ -16,7 +16,9 @@ export type Narrator = {
   check(what: string, actual: unknown, expected: unknown): void;
 };
 
-/** A service that has answered may be away for about two seconds. One that never has is given up after three attempts. */
+/**
+ * A service that has answered may be away for about two seconds. One that never has is given up after three attempts.
+ */
 const ATTEMPTS_MAX = 5;
 
 export function createNarrator(baseUrl: string): Narrator {

@@ -1,6 +1,6 @@
 /**
- * What a distribution by organization would have to change, from the schema: the table of docs/scaling.md. Citus wants the
- * organization in each unique key, and in each foreign key between tables that it distributes.
+ * What a distribution by organization would have to change, from the schema: the table of docs/scaling.md. Citus wants
+ * the organization in each unique key, and in each foreign key between tables that it distributes.
  */
 import { is } from 'drizzle-orm';
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core';

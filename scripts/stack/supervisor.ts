@@ -21,8 +21,8 @@ export type Member = {
 
 export type Supervisor = {
   /**
-   * Adds a process, or replaces the one of that name, also one that is still starting. While the stack is stopping, stops
-   * the process and throws.
+   * Adds a process, or replaces the one of that name, also one that is still starting. While the stack is stopping,
+   * stops the process and throws.
    */
   readonly keep: (member: Member | Promise<Member>) => Promise<void>;
   readonly announce: (addresses: StackAddresses) => void;

@@ -1,4 +1,6 @@
-/** How often a page of a long list makes PostgreSQL count the list. What the page reads is held by test/db/plan.test.ts. */
+/**
+ * How often a page of a long list makes PostgreSQL count the list. What the page reads is held by test/db/plan.test.ts.
+ */
 import { describe, expect } from 'vitest';
 import { createSealer } from '../../db/seal.ts';
 import { COUNTED_MAX, cursorText } from '../../domain/page.ts';

@@ -1,6 +1,6 @@
 /**
- * The chain of audit entries: whoever edits, deletes, moves, inserts or cuts off entries, even as a superuser, is noticed by
- * `audit verify`.
+ * The chain of audit entries: whoever edits, deletes, moves, inserts or cuts off entries, even as a superuser, is
+ * noticed by `audit verify`.
  */
 import { describe, expect } from 'vitest';
 import { insertAuditEntries, insertAuditEntry } from '../../db/queries/audit.ts';

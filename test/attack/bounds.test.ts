@@ -1,6 +1,6 @@
 /**
- * The bounds of every field of every request (contract §1, §2): what is just outside is 422 at its field, what just fits
- * is not, and nothing is written. The fields and the bounds are those of the OpenAPI document.
+ * The bounds of every field of every request (contract §1, §2): what is just outside is 422 at its field, what just
+ * fits is not, and nothing is written. The fields and the bounds are those of the OpenAPI document.
  */
 import { describe, expect } from 'vitest';
 import { queryText } from '../../clients/typescript/transport.ts';

@@ -7,8 +7,8 @@ import { createWire } from './wire.ts';
 import { createAttack, idsOf } from './world.ts';
 
 /**
- * As `withApi`, with `attack` (calls whose answers are checked against the document), `wire` (requests as bytes), `tenant`
- * (the caller) and `send` (calls an operation for the tenant, on the tenant's own objects).
+ * As `withApi`, with `attack` (calls whose answers are checked against the document), `wire` (requests as bytes),
+ * `tenant` (the caller) and `send` (calls an operation for the tenant, on the tenant's own objects).
  */
 export const withAttack = (options: TestApiOptions = {}) =>
   withApi(options)

@@ -1,4 +1,6 @@
-/** What one organization or one address may have under way: requests, connections, and sign-ups of a day (contract §2). */
+/**
+ * What one organization or one address may have under way: requests, connections, and sign-ups of a day (contract §2).
+ */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { describe, expect } from 'vitest';

@@ -1,7 +1,7 @@
 /**
- * `scale`: what each call, step and operator's command costs beside a million settlements that have ended, compared with
- * the same beside none. Both databases have as many open ones. The two take turns. What is compared is the processor
- * time of the service and of PostgreSQL; pages are compared by their time, as `list` does.
+ * `scale`: what each call, step and operator's command costs beside a million settlements that have ended, compared
+ * with the same beside none. Both databases have as many open ones. The two take turns. What is compared is the
+ * processor time of the service and of PostgreSQL; pages are compared by their time.
  */
 import { SWEEP_ID } from '../../domain/workflow-id.ts';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';

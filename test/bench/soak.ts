@@ -27,7 +27,9 @@ const FIRST_PART_JUDGED = 3;
 const GROWTH_MAX = 1.05;
 const OUTBOX_AGE_MAX_SECONDS = 2;
 
-/** By the heads of the columns. Lanes: the oldest delivery that is due, to any endpoint and to those that do not fail. */
+/**
+ * By the heads of the columns. Lanes: the oldest delivery that is due, to any endpoint and to those that do not fail.
+ */
 const HEADS = [
   ...['API MiB', 'worker MiB', 'oldest open settlement s', 'outbox age s', 'lane age s', 'without failing'],
   ...['p99 ms', 'load'],

@@ -1,6 +1,6 @@
 /**
- * `worker`: how long a worker takes from its start until it is ready, its memory, idle and with waiting settlements, and
- * how soon one of these settles once it is paid: in the cache, and where its history is read and replayed first.
+ * `worker`: how long a worker takes from its start until it is ready, its memory, idle and with waiting settlements,
+ * and how soon one of these settles once it is paid: in the cache, and where its history is read and replayed first.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
@@ -79,7 +79,9 @@ async function residentMib({ pid }: Started): Promise<number> {
   return usageOf([pid]).residentMib;
 }
 
-/** Opens settlements that wait for money, a part at a time: the API refuses new ones while too many are not dispatched. */
+/**
+ * Opens settlements that wait for money, a part at a time: the API refuses new ones while too many are not dispatched.
+ */
 async function open({ database }: BenchStack, { settle }: Payer, wanted: number, warn: Printer['warn']) {
   const left = `SELECT FROM outbox UNION ALL SELECT FROM settlements WHERE status <> 'awaiting_funds' LIMIT 1`;
   const ids: string[] = [];

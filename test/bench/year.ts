@@ -1,7 +1,7 @@
 /**
  * `year`: 13 months of retention in minutes, while requests are served. Each month is written as the service would have
- * written it, as long ago as it is; then the clock of retention moves to its end. What may go goes, and what is promised
- * is read again.
+ * written it, as long ago as it is; then the clock of retention moves to its end. What may go goes, and what is
+ * promised is read again.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -220,7 +220,9 @@ function faultsOf(months: readonly Month[]): string[] {
   ];
 }
 
-/** Settlements, certificates, answers to keys and young events are there; and each event that is kept has its delivery. */
+/**
+ * Settlements, certificates, answers to keys and young events are there; and each event that is kept has its delivery.
+ */
 async function brokenPromises(
   owner: pg.Pool,
   { client, apiKey }: Payer,

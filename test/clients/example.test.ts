@@ -81,7 +81,9 @@ test.concurrent('a story with curl that runs again under its name creates nothin
   expect(await settlements.list({ metadata: { batch: options.env.RUN } }).first(9)).toHaveLength(4);
 });
 
-/** Runs commands after `common.sh`, against a service that gives these answers; `asked` are the keys of the requests. */
+/**
+ * Runs commands after `common.sh`, against a service that gives these answers; `asked` are the keys of the requests.
+ */
 async function withCurl(commands: string, answers: readonly (readonly [status: number, body: object])[]) {
   const asked: unknown[] = [];
   const server = createServer((request, response) => {

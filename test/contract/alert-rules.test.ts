@@ -19,7 +19,10 @@ const ALL: { alert?: string; labels?: { severity: string } }[] = parse(readFileS
 const ALERTS = ALL.flatMap(({ alert, labels }) => (alert && labels ? [{ alert, severity: labels.severity }] : []));
 const programs = await findPrometheus();
 
-/** `quiet`: not yet at this time, by default a minute; it `fires` at two. `labels` in addition to the severity. Series have a sample a minute. */
+/**
+ * `quiet`: not yet at this time, by default a minute; it `fires` at two. `labels` in addition to the severity. Series
+ * have a sample a minute.
+ */
 type Case = {
   readonly series: Readonly<Record<string, string>>;
   readonly quiet?: string;

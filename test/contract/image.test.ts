@@ -1,6 +1,6 @@
 /**
- * What the image carries: everything that its programs import, the authorities of TLS, and neither the embedded stack nor
- * the tests.
+ * What the image carries: everything that its programs import, the authorities of TLS, and neither the embedded stack
+ * nor the tests.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';

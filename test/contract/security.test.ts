@@ -1,6 +1,6 @@
 /**
- * SECURITY.md has a test behind every sentence, and `docs/security.md` names the tests of every item. Those tests exist,
- * and no sentence and no item is without one.
+ * SECURITY.md has a test behind every sentence, and `docs/security.md` names the tests of every item. Those tests
+ * exist, and no sentence and no item is without one.
  */
 import { getTableName } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';

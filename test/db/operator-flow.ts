@@ -29,7 +29,9 @@ export async function playOperators(api: TestApi, { partner, webhookId, recipien
     return printed.join('\n');
   };
   const run = (...args: string[]) => runAs([EXIT.done], args);
-  /** A comparison that finds a difference, or a text that no key opens: filled rows are not as the service writes them. */
+  /**
+   * A comparison that finds a difference, or a text that no key opens: filled rows are not as the service writes them.
+   */
   const runOnFilled = (...args: string[]) => runAs([EXIT.refused], args);
   const settlementId = await steps.waiting();
   const { orgId } = partner;

@@ -1,4 +1,6 @@
-/** What partners, consumers, providers and the workflows of settlements do, so that each of their statements is sent. */
+/**
+ * What partners, consumers, providers and the workflows of settlements do, so that each of their statements is sent.
+ */
 import { sandboxActivities } from '../../activities/sandbox.ts';
 import { verificationActivities } from '../../activities/verification.ts';
 import { openProviderVerification } from '../../db/commands/verification.ts';

@@ -57,14 +57,16 @@ export const SEARCHES: readonly Search[] = [
   part('from "evidence" inner join "settlements"'),
 ];
 
-/** Unique indexes that no statement reads: the table has few rows, or statements read another index. They refuse rows. */
+/**
+ * Unique indexes that no statement reads: the table has few rows, or statements read another index. They refuse rows.
+ */
 export const GUARDS: readonly string[] = [
   ...['certificates_settlement', 'outbox_subscription', 'settlement_transitions_once'],
   ...['launch_gate_evidence_scope', 'operators_name', 'operators_token_hash'],
 ];
 
 /**
- * Functions that make a part of a text when their file is imported, before the calls are counted; and `getAnswer`, which
- * sends what `findAnswer` sends, after a request has lost a race.
+ * Functions that make a part of a text when their file is imported, before the calls are counted; and `getAnswer`,
+ * which sends what `findAnswer` sends, after a request has lost a race.
  */
 export const isUncalled = (name: string): boolean => /(Sql|Text|rowOf| getAnswer)$/.test(name);

@@ -1,4 +1,6 @@
-/** What only grows is kept for 90 days at least, against every role. Then deliveries go by rows, and the rest by months. */
+/**
+ * What only grows is kept for 90 days at least, against every role. Then deliveries go by rows, and the rest by months.
+ */
 import { v7 } from 'uuid';
 import { describe, expect } from 'vitest';
 import { sweepActivities } from '../../activities/sweep.ts';

@@ -1,6 +1,7 @@
 /**
- * What goes wrong, one after the other, and an operator who has only the table "Causes and remedies" of docs/operations.md:
- * at most two commands show the cause, and at most two are the remedy. Each command is typed as the table has it.
+ * What goes wrong, one after the other, and an operator who has only the table "Causes and remedies" of
+ * docs/operations.md: at most two commands show the cause, and at most two are the remedy. Each command is typed as the
+ * table has it.
  */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';

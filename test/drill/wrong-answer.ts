@@ -1,4 +1,6 @@
-/** Troubles in which everything answers, and something answers wrongly: a key, a clock, a namespace, a worker's version. */
+/**
+ * Troubles in which everything answers, and something answers wrongly: a key, a clock, a namespace, a worker's version.
+ */
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
 import { msToTs } from '@temporalio/common/lib/time.js';

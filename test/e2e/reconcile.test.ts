@@ -83,7 +83,8 @@ function operatorOn({ api, temporal }: TestStack, backedUpAt: number) {
 }
 
 /**
- * At the backup `old` had settled, and `early` waited; since then `early` and `lost` have settled, and `late` was accepted.
+ * At the backup `old` had settled, and `early` waited; since then `early` and `lost` have settled, and `late` was
+ * accepted.
  */
 const test = base
   // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here

@@ -1,6 +1,6 @@
 /**
- * Old and new builds of the worker side by side, over settlements that wait: with versions and without. The versions are
- * changed by the commands of docs/operations.md.
+ * Old and new builds of the worker side by side, over settlements that wait: with versions and without. The versions
+ * are changed by the commands of docs/operations.md.
  */
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, symlink } from 'node:fs/promises';

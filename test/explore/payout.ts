@@ -1,4 +1,6 @@
-/** Everything that can happen to a payout: the activity's two transactions with the call between, the rail, operators. */
+/**
+ * Everything that can happen to a payout: the activity's two transactions with the call between, the rail, operators.
+ */
 import { FAILURES } from '../../domain/settlement/failure.ts';
 import { isCallAllowed } from '../../domain/settlement/payout.ts';
 import { type Clock, closed, type Move, newEvidence, outside, silent } from './move.ts';

@@ -134,7 +134,9 @@ export async function readRows({ connection, deps }: TestApi, { settlement, evid
   );
 }
 
-/** The data of the settlement's latest event, and what a read answers now; both without what the other does not show. */
+/**
+ * The data of the settlement's latest event, and what a read answers now; both without what the other does not show.
+ */
 export async function readLatest({ connection, deps }: TestApi, { orgId, settlementId }: Settlement) {
   const { rows } = await connection.pool.query<{ body: Buffer }>(
     'SELECT body FROM events WHERE object_id = $1 ORDER BY sequence DESC LIMIT 1',

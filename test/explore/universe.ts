@@ -1,7 +1,7 @@
 /**
  * The universes. All orders of everything that can happen to one settlement are too many. Each universe takes what
- * meets, and is walked to its end: every order of its moves, however long. The last one takes everything at once, and is
- * walked up to a number of moves from outside.
+ * meets, and is walked to its end: every order of its moves, however long. The last one takes everything at once, and
+ * is walked up to a number of moves from outside.
  */
 import type { NewEvidence } from '../../domain/settlement/evidence.ts';
 import { deactivation, decisions, verifications } from './identity.ts';

@@ -1,6 +1,6 @@
 /**
- * `erase recipient`: two operators make the personal data of a recipient unreadable, permanently. `export recipient`: one
- * operator prints all that is held about it.
+ * `erase recipient`: two operators make the personal data of a recipient unreadable, permanently. `export recipient`:
+ * one operator prints all that is held about it.
  */
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';

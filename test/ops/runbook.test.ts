@@ -1,4 +1,6 @@
-/** Every operators' command that docs/operations.md, a guide or a next step names is one that the command line accepts. */
+/**
+ * Every operators' command that docs/operations.md, a guide or a next step names is one that the command line accepts.
+ */
 import { expect, test } from 'vitest';
 import { connect } from '../../db/client.ts';
 import {

@@ -1,4 +1,6 @@
-/** `npm run rehearse-failover`: what a failover of PostgreSQL loses, with a synchronous standby and an asynchronous one. */
+/**
+ * `npm run rehearse-failover`: what a failover of PostgreSQL loses, with a synchronous standby and an asynchronous one.
+ */
 import { wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
 import { command, EXIT, type Printer, runProgram, standardOutput } from '../../ops/command-line/program.ts';
 import { MODES } from '../support/standby.ts';

@@ -1,7 +1,7 @@
 /**
- * PostgreSQL fails over under load: callers settle, the primary is killed with SIGKILL, its standby is promoted, and the
- * address of the database leads to it. Shortly before, the standby stops to receive, as when the network is slow: what
- * was committed then is lost, unless a commit waits for the standby.
+ * PostgreSQL fails over under load: callers settle, the primary is killed with SIGKILL, its standby is promoted, and
+ * the address of the database leads to it. Shortly before, the standby stops to receive, as when the network is slow:
+ * what was committed then is lost, unless a commit waits for the standby.
  */
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -26,7 +26,9 @@ export type FailoverReport = {
   readonly lost: number;
   /** Of the lost ones, those that got another id when they were sent again with their key. */
   readonly changed: number;
-  /** Settlements that still waited for their payment after a minute: the provider's report is lost. It reports again. */
+  /**
+   * Settlements that still waited for their payment after a minute: the provider's report is lost. It reports again.
+   */
   readonly unreported: number;
   /** From the kill until the first settlement was accepted. */
   readonly downSeconds: number;

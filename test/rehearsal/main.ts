@@ -1,6 +1,6 @@
 /**
- * `npm run cluster`: the service as it is deployed, on one machine: a Temporal cluster on PostgreSQL, three API processes
- * and three workers. Ctrl-C stops everything in order. After a kill, the next start recovers.
+ * `npm run cluster`: the service as it is deployed, on one machine: a Temporal cluster on PostgreSQL, three API
+ * processes and three workers. Ctrl-C stops everything in order. After a kill, the next start recovers.
  */
 import { flag, type ValuesOf, wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
 import { command, EXIT, runProgram, standardOutput } from '../../ops/command-line/program.ts';

@@ -71,7 +71,9 @@ export type Opened = ClusterStart & {
   stop(error?: unknown): void;
 };
 
-/** Starts a cluster for `run`. If that fails, or a signal comes, everything is stopped in order and this process ends. */
+/**
+ * Starts a cluster for `run`. If that fails, or a signal comes, everything is stopped in order and this process ends.
+ */
 export async function withCluster(
   given: NodeJS.ProcessEnv,
   { isRehearsal, isUnlimited, interrupted }: Options,

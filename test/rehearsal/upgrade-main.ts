@@ -1,4 +1,6 @@
-/** `npm run rehearse-upgrade`: an upgrade from the released version and the way back, with settlements in every state. */
+/**
+ * `npm run rehearse-upgrade`: an upgrade from the released version and the way back, with settlements in every state.
+ */
 import {
   CommandError,
   command,

@@ -1,7 +1,7 @@
 /**
  * What all test files share: a throwaway PostgreSQL with a migrated template database, a Temporal development server,
- * the program of the time-skipping server, the workflow bundle and the service's programs. This process owns them. It starts each one when the
- * first file needs it, so a run of pure tests starts nothing.
+ * the program of the time-skipping server, the workflow bundle and the service's programs. This process owns them. It
+ * starts each one when the first file needs it, so a run of pure tests starts nothing.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';

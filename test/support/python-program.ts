@@ -1,6 +1,6 @@
 /**
- * Installs the packages of `requirements.txt`, exactly these and no other, in a folder under `.local`. It needs Python 3
- * with `pip` or `venv`; one of the two is enough. The machine's Python is not changed.
+ * Installs the packages of `requirements.txt`, exactly these and no other, in a folder under `.local`. It needs Python
+ * 3 with `pip` or `venv`; one of the two is enough. The machine's Python is not changed.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';

@@ -82,8 +82,8 @@ export async function startTimeSkipping(base: Activities, taskQueue: TaskQueue =
 export const testDevServer = () => sharedResource('dev-server', z.object({ address: z.string() }));
 
 /**
- * A new namespace with the search attributes, or this one of before, on the development server that all files share. Its
- * clock is the real one. Call `close` after the last test.
+ * A new namespace with the search attributes, or this one of before, on the development server that all files share.
+ * Its clock is the real one. Call `close` after the last test.
  */
 export async function devServer(existing?: string) {
   installQuietRuntime();

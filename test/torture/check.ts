@@ -16,8 +16,9 @@ import type { Violation } from './violation.ts';
 const ENDED = `('settled', 'rejected', 'expired', 'failed', 'canceled')`;
 
 /**
- * `arrived`: what came in and was not taken back, by what the providers said, in their order. Nobody takes back more than
- * has arrived by then; who names no amount takes all of it. `places`: what a settlement must show as received and as due.
+ * `arrived`: what came in and was not taken back, by what the providers said, in their order. Nobody takes back more
+ * than has arrived by then; who names no amount takes all of it. `places`: what a settlement must show as received and
+ * as due.
  */
 const ARRIVED = `WITH RECURSIVE said AS (
     SELECT e.settlement_id, e.kind = 'collection_succeeded' AS is_payment, coalesce(e.amount_minor, 0) AS minor,

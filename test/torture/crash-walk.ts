@@ -72,7 +72,9 @@ const STARTS_FAST = { TEMPORAL_DEBUG: '1' } as const;
 
 type Victim = Step & { readonly world: World; readonly process: OtherProgram };
 
-/** Workers share an API. Each API that is to die has an address of its own. Once it is dead, the stack's API answers. */
+/**
+ * Workers share an API. Each API that is to die has an address of its own. Once it is dead, the stack's API answers.
+ */
 async function start(world: ProcessWorld, step: Step): Promise<Victim> {
   const { stack, deps, broken } = world;
   const env = { ...STARTS_FAST, CRASH_AT: step.point };

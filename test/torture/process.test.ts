@@ -1,4 +1,6 @@
-/** The service as separate processes: programs that die at crash points, and every part killed while partners settle. */
+/**
+ * The service as separate processes: programs that die at crash points, and every part killed while partners settle.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { test as base, expect } from 'vitest';
 import type { Retry } from '../../clients/typescript/index.ts';

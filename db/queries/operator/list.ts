@@ -41,8 +41,8 @@ const SETTLEMENT_ORDERS = {
 } as const;
 
 /**
- * The latest changes come first, what was accepted last, or what has been due back for longest. `before` is compared with
- * the last change.
+ * The latest changes come first, what was accepted last, or what has been due back for longest. `before` is compared
+ * with the last change.
  */
 export const listSettlementsBy = (
   db: Queryable,

@@ -1,4 +1,7 @@
-/** What bears a partner's own name: a reference, an idempotency key, a value of metadata. For an operator, as object.ts says. */
+/**
+ * What bears a partner's own name: a reference, an idempotency key, a value of metadata. For an operator, as object.ts
+ * says.
+ */
 import { desc, eq, inArray, type SQL, sql } from 'drizzle-orm';
 import type { Queryable } from '../../client.ts';
 import { idempotencyKeys } from '../../schema/idempotency-key.ts';

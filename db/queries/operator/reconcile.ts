@@ -34,7 +34,10 @@ type Settled = { readonly settlementId: string; readonly updatedAt: Date };
 
 export type Period = { readonly since: Date; readonly until: Date };
 
-/** The settlements that were settled in this time, in pages. Those that changed afterwards are found by their transition. */
+/**
+ * The settlements that were settled in this time, in pages. Those that changed afterwards are found by their
+ * transition.
+ */
 export async function* listSettled(db: Queryable, { since, until }: Period): AsyncGenerator<readonly string[]> {
   for (let last: Settled = { settlementId: '', updatedAt: since }; ; ) {
     const page = await db

@@ -66,8 +66,8 @@ const settlementColumns = sql`
   entered_at AS since, expires_at AS "expiresAt"`;
 
 /**
- * For a transaction that reads whole tables: allows its statements ten minutes, and ends them soon after a process that does
- * not wait for them any more.
+ * For a transaction that reads whole tables: allows its statements ten minutes, and ends them soon after a process that
+ * does not wait for them any more.
  */
 export async function allowLongStatements(tx: Tx): Promise<void> {
   await tx.execute(sql`SET LOCAL statement_timeout = '10min'; SET LOCAL client_connection_check_interval = '5s'`);
@@ -216,8 +216,8 @@ export async function listOpenVerifications(
 }
 
 /**
- * Subscriptions with retries or a running replay, in the order of their ids: each is found in the index of retries, after
- * the one before it, or in the index of running replays, and then by its id.
+ * Subscriptions with retries or a running replay, in the order of their ids: each is found in the index of retries,
+ * after the one before it, or in the index of running replays, and then by its id.
  */
 const pendingSubscriptions = (after: string) => sql`
   WITH RECURSIVE retried AS (
@@ -248,7 +248,10 @@ export async function listPendingSubscriptions(
   return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));
 }
 
-/** Subscriptions with retries that are due, or to be ended, or a running replay. What became due in that time is left out. */
+/**
+ * Subscriptions with retries that are due, or to be ended, or a running replay. What became due in that time is left
+ * out.
+ */
 export async function listDueSubscriptions(
   db: Queryable,
   { after, limit, recent, among }: OpenPage & OpenFilter,
