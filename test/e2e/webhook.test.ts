@@ -1,6 +1,6 @@
 /**
  * Deliveries over real PostgreSQL, Temporal and HTTP, verified by the public libraries that subscribers use. What a
- * lane and the retries do in each case is in test/activities/webhook-subscription.test.ts.
+ * lane and the retries do in each case is in test/activities/webhook-lane.test.ts and webhook-subscription.test.ts.
  */
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';

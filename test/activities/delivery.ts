@@ -1,0 +1,132 @@
+/** A subscription, what is sent to it, and how its subscriber answers: for tests of lanes and of its workflow. */
+import { vi } from 'vitest';
+import type { Destinations } from '../../activities/destination.ts';
+import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
+import { webhookLaneActivities } from '../../activities/webhook-lane.ts';
+import { type RetryResult, webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
+import { recordEvent } from '../../db/queries/event.ts';
+import { LANES, type LaneReport } from '../../domain/webhook.ts';
+import { activityDeps } from '../support/activity.ts';
+import { withApi } from '../support/fixture.ts';
+import { type Json, jsonOf } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
+import { ping, readDelivery, subscribe } from '../support/webhook.ts';
+
+export type Sent = { readonly url: string; readonly body: Buffer; readonly headers: Readonly<Record<string, string>> };
+export type Answer = (url: string) => Promise<Partial<GuardedAnswer>>;
+
+const OK: GuardedAnswer = {
+  status: 200,
+  error: null,
+  bytes: 0,
+  sha256: Buffer.alloc(32),
+  retryAfter: undefined,
+  durationMs: 5,
+  lostMs: null,
+};
+export const succeeding: Answer = async () => ({});
+export const failing: Answer = async () => ({ status: 500, error: 'http_status' });
+
+/** Each test has an organization and a subscription of its own. */
+export const test = withApi().extend('world', async ({ api, onTestFinished }) => {
+  const owner = await api.createCaller();
+  const webhook: Json = await subscribe(api, owner, 'http://127.0.0.1:9999/hook');
+  const call = (method: Parameters<typeof api.call>[1], url: string, body?: unknown) =>
+    api.call(owner, method, url, body);
+  // In the middle of the spread of retries.
+  const random = vi.spyOn(Math, 'random').mockReturnValue(0.5);
+  onTestFinished(() => random.mockRestore());
+  const rowsOf = async (text: string, ...values: unknown[]) => (await api.connection.pool.query(text, values)).rows;
+  // Retries of earlier tests, which may be due by now, are not sent in this one.
+  await rowsOf('UPDATE webhook_deliveries SET lane_key = NULL WHERE lane_key IS NOT NULL');
+  const depsOf = (stopping: AbortSignal) => ({
+    ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
+    stopping,
+    reportLane: async (_id: string, report: LaneReport) => void world.reports.push(report),
+    guardedHttp: {
+      post: async (url: string, body: Buffer, headers: Readonly<Record<string, string>>) => {
+        world.sent.push({ url, body, headers });
+        return { ...OK, ...(await world.answer(url)) };
+      },
+    },
+  });
+  const world = {
+    owner,
+    webhook,
+    /** The requests to the subscriber. */
+    sent: [] as Sent[],
+    reports: [] as LaneReport[],
+    /** How the subscriber answers the next requests. */
+    answer: succeeding,
+    /** The time of the subscription's workflow. */
+    nowMs: Date.now(),
+    call,
+    subscribe: (url: string) => subscribe(api, owner, url),
+    ping: (webhookId: string = webhook.webhook_id) => ping(api, owner, webhookId),
+    /** So many pings, written in one transaction. */
+    burst: (count: number, { orgId, webhookId }: Target = { orgId: owner.orgId, webhookId: webhook.webhook_id }) =>
+      api.connection.db.transaction(async (tx) => {
+        for (let n = 0; n < count; n += 1) {
+          await recordEvent(tx, {
+            orgId,
+            objectType: 'webhook',
+            objectId: webhookId,
+            type: 'webhook.ping',
+            data: {},
+            at: new Date(),
+            requestId: 'burst',
+          });
+        }
+      }),
+    redeliver: ({ delivery_id, webhook_id }: Json) =>
+      call('POST', `/v1/webhooks/${webhook_id}/deliveries/${delivery_id}/redeliver`).then(jsonOf),
+    readDelivery: (delivery: Json) => readDelivery(api, owner, delivery),
+    /** The subscription. */
+    read: () => call('GET', `/v1/webhooks/${webhook.webhook_id}`).then(jsonOf),
+    rowsOf,
+    /** Serves all lanes. @returns what stops them, as the end of their process does; it rejects if a lane failed */
+    startLanes: (destinations?: Destinations) => {
+      const stopping = new AbortController();
+      const { serveLane } = webhookLaneActivities(depsOf(stopping.signal), destinations);
+      const served = Promise.all(Array.from({ length: LANES }, (_, lane) => serveLane({ lane })));
+      served.catch(() => undefined);
+      return async () => {
+        stopping.abort();
+        return await served;
+      };
+    },
+    /** Whether a lane is to send something now. */
+    isDue: async (): Promise<boolean> =>
+      (await rowsOf('SELECT 1 FROM webhook_deliveries WHERE lane_key IS NOT NULL AND next_attempt_at <= now() LIMIT 1'))
+        .length > 0,
+    /** Makes the retries of the subscription due. */
+    makeDue: () =>
+      rowsOf(
+        `UPDATE webhook_deliveries SET next_attempt_at = now() WHERE webhook_id = $1 AND status = 'pending'`,
+        webhook.webhook_id,
+      ),
+    /** Messages for the subscription's workflow. */
+    messages: () => rowsOf('SELECT signal FROM outbox WHERE object_id = $1', webhook.webhook_id),
+    /** Lets the lanes send all that is due. */
+    deliver: async (): Promise<void> => {
+      const stop = world.startLanes();
+      await vi.waitUntil(async () => !(await world.isDue()), WAIT);
+      await stop();
+    },
+    /** One round of the subscription's workflow. */
+    round: (webhookId: string = webhook.webhook_id): Promise<RetryResult> =>
+      webhookSubscriptionActivities(depsOf(new AbortController().signal)).deliverRetries({
+        webhookId,
+        orgId: owner.orgId,
+        nowMs: world.nowMs,
+      }),
+    /** The workflow sends what is due, on its clock; first attempts as well. */
+    attempt: async (): Promise<RetryResult> => {
+      await rowsOf('UPDATE webhook_deliveries SET lane_key = NULL WHERE webhook_id = $1', webhook.webhook_id);
+      return await world.round();
+    },
+  };
+  return world;
+});
+
+type Target = { readonly orgId: string; readonly webhookId: string };

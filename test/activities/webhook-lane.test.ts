@@ -1,0 +1,289 @@
+/** The activity of a lane: what it sends next, how much at once, and what is left when it dies. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
+import { describe, expect, vi } from 'vitest';
+import { createDestinations } from '../../activities/destination.ts';
+import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
+import { webhookLaneActivities } from '../../activities/webhook-lane.ts';
+import { openClaimant } from '../../db/queries/webhook-attempt.ts';
+import { exchangeDeliveries } from '../../db/queries/webhook-lane.ts';
+import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
+import { activityDeps } from '../support/activity.ts';
+import { WAIT } from '../support/patience.ts';
+import { recordStatements } from '../support/statement-count.ts';
+import { subscribe } from '../support/webhook.ts';
+import { type Answer, failing, succeeding, test } from './delivery.ts';
+
+/** Requests that are answered only by `release`. */
+function held() {
+  const releases: (() => void)[] = [];
+  const answer: Answer = () => new Promise((resolve) => releases.push(() => resolve({})));
+  return { answer, count: () => releases.length, release: () => releases.splice(0).map((release) => release()) };
+}
+
+describe('a lane', () => {
+  test('has a bounded number of requests to one host over all subscriptions, and holds up no other host', async ({
+    world,
+  }) => {
+    const crowded = [9_998, 9_998, 9_998].map((port, n) => world.subscribe(`http://127.0.0.1:${port}/${n}`));
+    const other = await world.subscribe('http://127.0.0.1:9997/other');
+    const targets = [...(await Promise.all(crowded)), other];
+    const { answer, count, release } = held();
+    world.answer = answer;
+    for (const { webhook_id: webhookId } of targets) await world.burst(4, { orgId: world.owner.orgId, webhookId });
+    const stop = world.startLanes(createDestinations(4));
+    await vi.waitUntil(() => count() === 8, WAIT);
+    await delay(300);
+    const sentTo = (port: string) => world.sent.filter(({ url }) => new URL(url).port === port).length;
+    expect([sentTo('9998'), sentTo('9997')]).toEqual([4, 4]);
+    world.answer = succeeding;
+    release();
+    await vi.waitUntil(async () => !(await world.isDue()), WAIT);
+    await stop();
+    expect(world.sent).toHaveLength(16);
+  });
+
+  test('has four requests to a new subscription in flight, and sends the next when one is answered', async ({
+    world,
+  }) => {
+    await world.burst(6);
+    const { answer, count, release } = held();
+    world.answer = answer;
+    const stop = world.startLanes();
+    await vi.waitUntil(() => count() === 4, WAIT);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(world.sent).toHaveLength(4);
+    release();
+    await vi.waitUntil(() => world.sent.length === 6, WAIT);
+    release();
+    await stop();
+    expect(await world.isDue()).toBe(false);
+  });
+
+  test('has up to 32 requests in flight while the endpoint answers well, and one while it fails', async ({ world }) => {
+    let atOnce = 0;
+    let most = 0;
+    const counted =
+      (answer: Partial<GuardedAnswer>): Answer =>
+      async () => {
+        atOnce += 1;
+        most = Math.max(most, atOnce);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        atOnce -= 1;
+        return answer;
+      };
+    await world.burst(200);
+    world.answer = counted({});
+    await world.deliver();
+    expect([most > 16, most <= 32]).toEqual([true, true]);
+    world.answer = failing;
+    await world.burst(1);
+    await world.deliver();
+    most = 0;
+    await world.burst(6);
+    world.answer = counted({ status: 500, error: 'http_status' });
+    await world.deliver();
+    expect(most).toBe(1);
+  });
+
+  test('serves many deliveries with one statement: one in a burst costs less than a tenth', async ({ world, api }) => {
+    await world.burst(400);
+    const statements = recordStatements(api.connection.pool);
+    await world.deliver();
+    expect(world.sent).toHaveLength(400);
+    const own = statements().filter((text) => !text.startsWith('SELECT 1 FROM webhook_deliveries'));
+    expect(own.length).toBeLessThan(40 + 4 * LANES);
+  });
+
+  test('sends the same bytes under the same id again, as the same attempt, after a crash', async ({ world }) => {
+    const delivery = await world.ping();
+    const { answer, count, release } = held();
+    world.answer = answer;
+    const stopDead = world.startLanes();
+    await vi.waitUntil(() => count() === 1, WAIT);
+    expect((await world.readDelivery(delivery)).attempts).toMatchObject([{ number: 1, outcome: 'pending' }]);
+    world.answer = succeeding;
+    await world.deliver();
+    expect(world.sent[1]?.body).toEqual(world.sent[0]?.body);
+    expect(world.sent[1]?.headers['webhook-id']).toBe(world.sent[0]?.headers['webhook-id']);
+    expect((await world.readDelivery(delivery)).attempts).toMatchObject([{ number: 1, outcome: 'succeeded' }]);
+    release();
+    await stopDead();
+  });
+
+  test('takes all that another has left without a pause, also if its places are taken meanwhile', async ({
+    world,
+    api,
+  }) => {
+    await world.burst(40);
+    const [keys, free] = [{ from: 0, to: LANE_KEYS }, new Map<string, number>()];
+    const claimant = await openClaimant(api.connection.db);
+    const claim = {
+      claimant,
+      takesOver: false,
+      known: new Map(),
+      keys,
+      after: undefined,
+      limit: 40,
+      firstMax: 40,
+      free,
+    };
+    expect((await exchangeDeliveries(api.connection.db, [], claim)).claimed).toHaveLength(40);
+    world.answer = async () => {
+      await delay(100);
+      return {};
+    };
+    const startedMs = performance.now();
+    await world.deliver();
+    expect([world.sent.length, performance.now() - startedMs < 4_500]).toEqual([40, true]);
+  });
+
+  test('that comes back after another took over changes nothing that the other has recorded', async ({ world }) => {
+    const delivery = await world.ping();
+    let answerLate = (): void => undefined;
+    world.answer = () =>
+      new Promise((resolve) => {
+        answerLate = () => resolve({ status: 500, error: 'http_status' });
+      });
+    const stopFrozen = world.startLanes();
+    await vi.waitUntil(() => world.sent.length === 1, WAIT);
+    world.answer = succeeding;
+    await world.deliver();
+    answerLate();
+    await stopFrozen();
+    expect(await world.readDelivery(delivery)).toMatchObject({
+      status: 'succeeded',
+      attempts: [{ number: 1, outcome: 'succeeded', response_status: 200 }],
+    });
+  });
+
+  test('reaches the others while one organization has subscribers that hang', async ({ world, api }) => {
+    for (let n = 0; n < 19; n += 1) {
+      const { webhook_id: webhookId } = await world.subscribe('http://127.0.0.1:9999/hang');
+      await world.burst(40, { orgId: world.owner.orgId, webhookId });
+    }
+    const hanging = held();
+    world.answer = async (url) => (url.endsWith('/hang') ? await hanging.answer(url) : {});
+    const stop = world.startLanes();
+    await vi.waitUntil(() => hanging.count() === 19 * 4, WAIT);
+    const other = await api.createCaller();
+    const { webhook_id: webhookId } = await subscribe(api, other, 'http://127.0.0.1:9999/other');
+    await world.burst(30, { orgId: other.orgId, webhookId });
+    await vi.waitUntil(() => world.sent.filter(({ url }) => url.endsWith('/other')).length === 30, WAIT);
+    expect(hanging.count()).toBe(19 * 4);
+    await world.rowsOf(`UPDATE webhook_deliveries SET lane_key = NULL WHERE claimed_by = 0 AND lane_key IS NOT NULL`);
+    hanging.release();
+    await stop();
+  });
+
+  test('sends nothing twice and loses nothing when the database fails for a moment', async ({ world, api }) => {
+    const { pool } = api.connection;
+    const query: (...given: unknown[]) => Promise<unknown> = pool.query.bind(pool);
+    const commits: Promise<unknown>[] = [];
+    const broken = vi.spyOn(pool, 'query').mockImplementation(async (...given: unknown[]) => {
+      const [statement, values] = given as [pg.QueryConfig, unknown[]];
+      const isClaim = /^(exchange|take_over)_deliveries$/.test(statement.name ?? '');
+      if (!isClaim || world.sent.length === 0 || commits.length > 1) return await query(...given);
+      const client = await pool.connect();
+      const commit = () => client.query('COMMIT').finally(() => client.release());
+      await client.query('BEGIN');
+      const result = await client.query(statement, values);
+      if (!result.rows.some(({ deliveryId }) => deliveryId)) return await commit().then(() => result);
+      // The answer is lost, and the second claim is committed after the lane has gone on.
+      commits.push(commits.length === 0 ? commit() : delay(2_000).then(commit));
+      throw Object.assign(new Error('lost'), { code: '08006' });
+    });
+    await world.burst(40);
+    await world.deliver();
+    broken.mockRestore();
+    expect(await Promise.all(commits)).toHaveLength(2);
+    const ids = world.sent.map(({ headers }) => headers['webhook-id']);
+    expect([ids.length, new Set(ids).size]).toEqual([40, 40]);
+    expect(
+      await world.rowsOf(
+        'SELECT status, attempt_count, count(*)::int FROM webhook_deliveries WHERE webhook_id = $1 GROUP BY 1, 2',
+        world.webhook.webhook_id,
+      ),
+    ).toEqual([{ status: 'succeeded', attempt_count: 1, count: 40 }]);
+  });
+
+  test('gives a delivery whose secret no key opens to the workflow of its subscription, where the fault is seen', async ({
+    world,
+  }) => {
+    const delivery = await world.ping();
+    await world.rowsOf(`UPDATE webhooks SET secret_sealed = 'lost' WHERE webhook_id = $1`, world.webhook.webhook_id);
+    await world.deliver();
+    expect(world.sent).toEqual([]);
+    expect(await world.messages()).toEqual([{ signal: 'retriesAdded' }]);
+    await expect(world.round()).rejects.toThrow();
+    expect(await world.readDelivery(delivery)).toMatchObject({ status: 'pending', attempt_count: 1 });
+  });
+
+  test('records a request that was lost with a kept connection, and the one that followed at once', async ({
+    world,
+  }) => {
+    const delivery = await world.ping();
+    world.answer = async () => ({ status: 500, error: 'http_status', lostMs: 7 });
+    await world.deliver();
+    const { attempts, attempt_count, next_attempt_at: next } = await world.readDelivery(delivery);
+    expect([attempt_count, attempts]).toMatchObject([
+      2,
+      [
+        { number: 1, outcome: 'failed', error: 'connection_lost', duration_ms: 7 },
+        { number: 2, outcome: 'failed', error: 'http_status', duration_ms: 5 },
+      ],
+    ]);
+    expect(Date.parse(attempts[1].at) - Date.parse(attempts[0].at)).toBe(7);
+    // It takes no retry away: the next one follows after the first wait.
+    expect(Date.parse(next) - Date.parse(attempts[1].at) - 5).toBe(5_000);
+  });
+
+  test('makes the first retry when it is due, so that a failure that passes starts no workflow', async ({ world }) => {
+    const delivery = await world.ping();
+    world.answer = failing;
+    await world.deliver();
+    world.answer = succeeding;
+    await world.deliver();
+    expect(await world.readDelivery(delivery)).toMatchObject({ status: 'pending', attempt_count: 1 });
+    await world.makeDue();
+    await world.deliver();
+    expect(await world.readDelivery(delivery)).toMatchObject({ status: 'succeeded', attempt_count: 2 });
+    expect([world.sent.length, await world.messages()]).toEqual([2, []]);
+  });
+
+  test('gives deliveries that failed twice to the workflow of their subscription, with one message for all', async ({
+    world,
+  }) => {
+    world.answer = failing;
+    await world.burst(3);
+    await world.deliver();
+    expect(await world.messages()).toEqual([]);
+    await world.makeDue();
+    await world.deliver();
+    expect(await world.messages()).toEqual([{ signal: 'retriesAdded' }]);
+    expect([await world.round(), world.sent.length]).toMatchObject([{ found: { waiting: 3 } }, 6]);
+  });
+
+  test('that no longer exists ends', async ({ api }) => {
+    const { serveLane } = webhookLaneActivities(activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher));
+    expect(await serveLane({ lane: LANES })).toEqual({ isServed: false });
+  });
+
+  test('reports what it did each minute, and nothing while it is idle', async ({ world }) => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      await world.burst(3);
+      const stop = world.startLanes();
+      await vi.waitUntil(async () => !(await world.isDue()), WAIT);
+      for (let n = 0; n < 4; n += 1) await vi.advanceTimersByTimeAsync(60_000);
+      await vi.waitUntil(() => world.reports.length === 2, WAIT);
+      await stop();
+      const [busy, quiet] = world.reports.sort((a, b) => b.sent - a.sent);
+      expect(busy).toMatchObject({ sent: 3, failed: 0, inFlight: 0, oldestDueAt: null });
+      expect(busy?.slowest).toEqual([{ webhookId: world.webhook.webhook_id, requests: 3, meanMs: 5 }]);
+      expect([quiet?.sent, world.reports.length]).toEqual([0, 2]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
