@@ -93,7 +93,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
     what: 'one folder per layer; `contract/`, `e2e/`, `attack/`',
     mayImport: ['everything'],
     parts: {
-      commands: '`bench/`, `drill/`, `explore/`, `fuzz/`, `torture/`, `rehearsal/`, `newcomer/`, `screenshots/`',
+      commands: '`bench/`, `drill/`, `explore/`, `fuzz/`, `torture/`, `rehearsal/`, `newcomer/`',
     },
   },
 };

@@ -1,10 +1,7 @@
 /** What users of a forge and of dev containers get: it is valid, and does what `.ci/run` and the README do. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import os from 'node:os';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { build, stop } from 'esbuild';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { repositoryRoot } from '../../process/local/place.ts';
@@ -52,41 +49,9 @@ const DevContainer = z.strictObject({
   portsAttributes: z.record(z.string().regex(/^\d+$/), z.strictObject({ label: z.string() })),
 });
 
-const folder = mkdtempSync(path.join(os.tmpdir(), 'ci-test-'));
-let parser: typeof import('@actions/workflow-parser');
-
-/** The parser imports JSON as only a bundler does. */
-beforeAll(async () => {
-  const outfile = path.join(folder, 'parser.mjs');
-  await build({
-    stdin: { contents: "export * from '@actions/workflow-parser';", resolveDir: repositoryRoot },
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
-    outfile,
-  });
-  // Otherwise its process runs as long as this one.
-  await stop();
-  parser = await import(pathToFileURL(outfile).href);
-});
-
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-const faultsOf = (content: string): string[] =>
-  parser
-    .parseWorkflow({ name: WORKFLOW, content }, new parser.NoOperationTraceWriter())
-    .context.errors.getErrors()
-    .map(({ message }) => message);
-
 const workflow = () => Workflow.parse(parse(readSource(WORKFLOW)));
 /** The version of Node that the image has. */
 const imageNode = (): string => /NODE_IMAGE=node:([\d.]+)/.exec(readSource('Dockerfile'))?.[1] ?? 'none';
-
-test('the workflow is valid for the parser of its forge', () => {
-  expect(faultsOf(readSource(WORKFLOW))).toEqual([]);
-  expect(faultsOf(readSource(WORKFLOW).replace('runs-on', 'run-on'))).not.toEqual([]);
-});
 
 test('the workflow runs .ci/run, may only read, and names each action by its commit', () => {
   const { permissions, jobs } = workflow();

@@ -4,6 +4,7 @@ import type { BrowserContextOptions, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { buildApp } from '../../api/app.ts';
+import { GUIDE_PLACES } from '../../api/pages/guide.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { startBrowser } from '../support/browser.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -12,7 +13,8 @@ import { stretched } from '../support/patience.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 import { readSource } from '../support/source.ts';
 
-const PLAIN_PAGES = ['/', '/docs/settlement', '/docs/webhooks', '/status', '/problems/idempotency_key_reused'];
+const GUIDES = GUIDE_PLACES.map(({ path }) => path);
+const PLAIN_PAGES = ['/', ...GUIDES, '/status', '/problems/idempotency_key_reused'];
 const NARROW = { width: 360, height: 740 };
 const WIDE = { width: 1280, height: 900 };
 const BACKGROUND = { light: 'rgb(255, 255, 255)', dark: 'rgb(18, 24, 29)' };
