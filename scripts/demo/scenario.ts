@@ -1,6 +1,7 @@
 /** Plays one entry of `GET /v2/test-helpers/scenarios` and compares the result with what the list says. */
 import { createHmac, randomUUID } from 'node:crypto';
-import { type Client, type Settlement, WaitTimeout } from '../../clients/typescript/index.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Client, isApiError, type Settlement, WaitTimeout } from '../../clients/typescript/index.ts';
 import type { Scenario, ScenarioStep } from '../../domain/sandbox/scenario.ts';
 import { type Partner, recipientBody } from '../sandbox/partner.ts';
 import type { Narrator } from './narrator.ts';
@@ -13,6 +14,9 @@ export type ScenarioDeps = {
   /** The bank ledger: a client without a key, and the secret that signs. */
   readonly bankledger: { readonly client: Client; readonly secret: string };
 };
+
+const HELPER_ATTEMPTS_MAX = 10;
+const HELPER_PAUSE_MS = 500;
 
 /** The settlement that a scenario is about. */
 export type Subject = { readonly settlementId: string; readonly recipientId: string };
@@ -73,11 +77,11 @@ async function doStep(deps: ScenarioDeps, subject: Subject, step: ScenarioStep):
   switch (step.do) {
     case 'send_event': {
       const amount = step.amount === undefined ? {} : { amount: step.amount };
-      await client.sandbox.sendEvent(settlementId, { event: step.event, ...amount });
+      await untilAvailable(() => client.sandbox.sendEvent(settlementId, { event: step.event, ...amount }));
       return;
     }
     case 'advance_clock':
-      await client.sandbox.advance(settlementId, step.by === undefined ? {} : { by: step.by });
+      await untilAvailable(() => client.sandbox.advance(settlementId, step.by === undefined ? {} : { by: step.by }));
       return;
     case 'cancel':
       await client.settlements.cancel(settlementId);
@@ -88,6 +92,22 @@ async function doStep(deps: ScenarioDeps, subject: Subject, step: ScenarioStep):
       return await deps.resolveReview(settlementId, step.outcome);
     case 'post_bankledger_event':
       return await postBankledgerEvent(deps, subject, step);
+  }
+}
+
+/**
+ * The sandbox's helpers take no idempotency key, so the client does not repeat them. Their 503 comes before the commit
+ * (on a busy machine, the settlement's row is locked for too long), unless the database fails meanwhile.
+ */
+async function untilAvailable(act: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await act();
+      return;
+    } catch (error) {
+      if (!isApiError(error, 'temporarily_unavailable') || attempt === HELPER_ATTEMPTS_MAX) throw error;
+      await delay(HELPER_PAUSE_MS);
+    }
   }
 }
 
