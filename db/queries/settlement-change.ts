@@ -1,7 +1,7 @@
 /**
  * Writes what was decided about a settlement (`domain/settlement/decide.ts`): the row, transitions, postings, evidence,
- * exceptions, certificate, events with their deliveries, and outbox rows, by one statement. The statement changes the row only if it
- * is as it was read; if not, it writes nothing at all.
+ * exceptions, certificate, events with their deliveries, and outbox rows, by one statement. The statement changes the
+ * row only if it is as it was read; if not, it writes nothing at all.
  */
 import type { Certificate } from '../../domain/certificate.ts';
 import { certificateEventData } from '../../domain/resource/certificate.ts';
@@ -16,14 +16,7 @@ import { fanOutText, type NumberedEvent, numberedEvent, type Stamp } from './eve
 
 const writeStatement = statement<[change: string], { readonly changed: boolean }>(
   'write_settlement_change',
-  `WITH recorded AS (
-    INSERT INTO evidence (evidence_id, settlement_id, provider, event_id, kind, amount_minor, currency, failure, sha256,
-      pending, reversed_minor, received_at)
-    SELECT evidence_id, $1::jsonb ->> 'settlement_id', provider, event_id, kind, amount_minor, currency, failure,
-      decode(sha256, 'hex'), pending, reversed_minor, ($1::jsonb ->> 'at')::timestamptz
-    FROM jsonb_to_recordset($1::jsonb -> 'evidence') AS evidence (evidence_id text, provider text, event_id text,
-      kind text, amount_minor bigint, currency text, failure jsonb, sha256 text, pending boolean, reversed_minor bigint)
-  ), changed AS (
+  `WITH changed AS (
     UPDATE settlements SET status = after.status, version = after.version, event_sequence = after.event_sequence,
       failure = after.failure, expires_at = after.expires_at, amount_received_minor = after.amount_received_minor,
       amount_refunded_minor = after.amount_refunded_minor, taken_back_minor = after.taken_back_minor,
@@ -35,6 +28,13 @@ const writeStatement = statement<[change: string], { readonly changed: boolean }
       AND settlements.version = ($1::jsonb ->> 'version_before')::integer
       AND settlements.event_sequence = ($1::jsonb ->> 'event_sequence_before')::integer
     RETURNING settlements.settlement_id
+  ), recorded AS (
+    INSERT INTO evidence (evidence_id, settlement_id, provider, event_id, kind, amount_minor, currency, failure, sha256,
+      pending, reversed_minor, received_at)
+    SELECT evidence_id, settlement_id, provider, event_id, kind, amount_minor, currency, failure,
+      decode(sha256, 'hex'), pending, reversed_minor, ($1::jsonb ->> 'at')::timestamptz
+    FROM changed, jsonb_to_recordset($1::jsonb -> 'evidence') AS evidence (evidence_id text, provider text, event_id text,
+      kind text, amount_minor bigint, currency text, failure jsonb, sha256 text, pending boolean, reversed_minor bigint)
   ), decided AS (
     UPDATE evidence SET pending = false FROM changed
     WHERE evidence.settlement_id = changed.settlement_id AND $1::jsonb -> 'decided' ? evidence.evidence_id
