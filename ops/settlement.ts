@@ -28,7 +28,7 @@ export const settlementCommands: readonly OpsCommand[] = [
     description: 'Starts the workflow of an open settlement, or signals it if it runs. It is safe to repeat.',
     takes: {
       settlementId: optional('<settlement-id>', 'the settlement', text),
-      all: flag('--all', 'everything that is open: settlements, verifications and deliveries'),
+      all: flag('--all', 'everything that is open: settlements, verifications and subscriptions with due retries'),
       ...AUDIT_PARAMETERS,
     },
     check: ({ settlementId: id, all }) =>
@@ -37,7 +37,7 @@ export const settlementCommands: readonly OpsCommand[] = [
       if (id === undefined) return await redispatchAll(deps, act);
       await redispatchSettlement(deps, id, { ...act, requestId: newRequestId() });
       deps.print(`${id} will be started or signalled.`);
-      deps.printData({ settlements: 1, verifications: 0, deliveries: 0 });
+      deps.printData({ settlements: 1, verifications: 0, subscriptions: 0 });
       return EXIT.done;
     },
   }),
