@@ -1,4 +1,4 @@
-/** The activity of a sweep for lost runs. */
+/** The activity of a sweep: restarts lost runs, makes coming months, and deletes what was kept for long enough. */
 import { restartLostRuns } from '../db/commands/lost-run.ts';
 import { addPartitions, deleteExpiredDeliveries, dropExpiredPartition } from '../db/queries/retention.ts';
 import { deleteExpiredSecrets } from '../db/queries/webhook.ts';
@@ -15,8 +15,8 @@ export type SweepResult = Readonly<Record<SweptKind, number>>;
 export function sweepActivities(deps: ActivityDeps) {
   return {
     /**
-     * Restarts the workflow of each open settlement, of each open verification and of each subscription with a due
-     * delivery, if it has none. Then makes the months that are missing, deletes deliveries that were kept for long enough,
+     * Restarts the workflow of each open settlement and verification, of each subscription with a due retry and of each
+     * lane, if it has none. Then makes the months that are missing, deletes deliveries that were kept for long enough,
      * drops a month that has expired, and deletes secrets of subscriptions that no longer sign, a bounded number of
      * each. May be repeated.
      */

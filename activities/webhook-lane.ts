@@ -1,8 +1,8 @@
 /**
- * A lane (contract §11): it makes the first attempts and the first retries for its share of all subscriptions, for as long
- * as its process serves it. One statement records what was sent and claims what is sent next, while other requests are
- * under way. A subscriber that hangs holds only its own share: of a subscription a bounded number is in flight, and of
- * an organization at most as many as the lane has free.
+ * A lane (contract §11): it makes the first attempts and the first retries for its share of all subscriptions, for as
+ * long as its process serves it. One statement records what was sent and claims what is sent next, while other requests
+ * are under way. A subscriber that hangs holds only its own share: of a subscription a bounded number is in flight, and
+ * of an organization at most as many as the lane has free.
  *
  * It has more than 300 lines, because all parts change the same state and are read together.
  */
@@ -43,9 +43,9 @@ const EXCHANGE_MS = 20;
  */
 const REST = { factor: 2, maxMs: 25 } as const;
 /**
- * How often a lane looks for what an earlier activity, or a statement of its own whose answer was lost, has left. For this
- * long after its beginning, such a loss, and a look that found some, each of its statements looks: one statement may not
- * have the places for all of it.
+ * How often a lane looks for what an earlier activity, or a statement of its own whose answer was lost, has left. For
+ * this long after its beginning, such a loss, and a look that found some, each of its statements looks: one statement
+ * may not have the places for all of it.
  */
 const TAKE_OVER_MS = 5_000;
 /** While nothing is due, the lane looks less and less often. */
@@ -223,13 +223,13 @@ async function send(lane: Lane, subscriber: Subscriber, delivery: ClaimedDeliver
   );
   lane.inFlight -= 1;
   subscriber.inFlight -= 1;
-  if ('outcome' in result) settle(lane, subscriber, delivery, result);
+  if ('outcome' in result) queueResult(lane, subscriber, delivery, result);
   else await giveUp(lane, delivery, result.error);
   sendQueued(lane, subscriber);
   lane.wakeUp.wake();
 }
 
-function settle(lane: Lane, subscriber: Subscriber, { requestId }: ClaimedDelivery, result: AttemptResult): void {
+function queueResult(lane: Lane, subscriber: Subscriber, { requestId }: ClaimedDelivery, result: AttemptResult): void {
   const failed = result.outcome === 'failed';
   lane.sent += 1;
   if (failed) lane.failed += 1;

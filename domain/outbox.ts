@@ -136,7 +136,7 @@ export const laneMessage = (lane: number, requestId: string): OutboxMessage<'web
 });
 
 /** The settlement that a message is about; undefined for the other kinds. */
-export function settlementIdOf(message: OutboxMessage): string | undefined {
+export function settlementOfMessage(message: OutboxMessage): string | undefined {
   if (message.kind === 'settlement' || message.kind === 'sandbox_collection') return message.objectId;
   return message.kind === 'sandbox_event' ? message.context.settlementId : undefined;
 }

@@ -9,7 +9,7 @@ import type { Database } from '../db/client.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../db/queries/outbox.ts';
 import { asProcess } from '../db/tenant.ts';
 import { type Crash, dispatchPoint } from '../domain/crash-point.ts';
-import { type OutboxMessage, settlementIdOf } from '../domain/outbox.ts';
+import { type OutboxMessage, settlementOfMessage } from '../domain/outbox.ts';
 import { createDeliveryNotice } from './delivery-notice.ts';
 import { temporalFaultOf } from './temporal-health.ts';
 import type { Tracing } from './tracing.ts';
@@ -138,23 +138,23 @@ const fieldsOf = (row: OutboxRow): Record<string, unknown> => ({
   attempt: row.attempts,
   request_id: row.requestId,
   org_id: row.context.orgId,
-  settlement_id: settlementIdOf(row),
+  settlement_id: settlementOfMessage(row),
   ...(isKnownKind(row.kind) ? { workflow_id: workflowStartOf(row).options.workflowId } : {}),
 });
 
 type DispatchResult = { readonly row: OutboxRow; readonly error: string | undefined };
 
-/** Several lanes share the rows: each takes the next row as soon as its call has ended. */
+/** A bounded number of calls at once: each takes the next row as soon as the one before has ended. */
 async function dispatchAll(
   rows: readonly OutboxRow[],
   dispatchRow: (row: OutboxRow) => Promise<string | undefined>,
 ): Promise<DispatchResult[]> {
   const results: DispatchResult[] = [];
   const remaining = rows.values();
-  const lane = async (): Promise<void> => {
+  const callNext = async (): Promise<void> => {
     for (const row of remaining) results.push({ row, error: await dispatchRow(row) });
   };
-  await Promise.all(Array.from({ length: CALLS_AT_ONCE }, lane));
+  await Promise.all(Array.from({ length: CALLS_AT_ONCE }, callNext));
   return results;
 }
 

@@ -25,7 +25,7 @@ import {
 } from '@temporalio/interceptors-opentelemetry/lib/worker/index.js';
 import type { Config } from '../config/load.ts';
 import { currentTraceparent, inTrace } from '../db/traceparent.ts';
-import { settlementIdOf } from '../domain/outbox.ts';
+import { settlementOfMessage } from '../domain/outbox.ts';
 import { filterSpans } from './span-filter.ts';
 import type { RequestTracing, TracedAnswer, TracedHttp, Tracing, TracingOptions } from './tracing.ts';
 
@@ -33,7 +33,10 @@ const EXPORT_TIMEOUT_MS = 5_000;
 const SERVER_ERRORS_FROM = 500;
 const FAILED = { code: SpanStatusCode.ERROR };
 
-/** @param collector its URL, without the path `/v1/traces`, and the headers for it, as OTEL_EXPORTER_OTLP_HEADERS has them */
+/**
+ * @param collector its URL, without the path `/v1/traces`, and the headers for it, as OTEL_EXPORTER_OTLP_HEADERS has
+ * them
+ */
 export function startTracing(collector: NonNullable<Config['otlp']>, { service, log }: TracingOptions): Tracing {
   const resource = Resource.default().merge(new Resource({ 'service.name': service }));
   const exporter = new OTLPTraceExporter({
@@ -93,7 +96,7 @@ const traceDispatches =
     const { kind, traceparent, attempts } = row;
     const attributes = {
       'organization.id': row.context.orgId,
-      'settlement.id': settlementIdOf(row),
+      'settlement.id': settlementOfMessage(row),
       'outbox.attempts': attempts,
     };
     const parent = traceparent === null ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, { traceparent });

@@ -4,7 +4,7 @@
  */
 import type { WorkflowStartOptions } from '@temporalio/client';
 import type { WorkflowIdReusePolicy } from '@temporalio/common';
-import { type OutboxKind, type OutboxMessage, settlementIdOf } from '../domain/outbox.ts';
+import { type OutboxKind, type OutboxMessage, settlementOfMessage } from '../domain/outbox.ts';
 import {
   laneWorkflowId,
   otpWorkflowId,
@@ -33,8 +33,8 @@ type Described = {
 };
 
 /**
- * @param given `runbookUrl`: where operators read docs/operations.md; the run shows links to it. `startDelayMs`: a new run
- * begins after this time, or with the next signal
+ * @param given `runbookUrl`: where operators read docs/operations.md; the run shows links to it. `startDelayMs`: a new
+ *   run begins after this time, or with the next signal
  */
 export function workflowStartOf(
   message: OutboxMessage,
@@ -75,9 +75,9 @@ export function rereadMessage(message: OutboxMessage): OutboxMessage | undefined
  * Whether a workflow whose run has ended is started again. One whose run was terminated, or ended by a fault, has not
  * done its work: every row starts it again. A completed one is started again only by a row that is written for an open
  * object: PostgreSQL may have been restored to a moment before the run completed. Every run reads the database first,
- * so a run for an object that has ended does nothing. A subscription's workflow completes whenever no retry waits,
- * and starts again with the next one. A lane's completes when there are to be fewer lanes. The workflow of a one-time code is never started again, because a second run
- * could mail the code twice.
+ * so a run for an object that has ended does nothing. A subscription's workflow completes whenever no retry waits, and
+ * starts again with the next one. A lane's completes when there are to be fewer lanes. The workflow of a one-time code
+ * is never started again, because a second run could mail the code twice.
  */
 function reusePolicyOf({ kind, signal }: OutboxMessage): WorkflowIdReusePolicy {
   if (kind === 'otp') return 'REJECT_DUPLICATE';
@@ -161,7 +161,7 @@ function searchAttributesOf(message: OutboxMessage) {
     { key: SEARCH_ATTRIBUTES.OrgId, value: context.orgId },
     { key: SEARCH_ATTRIBUTES.Corridor, value: 'corridor' in context ? context.corridor : undefined },
     { key: SEARCH_ATTRIBUTES.PaymentMethod, value: 'paymentMethod' in context ? context.paymentMethod : undefined },
-    { key: SEARCH_ATTRIBUTES.SettlementId, value: settlementIdOf(message) },
+    { key: SEARCH_ATTRIBUTES.SettlementId, value: settlementOfMessage(message) },
   ];
   return values.flatMap(({ key, value }) => (value === undefined ? [] : [{ key, value }]));
 }

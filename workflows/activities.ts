@@ -57,14 +57,18 @@ function isPermanent(error: unknown): boolean {
 
 /**
  * How long a timer runs that ends then. An activity returns the end of a wait: a duration would be too long by the time
- * for which the activity, or its result, waited for a worker. At least 1 ms: then each wait is one timer, also a late one.
+ * for which the activity, or its result, waited for a worker. At least 1 ms: then each wait is one timer, also a late
+ * one.
  */
 export const untilMs = (endMs: number): number => Math.max(1, endMs - Date.now());
 
 /** For work that calls other systems, or that operators should see as a row of its own under this summary. */
 export const remote = (summary: string) => proxyRemote({ startToCloseTimeout: 15_000, retry: RETRY, summary });
 
-/** For a call that may be repeated for weeks, to a provider that many runs call: it is soon made every five minutes only. */
+/**
+ * For a call that may be repeated for weeks, to a provider that many runs call: it is soon made every five minutes
+ * only.
+ */
 export const patient = (summary: string) =>
   proxyRemote({ startToCloseTimeout: 15_000, retry: { ...RETRY, maximumInterval: PATIENT_WAIT_MS }, summary });
 
@@ -72,14 +76,14 @@ export const patient = (summary: string) =>
 export const mail = (summary: string) => proxyRemote({ startToCloseTimeout: 60_000, retry: RETRY, summary });
 
 /**
- * For a round of a subscription: it begins attempts for 5 minutes, and a request takes at most 15 s. A worker that died is
- * noticed by its missing heartbeat. The subscriber's answers are data, never a failure.
+ * For a round of a subscription: it begins attempts for 5 minutes, and a request takes at most 15 s. A worker that died
+ * is noticed by its missing heartbeat. The subscriber's answers are data, never a failure.
  */
 export const round = (summary: string) =>
   proxyRemote({ startToCloseTimeout: 6 * 60_000, heartbeatTimeout: 10_000, retry: RETRY, summary });
 
 /** For a lane's activity, which lasts for two hours at most. Another worker takes it over within seconds. */
-export const lane = (summary: string) =>
+export const laneActivity = (summary: string) =>
   proxyRemote({
     startToCloseTimeout: 3 * 60 * 60_000,
     heartbeatTimeout: 8_000,

@@ -60,25 +60,28 @@ type Run = {
   readonly signals: Signals;
   /** The activity of a cancellation request is running. */
   canceling: boolean;
-  /** This run has called the rail, or has found that there is nothing to pay. */
+  /**
+   * An activity of this run found the settlement past `awaiting_funds`, and called the rail if there was something to
+   * pay.
+   */
   payoutSent: boolean;
   /** The state since the settlement came into review; undefined before. */
   inReview: SettlementState | undefined;
 };
 
-const admit = async (run: Run) => publishState(run, await local((now) => now.admitSettlement(activityInput(run))));
+const admit = async (run: Run) =>
+  publishState(run, await local((activities) => activities.admitSettlement(activityInput(run))));
 
-const awaitCompliance = (run: Run, state: SettlementState) =>
-  awaitChange(run, state, () => local((now) => now.reviewSettlement(activityInput(run))));
+const review = (run: Run) => local((activities) => activities.reviewSettlement(activityInput(run)));
+
+const awaitCompliance = (run: Run, state: SettlementState) => awaitChange(run, state, () => review(run));
 
 /**
  * New evidence usually covers the amount. So one activity decides by it and, where it does, sends the payout: the
  * settlement does not rest in `funded`. Nothing but evidence lets it be paid, so every other signal is a review.
  */
 const awaitFunds = (run: Run, state: SettlementState) =>
-  awaitChange(run, state, (hasEvidence) =>
-    hasEvidence ? sendPayout(run) : local((now) => now.reviewSettlement(activityInput(run))),
-  );
+  awaitChange(run, state, (hasEvidence) => (hasEvidence ? sendPayout(run) : review(run)));
 
 async function sendPayout(run: Run): Promise<SettlementState> {
   const summary = 'Send the payout once the money is there, and settle when the rail confirms it';
@@ -87,21 +90,20 @@ async function sendPayout(run: Run): Promise<SettlementState> {
   return state;
 }
 
-const awaitPayout = (run: Run, state: SettlementState) =>
-  awaitChange(run, state, () => local((now) => now.reviewSettlement(activityInput(run))));
+const awaitPayout = (run: Run, state: SettlementState) => awaitChange(run, state, () => review(run));
 
 /** The input of an activity that runs now. */
 const activityInput = ({ input }: Run): SettlementActivityInput => ({ ...input, nowMs: Date.now() });
 
-/** Reviews the settlement after each signal, and once its wait is over, until its status changes. */
+/** Runs `next` after each signal, and once the wait is over, until the settlement's status changes. */
 async function awaitChange(
   run: Run,
   state: SettlementState,
-  review: (hasEvidence: boolean) => Promise<SettlementState>,
+  next: (hasEvidence: boolean) => Promise<SettlementState>,
 ): Promise<SettlementState> {
   let latest = state;
   while (latest.status === state.status) {
-    latest = await review(await nextSignal(run.signals, latest));
+    latest = await next(await nextSignal(run.signals, latest));
     // A new run would call the rail again.
     if (latest.status === state.status && state.status !== 'paying_out') await shortenHistory(run);
   }
@@ -159,7 +161,7 @@ const isUnreviewed = (signals: Signals): boolean => signals.received > signals.r
 function handleCancellation(run: Run): void {
   const cancel = async (): Promise<void> => {
     run.canceling = true;
-    await local((now) => now.cancelOnRequest(activityInput(run)));
+    await local((activities) => activities.cancelOnRequest(activityInput(run)));
     run.canceling = false;
     // The wait, if there is one, reviews the settlement and sees that it was canceled.
     run.signals.received += 1;
@@ -175,7 +177,7 @@ async function awaitOperator(run: Run, state: SettlementState): Promise<Settleme
     await condition(() => (isResolved() || isUnreviewed(run.signals)) && allHandlersFinished());
     if (!isResolved()) {
       run.signals.reviewed = run.signals.received;
-      run.inReview = await local((now) => now.reviewSettlement(activityInput(run)));
+      run.inReview = await review(run);
     }
     if (isResolved()) return publishState(run, run.inReview);
     await shortenHistory(run);

@@ -44,11 +44,11 @@ async function untilDecided(input: VerificationInput): Promise<{ status: Verific
   });
   const activityInput = (): VerificationActivityInput => ({ ...input, nowMs: Date.now() });
 
-  let state = publishState(await local((now) => now.reviewVerification(activityInput())));
+  let state = publishState(await local((activities) => activities.reviewVerification(activityInput())));
   while (state.waitMs !== null) {
     if (!signaled) await condition(() => signaled, state.waitMs, { summary: `Waiting for a ${WAITING_FOR}` });
     signaled = false;
-    state = publishState(await local((now) => now.reviewVerification(activityInput())));
+    state = publishState(await local((activities) => activities.reviewVerification(activityInput())));
   }
   await condition(allHandlersFinished);
   return { status: state.status };

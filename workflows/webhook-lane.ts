@@ -5,7 +5,7 @@
 import { continueAsNew, setHandler, workflowInfo } from '@temporalio/workflow';
 import { laneAdvice } from '../domain/operator-advice.ts';
 import type { LaneReport } from '../domain/webhook.ts';
-import { lane as lanes } from './activities.ts';
+import { laneActivity } from './activities.ts';
 import { laneReported, type WebhookLaneInput } from './contract.ts';
 import { publishDetails } from './details.ts';
 import { uncancelable } from './uncancelable.ts';
@@ -15,7 +15,7 @@ export const webhookLane = uncancelable(serve);
 async function serve({ lane }: WebhookLaneInput): Promise<void> {
   setHandler(laneReported, publishReport);
   while (!workflowInfo().continueAsNewSuggested) {
-    const { isServed } = await lanes('Deliver events').serveLane({ lane });
+    const { isServed } = await laneActivity('Deliver events').serveLane({ lane });
     if (!isServed) return;
   }
   await continueAsNew<typeof serve>({ lane });

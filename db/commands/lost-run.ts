@@ -1,8 +1,7 @@
 /**
  * Lost runs: a settlement or verification is open, a retry of a subscription is due, or a lane is to be served, but no
- * workflow runs for it.
- * Its run was terminated, a fault ended it, or Temporal lost it. A sweep finds such objects every few seconds and
- * restarts their workflows (contract §6).
+ * workflow runs for it. Its run was terminated, a fault ended it, or Temporal lost it. A sweep finds such objects
+ * (contract §6).
  */
 import { laneMessage, type OutboxMessage, SWEPT_KINDS, type SweptKind } from '../../domain/outbox.ts';
 import { LANES } from '../../domain/webhook.ts';

@@ -23,12 +23,12 @@ export type OutboxRow = OutboxMessage & {
 const LEASE_SECONDS = 10;
 const RETRY_SECONDS_MAX = 5;
 /** How many of the rows of one claim are reserved for subscriptions. */
-const DELIVERIES_MIN = 4;
+const SUBSCRIPTIONS_MIN = 4;
 
 /**
- * Writes messages in the transaction of the change that they follow from. A subscription has one row that is not claimed.
- * It is locked until the change is committed: a dispatcher that claimed it earlier would not read this change, and no
- * row would be left for it. Subscriptions are given in the order of their ids, so that no two writers deadlock.
+ * Writes messages in the transaction of the change that they follow from. A subscription has one row that is not
+ * claimed. It is locked until the change is committed: a dispatcher that claimed it earlier would not read this change,
+ * and no row would be left for it. Subscriptions are given in the order of their ids, so that no two writers deadlock.
  */
 export async function enqueue(tx: Tx, ...messages: OutboxMessage[]): Promise<void> {
   if (messages.length === 0) return;
@@ -67,7 +67,7 @@ type ClaimedRow = {
  * A claimed row of a subscription leaves the unique index before its signal is sent: a later commit may be too late for
  * this signal, so it gets a row of its own.
  */
-const claimStatement = statement<[limit: number, deliveriesMin: number, leaseSeconds: number], ClaimedRow>(
+const claimStatement = statement<[limit: number, subscriptionsMin: number, leaseSeconds: number], ClaimedRow>(
   'claim_outbox',
   `WITH ${NOT_WAITING_FOR_DISK},
   first AS MATERIALIZED (
@@ -75,11 +75,11 @@ const claimStatement = statement<[limit: number, deliveriesMin: number, leaseSec
     ORDER BY due_at, outbox_id LIMIT $1 - CASE WHEN EXISTS (
       SELECT 1 FROM outbox WHERE kind = 'webhook_subscription' AND due_at <= now()
     ) THEN $2 ELSE 0 END FOR UPDATE SKIP LOCKED
-  ), deliveries AS MATERIALIZED (
+  ), subscriptions AS MATERIALIZED (
     SELECT outbox_id FROM outbox WHERE kind = 'webhook_subscription' AND due_at <= now()
     ORDER BY due_at, outbox_id LIMIT $1 - (SELECT count(*) FROM first) FOR UPDATE SKIP LOCKED
   ), due AS MATERIALIZED (
-    SELECT outbox_id FROM first UNION ALL SELECT outbox_id FROM deliveries
+    SELECT outbox_id FROM first UNION ALL SELECT outbox_id FROM subscriptions
   )
   UPDATE outbox SET attempts = attempts + 1, claimed = true, due_at = now() + make_interval(secs => $3)
   FROM due, not_durable
@@ -91,13 +91,13 @@ const claimStatement = statement<[limit: number, deliveriesMin: number, leaseSec
 );
 
 /**
- * Claims up to `limit` due rows, those that have been due for longest, and those of subscriptions last: no settlement waits behind them. A
- * few rows of subscriptions are always claimed, so that they do not wait without end either.
+ * Claims up to `limit` due rows, those that have been due for longest, and those of subscriptions last: no settlement
+ * waits behind them. A few rows of subscriptions are always claimed, so that they do not wait without end either.
  *
  * @returns the rows of subscriptions last
  */
 export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxRow[]> {
-  const rows = (await claimStatement(db, limit, DELIVERIES_MIN, LEASE_SECONDS)).map(toOutboxRow);
+  const rows = (await claimStatement(db, limit, SUBSCRIPTIONS_MIN, LEASE_SECONDS)).map(toOutboxRow);
   const isLast = ({ kind }: OutboxRow): number => (kind === 'webhook_subscription' ? 1 : 0);
   return rows.sort((a, b) => isLast(a) - isLast(b) || a.outboxId - b.outboxId);
 }

@@ -51,7 +51,7 @@ export const collectsMoney = (event: SandboxEvent): boolean =>
   event === 'collection_succeeded' || event === 'collection_partial';
 
 /** The states in which the rail can answer: the payout was sent, and the settlement has not ended. */
-const PAYOUT_STATUSES: readonly SettlementStatus[] = ['paying_out', 'needs_review'];
+const AWAITING_RAIL_STATUSES: readonly SettlementStatus[] = ['paying_out', 'needs_review'];
 
 const DISPUTABLE_METHODS: readonly PaymentMethod[] = ['card'];
 
@@ -76,7 +76,7 @@ export function sandboxCommand(
     throw refuse('event', 'only card payments are disputed');
   if (!isPayoutEvent(event) && paymentMethod === 'internal')
     throw refuse('event', 'no provider collects for a settlement that is funded internally');
-  if (isPayoutEvent(event) && !PAYOUT_STATUSES.includes(status))
+  if (isPayoutEvent(event) && !AWAITING_RAIL_STATUSES.includes(status))
     throw new DomainError('state_conflict', { current_state: status });
   if (amount !== undefined) return { event, amountMinor: givenAmount(amount, sourceCurrency) };
   return { event, amountMinor: collects ? usualAmount(settlement, event, underWayMinor) : 0n };
