@@ -8,7 +8,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { commitStatement, NO_DISPATCHER } from '../db/commands/commit.ts';
-import { handOverDelivery, recordFailures } from '../db/commands/webhook-attempt.ts';
+import { handOverDelivery, judgeAndRecord } from '../db/commands/webhook-attempt.ts';
 import { type AttemptResult, type ClaimedDelivery, openClaimant } from '../db/queries/webhook-attempt.ts';
 import {
   exchangeDeliveries,
@@ -259,7 +259,7 @@ function judgeNext(lane: Lane): void {
 const judgeable = ({ toJudge }: Lane): Subscriber[] =>
   [...toJudge].filter(({ isRecording }) => !isRecording).slice(0, JUDGED_TOGETHER);
 
-/** Records the results of subscribers that fail or have failed. */
+/** Judges subscribers that fail or have failed, and records their results. */
 async function judge(lane: Lane): Promise<void> {
   const { deps, claimant, toJudge } = lane;
   await delay(JUDGED_AFTER_MS);
@@ -271,7 +271,7 @@ async function judge(lane: Lane): Promise<void> {
   }
   try {
     const recorded = group.map(({ webhookId, requestId, judged }) => ({ webhookId, requestId, results: [...judged] }));
-    const failing = await recordFailures(deps, claimant, recorded);
+    const failing = await judgeAndRecord(deps, claimant, recorded);
     for (const [index, subscriber] of group.entries()) {
       const results = recorded[index]?.results ?? [];
       subscriber.judged.splice(0, results.length);

@@ -7,7 +7,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { asyncLocalStorage } from '@temporalio/activity';
 import { commit, commitStatement } from '../db/commands/commit.ts';
-import { recordFailures } from '../db/commands/webhook-attempt.ts';
+import { judgeAndRecord } from '../db/commands/webhook-attempt.ts';
 import { endDeliveries, openClaimant } from '../db/queries/webhook-attempt.ts';
 import { type ReplayProgress, takeReplayStep } from '../db/queries/webhook-replay.ts';
 import { claimRetry, lookForRetries, type RetryLook, releaseRetries } from '../db/queries/webhook-retry.ts';
@@ -74,7 +74,7 @@ async function playRound(
       if (!delivery) continue;
       const result = await sendDelivery(deps, delivery, secretsOf, connections, now());
       lastOutcome = result.error === null ? `succeeded with ${result.response_status}` : `failed: ${result.error}`;
-      await recordFailures(deps, claimant, [{ webhookId, requestId: delivery.requestId, results: [result] }]);
+      await judgeAndRecord(deps, claimant, [{ webhookId, requestId: delivery.requestId, results: [result] }]);
       if (result.error === null)
         await commitStatement(deps, 'subscription.release', (db) => releaseRetries(db, webhookId, now()));
     }

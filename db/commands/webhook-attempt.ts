@@ -24,13 +24,13 @@ export type SubscriptionResults = {
 };
 
 /**
- * Records results of subscriptions that fail or have failed: one may be disabled, or its failing may end. What leaves
- * its lane, and is to be retried, wakes its subscription's workflow. The number of statements does not grow with that
- * of the subscriptions, but for those that are disabled.
+ * Judges subscriptions that fail or have failed by their results, and records the results: a subscription may be
+ * disabled, or its failing may end. What leaves its lane, and is to be retried, wakes its subscription's workflow. Many
+ * subscriptions take as many statements as one, except that each disabling takes its own.
  *
  * @returns the ids of those that are failing now
  */
-export async function recordFailures(
+export async function judgeAndRecord(
   deps: CommitDeps,
   claimant: number,
   all: readonly SubscriptionResults[],

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, vi } from 'vitest';
 import type { Tx } from '../../db/client.ts';
-import { recordFailures } from '../../db/commands/webhook-attempt.ts';
+import { judgeAndRecord } from '../../db/commands/webhook-attempt.ts';
 import { recordEvent } from '../../db/queries/event.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../../db/queries/outbox.ts';
 import { lockSubscriptions } from '../../db/queries/webhook.ts';
@@ -81,7 +81,7 @@ async function createWorld(api: TestApi) {
         ...claim,
       }),
     judge: (claimant: number, results: readonly AttemptResult[], { webhookId }: Subscription = own) =>
-      recordFailures(api.deps, claimant, [{ webhookId, requestId: 'test', results }]),
+      judgeAndRecord(api.deps, claimant, [{ webhookId, requestId: 'test', results }]),
     look: () => db.transaction((tx) => lookForRetries(tx, own.webhookId)),
     wakeRows: async (): Promise<number> =>
       (await rowsOf('SELECT 1 FROM outbox WHERE object_id = $1', own.webhookId)).length,
@@ -345,7 +345,7 @@ describe('a claim', () => {
     };
     const record = async (places: readonly number[]): Promise<number> => {
       const statements = recordStatements(api.connection.pool);
-      await recordFailures(api.deps, claimant, places.map(resultsOf));
+      await judgeAndRecord(api.deps, claimant, places.map(resultsOf));
       return statements().length;
     };
     const ofOne = await record([0]);
