@@ -9,7 +9,7 @@ import { decideAgreedReview } from '../db/commands/review.ts';
 import { cancelSettlementOnRequest, writeDecision } from '../db/commands/settlement.ts';
 import { openDataKey } from '../db/data-key.ts';
 import { openPayee } from '../db/payee.ts';
-import { listForbiddingGates } from '../db/queries/gate.ts';
+import { forbiddingGatesOfSettlement } from '../db/queries/gate.ts';
 import { type LockedSettlement, lockForDecision, readSurroundings } from '../db/queries/settlement-facts.ts';
 import { nameDigest } from '../db/queries/verification.ts';
 import type { Transaction } from '../domain/crash-point.ts';
@@ -146,7 +146,7 @@ async function readFacts(
   const payee = dataKey && openPayee(dataKey, settlement);
   const digest = dataKey && payee ? nameDigest(dataKey, payee.name) : null;
   const { gateEvidence, aboutPayee, recipient, ...known } = await readSurroundings(tx, deps.sealer, settlement, digest);
-  const gates = listForbiddingGates(settlement, gateEvidence, { runtime: deps.runtime, now: deps.now() });
+  const gates = forbiddingGatesOfSettlement(settlement, gateEvidence, { runtime: deps.runtime, now: deps.now() });
   const facts = {
     settlement,
     ...known,

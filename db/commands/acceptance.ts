@@ -16,7 +16,7 @@ import { openAccessToken } from '../banklink-token.ts';
 import { settlementIdOf } from '../id.ts';
 import { sealPayee } from '../payee.ts';
 import { getAcceptanceFacts, insertAcceptance } from '../queries/acceptance.ts';
-import { forbiddenBy } from '../queries/gate.ts';
+import { forbiddingGatesOfCorridor } from '../queries/gate.ts';
 import {
   type Answer,
   bindAnswer,
@@ -82,7 +82,7 @@ export async function acceptSettlement(
   if (!facts.recipient) return await refuse(deps, request, new DomainError('not_found', { field: 'recipient_id' }));
   const { recipient, held } = openRecipient(deps.sealer, facts.recipient);
   const now = deps.now();
-  const gates = forbiddenBy(facts.gateEvidence, { runtime: deps.runtime, corridor, now });
+  const gates = forbiddingGatesOfCorridor(facts.gateEvidence, { runtime: deps.runtime, corridor, now });
   const refusal = refusalOf(recipient, pricing, gates);
   if (refusal || !held) return await refuse(deps, request, refusal ?? inactive());
   const payee = freezePayee(recipient, held.personalData, pricing.payoutRail);

@@ -108,8 +108,12 @@ export const evidenceOf = (aggregated: readonly Aggregated<GateEvidence>[]): Gat
     approvals: approvals.map(({ operator, approvedAt }) => ({ operator, approvedAt: new Date(approvedAt) })),
   }));
 
-/** The gates that forbid a value step in this corridor, by the evidence that was read for it. */
-export function forbiddenBy(
+/**
+ * The gates that forbid a step that moves value in this corridor; empty if none does.
+ *
+ * @param aggregated evidence of the process's environment and of this corridor
+ */
+export function forbiddingGatesOfCorridor(
   aggregated: readonly Aggregated<GateEvidence>[],
   { runtime, corridor, now }: GateQuestion & { readonly corridor: CorridorId },
 ): readonly ClosedGate[] {
@@ -122,19 +126,19 @@ export function forbiddenBy(
 }
 
 /**
- * The gates that forbid a settlement's next step that moves value; empty if they allow it.
+ * The gates that forbid a settlement's next step that moves value; empty if none does.
  *
  * @param evidence of the settlement's environment and corridor
  * @param at `now` is real time. A settlement's own clock may be ahead, and a repeated step carries the time of its
  *   first attempt.
  */
-export const listForbiddingGates = (
+export const forbiddingGatesOfSettlement = (
   { environment, corridor }: Pick<Settlement, 'environment' | 'corridor'>,
   evidence: readonly Aggregated<GateEvidence>[],
   at: Pick<GateQuestion, 'runtime' | 'now'>,
 ): readonly ClosedGate[] =>
   environment === environmentName(at.runtime)
-    ? forbiddenBy(evidence, { ...at, corridor })
+    ? forbiddingGatesOfCorridor(evidence, { ...at, corridor })
     : forbiddingGates(allClosed('other_environment'), at.runtime);
 
 /**
