@@ -37,11 +37,11 @@ export async function requestOtp(deps: ApiDeps, contact: Contact, { limitKey, re
   const { challenge, code } = newChallenge(deps, contact, mailed);
   const price = priceOf(deps, limitKey);
   const stored = await storeChallenge(deps, { challenge, contactHashes, price, mailed, requestId });
-  if (stored instanceof Date) {
-    const waitMs = stored.getTime() - challenge.createdAt.getTime();
+  if ('nextCodeAt' in stored) {
+    const waitMs = stored.nextCodeAt.getTime() - challenge.createdAt.getTime();
     return { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) };
   }
-  return { challengeId: challenge.challengeId, expiresAt: challenge.expiresAt, code, counted: stored };
+  return { challengeId: challenge.challengeId, expiresAt: challenge.expiresAt, code, ...stored };
 }
 
 /** What a code costs the address that asks for it. The address that proves it gets as much back. */

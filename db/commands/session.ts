@@ -41,27 +41,29 @@ export type ChallengeRequest = {
   readonly requestId: string;
 };
 
+type StoredChallenge = { readonly nextCodeAt: Date } | { readonly counted: Counted };
+
 /**
  * Stores a challenge and sends its code, unless the contact has been sent its codes of the hour, or the price is more
  * than what is left to the address.
  *
- * @returns the time from which the contact may be sent another code; or what the address has used then, which is over
- *   the quota when nothing was stored
+ * @returns `nextCodeAt`: the contact has been sent its codes, and may be sent another one from then on; or `counted`:
+ *   what the address has used, which is over the quota when nothing was stored
  */
-export async function storeChallenge(deps: CommitDeps, request: ChallengeRequest): Promise<Date | Counted> {
+export async function storeChallenge(deps: CommitDeps, request: ChallengeRequest): Promise<StoredChallenge> {
   const { challenge, contactHashes, price, mailed, requestId } = request;
   const windowStart = new Date(challenge.createdAt.getTime() - OTP_LIMITS.requestWindowMs);
   return await commit(deps, 'otp.request', async (tx) => {
     await lockContact(tx, contactHashes);
     const { requests, firstAt } = await countChallenges(tx, contactHashes, windowStart);
     if (requests >= OTP_LIMITS.requestsMax && firstAt !== null)
-      return new Date(firstAt.getTime() + OTP_LIMITS.requestWindowMs);
+      return { nextCodeAt: new Date(firstAt.getTime() + OTP_LIMITS.requestWindowMs) };
     const counted = await charge(tx, price);
-    if (counted.used > price.budget.quota) return counted;
+    if (counted.used > price.budget.quota) return { counted };
     await deleteOldChallenges(tx, windowStart);
     await insertChallenge(tx, challenge);
     if (mailed) await enqueue(tx, otpMessage(challenge.challengeId, requestId));
-    return counted;
+    return { counted };
   });
 }
 
