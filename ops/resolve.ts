@@ -26,7 +26,7 @@ type Asked = Resolution & { readonly operator: string; readonly note: string };
 /** @returns `refused` when the settlement is not in review, or has another outcome */
 export async function runResolve(deps: OpsDeps, settlementId: string, asked: Asked): Promise<ExitCode> {
   const { print, printData, warn } = deps;
-  const resolution = await ask(deps, settlementId, asked);
+  const resolution = await requestAndCarryOut(deps, settlementId, asked);
   if ('refusal' in resolution) {
     warn(`Not resolved: ${resolution.refusal}`);
     return EXIT.refused;
@@ -49,7 +49,8 @@ type Resolved =
   | { readonly status: SettlementStatus; readonly about?: string | undefined }
   | { readonly refusal: string };
 
-async function ask(deps: OpsDeps, settlementId: string, asked: Asked): Promise<Resolved> {
+/** Requests the outcome and, once it is agreed, makes the settlement's run carry it out. */
+async function requestAndCarryOut(deps: OpsDeps, settlementId: string, asked: Asked): Promise<Resolved> {
   const { outcome } = asked;
   try {
     const { request, earlier } = await requestResolution(deps, settlementId, asked);
@@ -59,7 +60,10 @@ async function ask(deps: OpsDeps, settlementId: string, asked: Asked): Promise<R
       };
     const about = earlier && aboutEarlier(deps, earlier, outcome);
     if (request.agreedAt === null) return { status: 'needs_review', about };
-    return { ...(deps.isPreview ? { status: STATUS_OF[outcome] } : await update(deps, settlementId, outcome)), about };
+    return {
+      ...(deps.isPreview ? { status: STATUS_OF[outcome] } : await carryOut(deps, settlementId, outcome)),
+      about,
+    };
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     if (error.code === 'not_found') return { refusal: 'There is no such settlement.' };
@@ -79,7 +83,7 @@ function aboutEarlier({ isPreview }: OpsDeps, earlier: ReviewRequest, outcome: R
  *
  * @throws CommandError when it was not carried out in time; the agreement stays
  */
-async function update(
+async function carryOut(
   { client: connect }: OpsDeps,
   settlementId: string,
   outcome: Resolution['outcome'],
