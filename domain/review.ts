@@ -14,8 +14,11 @@ export type ReviewRequest = Resolution & {
   readonly agreedAt: Date | null;
 };
 
-/** A request that is not confirmed in this time is void and must be repeated. */
-const CONFIRM_WITHIN_MS = 24 * 60 * 60_000;
+/**
+ * How long a second operator can confirm what one has requested: an outcome, an erasure or a new key. After that the
+ * request is void and must be repeated.
+ */
+export const CONFIRM_WITHIN_MS = 24 * 60 * 60_000;
 
 /** Whether the request is agreed, or can still be confirmed. */
 export const isValidAt = ({ agreedAt, requestedAt }: ReviewRequest, at: Date): boolean =>

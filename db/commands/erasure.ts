@@ -3,6 +3,7 @@
  * table, permanently. One operator requests it and another one confirms it.
  */
 import { DomainError } from '../../domain/error.ts';
+import { CONFIRM_WITHIN_MS } from '../../domain/review.ts';
 import { type AuditAction, insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import {
   confirmErasure,
@@ -13,9 +14,6 @@ import {
   lockRecipientToErase,
 } from '../queries/erasure.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
-
-/** How long a request can be confirmed. */
-const CONFIRM_WITHIN_MS = 24 * 60 * 60_000;
 
 /**
  * The first call requests it; the same call by another operator does it. The key is not opened, so a recipient that

@@ -4,6 +4,7 @@
  */
 import { FIRST_KEY_NAME } from '../../domain/api-key.ts';
 import { DomainError } from '../../domain/error.ts';
+import { CONFIRM_WITHIN_MS } from '../../domain/review.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { Tx } from '../client.ts';
 import { type ApiKeyCredential, insertApiKey } from '../queries/api-key.ts';
@@ -14,9 +15,6 @@ import { recordKeyEvent } from './api-key.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now' | 'runtime'>;
-
-/** How long a request can be confirmed. */
-const CONFIRM_WITHIN_MS = 24 * 60 * 60_000;
 
 /**
  * The first call requests a key; the same call by another operator creates it. The organization's other keys stay as
