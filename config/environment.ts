@@ -73,7 +73,7 @@ const listenHost = z
     error: 'must be an IP address, without brackets, or the name of a host',
   });
 const url = (protocol: RegExp) => z.url({ protocol, error: required('must be a URL of the right kind') });
-/** The driver takes them from the address before those that each session has (db/session.ts). */
+/** The driver takes them from the address before those that each session has (db/database-session.ts). */
 const SESSION_PARAMETERS = [
   'options',
   'query_timeout',

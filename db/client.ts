@@ -4,9 +4,9 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
+import { startOptions } from './database-session.ts';
 import { DatabaseRoleError, verifyRole } from './role.ts';
 import * as schema from './schema/index.ts';
-import { startOptions } from './session.ts';
 import { serveInTurn } from './tenant.ts';
 
 export type Database = NodePgDatabase<typeof schema>;

@@ -6,8 +6,8 @@ import { readMigrationFiles } from 'drizzle-orm/migrator';
 import pg from 'pg';
 import { PARTITIONS_AHEAD } from '../domain/retention.ts';
 import { Client, CONNECT_TIMEOUT_MS } from './client.ts';
+import { isDirect } from './database-session.ts';
 import { giveSettings, grantServicePrivileges, refuseMissingRole } from './privilege.ts';
-import { isDirect } from './session.ts';
 
 const MIGRATIONS_FOLDER = path.join(path.dirname(fileURLToPath(import.meta.url)), 'migrations');
 

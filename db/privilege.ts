@@ -8,8 +8,8 @@
 import { getTableColumns, getTableName, is } from 'drizzle-orm';
 import { PgTable } from 'drizzle-orm/pg-core';
 import pg from 'pg';
+import { roleSettings } from './database-session.ts';
 import * as schema from './schema/index.ts';
-import { roleSettings } from './session.ts';
 
 type TableKey = {
   [Key in keyof typeof schema]: (typeof schema)[Key] extends PgTable ? Key : never;

@@ -1,8 +1,8 @@
 /** The service behind a real PgBouncer that pools transactions. */
 import { test as base, describe, expect } from 'vitest';
 import { connect } from '../../db/client.ts';
+import { findPoolerFault } from '../../db/database-session.ts';
 import { migrate } from '../../db/migrate.ts';
-import { findPoolerFault } from '../../db/session.ts';
 import { settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
 import { FILE } from '../support/fixture.ts';
 import { type PoolerOptions, startPooler, whyNoPooler } from '../support/pooler.ts';
