@@ -27,12 +27,14 @@ export function money(amountMinor: bigint | null, currency: string | null): stri
     : `${amountMinor} minor units of ${currency}`;
 }
 
-/** @param given `now`: ages are counted to it; `runbookUrl`: the address of docs/operations.md, if it is known */
-export function printReport(
-  { print, printData }: Printer,
-  report: Report,
-  { now, runbookUrl }: { readonly now: Date; readonly runbookUrl: string | undefined },
-): void {
+type ReportOptions = {
+  /** Ages are counted to it. */
+  readonly now: Date;
+  /** The address of docs/operations.md, if it is known. */
+  readonly runbookUrl: string | undefined;
+};
+
+export function printReport({ print, printData }: Printer, report: Report, { now, runbookUrl }: ReportOptions): void {
   const { kind, id, facts, lists, next } = report;
   print(`${words(kind)} ${id}`);
   const width = Math.max(...Object.keys(facts).map((name) => name.length));

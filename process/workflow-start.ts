@@ -32,13 +32,16 @@ type Described = {
   readonly taskQueue?: string;
 };
 
-/**
- * @param given `runbookUrl`: where operators read docs/operations.md; the run shows links to it. `startDelayMs`: a new
- *   run begins after this time, or with the next signal
- */
+type StartOptions = {
+  /** Where operators read docs/operations.md; the run shows links to it. */
+  readonly runbookUrl?: string | undefined;
+  /** A new run begins after this time, or with the next signal. */
+  readonly startDelayMs?: number;
+};
+
 export function workflowStartOf(
   message: OutboxMessage,
-  { runbookUrl, startDelayMs = 0 }: { readonly runbookUrl?: string | undefined; readonly startDelayMs?: number } = {},
+  { runbookUrl, startDelayMs = 0 }: StartOptions = {},
 ): WorkflowStart {
   const { workflowType, workflowId, args, summary, details, taskQueue = TASK_QUEUE } = describe(message);
   return {

@@ -62,16 +62,18 @@ export async function redeliverAsOperator(
   });
 }
 
-/** @param given `at`: when its owner asks; an operator has no quota, and may send to what an operator has disabled */
+type RedeliveryOptions = {
+  readonly requestId: string;
+  /** When the owner asks. Absent for an operator, who has no quota and may send to what an operator has disabled. */
+  readonly at?: Date;
+  readonly listedAs?: DeliveryStatus | undefined;
+};
+
 async function redeliverLocked(
   tx: Tx,
   orgId: string,
   key: DeliveryKey,
-  {
-    requestId,
-    at,
-    listedAs,
-  }: { readonly requestId: string; readonly at?: Date; readonly listedAs?: DeliveryStatus | undefined },
+  { requestId, at, listedAs }: RedeliveryOptions,
 ): Promise<Delivery> {
   const webhook = await lockWebhook(tx, orgId, key.webhookId);
   if (at) requireNotStopped(webhook);
