@@ -42,15 +42,16 @@ export function failureOf(error: unknown): ApplicationFailure {
   return ApplicationFailure.create({ message: DEPENDENCY_FAILED, type: `dependency:${code}` });
 }
 
-/** How many runs of an activity a process has at once. One more ends before it begins, and Temporal repeats it. */
+/** How many runs of an activity a process has at once. A further run fails before it begins, and Temporal repeats it. */
 export type Limit = {
   readonly atOnce: number;
-  /** Between these two times, at random; as the activity's other failures without it. */
+  /** Temporal repeats such a run after a random time between these two; if absent, by the activity's retry policy. */
   readonly comesAgainMs?: readonly [least: number, most: number];
 };
 
 /**
- * Limits activities of a group that can hang: the slots of their queue are for others too. A run beyond is no fault.
+ * Limits the activities of a group that can hang, so that they do not take all slots of their task queue. A run that
+ * exceeds a limit is not reported as a fault.
  */
 export function withLimits<T extends Record<string, AnyActivity>>(
   group: T,

@@ -34,7 +34,10 @@ import { createSubscriber, endMinute, freePlaces, type Subscriber } from './webh
 const SERVED_MS = 60 * 60_000;
 /** How many deliveries one statement claims at most. */
 const CLAIMED_AT_ONCE = 128;
-/** The least time between two statements, unless there may be something to claim: so each records many results. */
+/**
+ * The least time between two statements, so that each one records many results. New deliveries, and a rest of what was
+ * to be claimed, do not wait for it.
+ */
 const EXCHANGE_MS = 20;
 /**
  * After a statement a lane rests: `factor` times as long as the statement took, unless there is more to claim at once.
@@ -43,9 +46,10 @@ const EXCHANGE_MS = 20;
  */
 const REST = { factor: 2, maxMs: 25 } as const;
 /**
- * How often a lane looks for what an earlier activity, or a statement of its own whose answer was lost, has left. For
- * this long after its beginning, such a loss, and a look that found some, each of its statements looks: one statement
- * may not have the places for all of it.
+ * A delivery is left over when an earlier activity of the lane has claimed it, or a statement of this activity whose
+ * answer was lost. One statement in this time looks for such deliveries. Every statement looks during this time after
+ * the activity has begun, after an answer was lost, and after a look that found some: one statement may have no places
+ * for all of them.
  */
 const TAKE_OVER_MS = 5_000;
 /** While nothing is due, the lane looks less and less often. */
@@ -100,8 +104,9 @@ const createLane = (deps: ActivityDeps, destinations: Destinations, number: numb
   finished: [] as AttemptResult[],
   inFlight: 0,
   after: undefined as Turn | undefined,
-  /** When it last looked for what was left; and when it found some, began, or lost an answer. */
+  /** When it last looked for deliveries that were left over. */
   lookedMs: performance.now(),
+  /** When it last found some, lost an answer, or began. */
   tookOverMs: performance.now(),
   sent: 0,
   failed: 0,
@@ -289,7 +294,10 @@ async function judge(lane: Lane): Promise<void> {
   }
 }
 
-/** What was claimed before a failure is claimed again, as many at a time as are sent to an endpoint that fails. */
+/**
+ * Releases the deliveries that were claimed while the endpoint worked, and were not sent. They are claimed again, in the
+ * small numbers that a failing endpoint gets.
+ */
 async function giveBack(lane: Lane, group: readonly Subscriber[]): Promise<void> {
   const given = group.flatMap(({ queue }) => queue.splice(0));
   if (given.length === 0) return;
@@ -297,7 +305,7 @@ async function giveBack(lane: Lane, group: readonly Subscriber[]): Promise<void>
   try {
     await releaseDeliveries(lane.deps.db, lane.claimant, ids);
   } finally {
-    // What the statement did not release is taken over.
+    // If the statement failed, the lane finds them as left over.
     for (const { deliveryId, claimedAt } of given) forget(lane, deliveryId, claimedAt);
   }
 }

@@ -65,8 +65,9 @@ const pricingInput = <Method extends PaymentMethod>(body: Priceable, paymentMeth
 });
 
 /**
- * A transformation adds the price to a valid form. Its faults are the handler's: a bound idempotency key is answered
- * before they are (contract §6). When the form has other faults, this refinement adds those of the price.
+ * Adds the faults of the price to a form that has other faults, so that the caller gets all of them at once. When the
+ * form has no other fault, the handler reports those of the price, because it answers a bound idempotency key first
+ * (contract §6).
  */
 function refinePricing(input: PricingInput, context: z.RefinementCtx): void {
   if (context.issues.length > 0) priced(input, context);

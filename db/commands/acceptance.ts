@@ -50,7 +50,7 @@ export type SettlementRequest = KeyedRequest & {
 /** How the accepting route answers. The answer is made once; every replay is the same bytes. */
 export type AcceptanceAnswer = {
   readonly status: number;
-  /** It names the payee, so it is stored sealed. */
+  /** Whether the answer names the payee. Such an answer is stored sealed. */
   readonly showsPayee: boolean;
   present(settlement: Settlement, payee: PayeeResource): Readonly<Record<string, unknown>>;
 };
@@ -70,7 +70,7 @@ export async function acceptSettlement(
   const { priced } = request;
   const payer = payerOf(deps, request);
   if ('faults' in priced || 'faults' in payer) {
-    // A bound key is answered as it was, even if the same request would be refused now.
+    // A bound key gets its first answer again, even if the request would be refused now.
     const answered = await findAnswer(deps, request);
     if (answered) return answered;
     throw new ValidationError([priced, payer].flatMap((part) => ('faults' in part ? part.faults : [])));
@@ -111,8 +111,9 @@ const answerTo = (
 ): Omit<Answer, 'replayed'> => ({ resourceId, status, body: Buffer.from(JSON.stringify(resource)) });
 
 /**
- * Refuses a request, unless another request with its key is accepted at this moment: then the answer is that of the
- * other one. Binding the key waits for the other request. The refusal rolls the binding back.
+ * Refuses a request, unless another request with the same key is accepted at this moment. To find out, it binds the key,
+ * which waits for the other request. If that one commits, both get its answer. If not, the refusal is thrown, which
+ * rolls the binding back.
  */
 const refuse = (deps: CommandDeps, request: SettlementRequest, refusal: Error): Promise<Answer> =>
   commit(deps, 'settlement.accept', async (tx) => {
@@ -121,13 +122,14 @@ const refuse = (deps: CommandDeps, request: SettlementRequest, refusal: Error): 
     throw refusal;
   });
 
-/** Holds a key that is not going to be bound. */
+/** What a refusal binds the key to. It is never committed, because the refusal rolls it back. */
 const NO_ANSWER = { resourceId: '', status: 0, body: Buffer.alloc(0) };
 
 type Payer = { readonly token: string | null } | { readonly faults: readonly FieldFault[] };
 
 /**
- * The card, or the account behind a bank-link token. Only the organization that linked it can use it (contract §10).
+ * Reads the token by which the payer pays: of a card, or of the account behind a bank-link token. Only the organization
+ * that linked an account can use it (contract §10).
  */
 function payerOf({ sealer }: Pick<CommandDeps, 'sealer'>, request: SettlementRequest): Payer {
   const { orgId, cardToken, banklinkToken } = request;

@@ -37,18 +37,18 @@ const firstTurn = ({ from }: LaneKeys): Turn => ({ laneKey: from, orgId: '', web
 
 export type LaneClaim = {
   readonly claimant: number;
-  /** Also what was left: this passes all that is under way. */
+  /** Whether it also claims what is left over. Such a statement reads past everything that is under way. */
   readonly takesOver: boolean;
-  /** By delivery: what the claimant has claimed, and is to keep. */
+  /** By the delivery's id: what the claimant has claimed and still handles. The statement does not claim it again. */
   readonly known: ReadonlyMap<string, unknown>;
   readonly keys: LaneKeys;
-  /** Begin after this one; undefined at the first claim. */
+  /** The subscription after which the claim begins; undefined: it begins with the lane's first one. */
   readonly after: Turn | undefined;
-  /** How many deliveries, of all together. */
+  /** How many deliveries it claims at most. */
   readonly limit: number;
-  /** How many of a subscription that has none in flight. */
+  /** How many of them may be of a subscription that has none in flight. */
   readonly firstMax: number;
-  /** How many of each subscription that has some in flight. */
+  /** How many of them may be of each subscription that has some in flight. */
   readonly free: ReadonlyMap<string, number>;
 };
 
@@ -151,9 +151,9 @@ const exchangeStatement = statement<ExchangeParameters, ExchangeRow>(
   exchangeText(`d.claimed_by = 0 AND ${IS_DUE}`),
 );
 /**
- * What an earlier activity of the lane has claimed; what the lane has claimed by a statement whose answer was lost,
- * whenever that is committed; and what another claimant has held for longer than any attempt: a round of the
- * subscription that died, and whose delivery was given to the lane again.
+ * A delivery is left over in three cases. An earlier activity of the lane has claimed it. Or this activity has, by a
+ * statement whose answer was lost; that statement may commit late. Or a later claimant has held it for longer than any
+ * attempt takes: a round of the subscription's workflow died, and its delivery was given back to the lane.
  */
 const IS_LEFT = `(d.claimed_by < $2 OR (d.claimed_by = $2 AND NOT $12::jsonb ? d.delivery_id)
     OR (d.claimed_by > $2 AND d.claimed_at < ${ABANDONED_BEFORE}))`;
@@ -165,8 +165,8 @@ const takeOverStatement = statement<[...ExchangeParameters, known: string], Exch
 /**
  * Records results of subscriptions that do not fail, and claims deliveries.
  *
- * @returns `after`: where the next claim begins. `isMore`: there may be more to claim at once. `tookOver`: some of
- * it was left
+ * @returns `after`: where the next claim begins. `isMore`: there may be more to claim at once. `tookOver`: it found
+ *   some that were left over
  */
 export async function exchangeDeliveries(
   db: Queryable,

@@ -1,7 +1,6 @@
 /**
  * Every input of the local sandbox, with the path of states that it leads to (contract §6). The API serves this list as
- * it is, so it has the API's field names. An end-to-end test runs each scenario. It is one list,
- * so it may be longer than 300 lines.
+ * it is, so it has the API's field names. An end-to-end test runs each scenario.
  */
 import type { CorridorId, Rail } from '../corridor.ts';
 import type { InputMethod } from '../payment-method.ts';
