@@ -77,7 +77,7 @@ const logging = (lines: string[]) => ({
   logger: createLogger({ level: 'warn', name: 'api' }, { write: (line: string) => void lines.push(line) }),
 });
 
-test('too many connections: 503 that may be repeated, not ready, the cause in the log, and by itself well again', async ({
+test('too many connections: 503 that may be repeated, not ready, the log has the cause, and the service recovers by itself', async ({
   newApi,
 }) => {
   expect(await refusesAndRecovers((lines) => newApi(logging(lines)), TOO_MANY_CONNECTIONS)).toBe('down');

@@ -27,7 +27,7 @@ test('304 without a body for the current ETag, and 200 for another one', async (
   expect(other.statusCode).toBe(200);
 });
 
-test('compressed for who takes gzip, with a tag of its own', async ({ api }) => {
+test('the document is compressed for a caller that takes gzip, with a tag of its own', async ({ api }) => {
   const plain = await api.call(null, 'GET', '/openapi.json');
   const accept = { 'accept-encoding': 'br, gzip' };
   const packed = await api.app.inject({ method: 'GET', url: '/openapi.json', headers: accept });

@@ -104,7 +104,7 @@ describe('the outbox has more rows than it may', () => {
   });
 });
 
-test('202 with as many rows as the outbox may have', async ({ api, settle }) => {
+test('an outbox with just as many rows as it may have refuses nothing', async ({ api, settle }) => {
   await api.connection.db.delete(outbox);
   await fillOutbox(api, OUTBOX_MAX_ROWS);
   await vi.waitFor(async () => expect((await settle()).statusCode).toBe(202), WAIT);

@@ -29,14 +29,14 @@ test.each(GUIDES)('every address that $name names is an operation or a page', ({
   expect(named.filter((address) => !paths.has(address.replaceAll(/\{[a-z_]+\}|<[a-z_]+>/g, '{}')))).toEqual([]);
 });
 
-test('errors: every code of a refusal with its status, and no other', () => {
+test('the guide about errors lists every code of a refusal with its status, and no other', () => {
   const listed = rowsOf(guide('errors')).flatMap(([status = '', names = '']) =>
     codes(names).map((name) => `${status.trim()} ${name}`),
   );
   expect(new Set(listed)).toEqual(new Set(ERROR_CODES.map((code) => `${STATUS_OF[code]} ${code}`)));
 });
 
-test('retries: the operations that need a key are those of the interface, and each other one that takes a key is named', () => {
+test('the guide about retries lists the operations that need a key, and names each other one that takes a key', () => {
   const [section = ''] = guide('retries').split('## Where keys count\n').slice(1);
   const required = OPERATIONS.filter(({ idempotencyKey }) => idempotencyKey === 'required').map(
     ({ method, path }) => `${method} ${path}`,
@@ -101,7 +101,7 @@ test("a settlement's life: every status, with what is to be done", () => {
   expect(listed).toEqual(expect.arrayContaining([...SETTLEMENT_STATUSES]));
 });
 
-test('quickstart: every card of the sandbox', () => {
+test('the quickstart lists every card of the sandbox', () => {
   const cards = new Set(SCENARIOS.flatMap(({ given: { card_token: token } }) => token ?? []));
   const listed = codes(rowsOf(guide('quickstart')).join(' '));
   expect([...cards].filter((token) => !listed.includes(token))).toEqual([]);

@@ -34,7 +34,7 @@ test.for<[string, string[], number]>([
   ['2 without a delivery', [], 2],
   ['1 for an unknown delivery', ['no-such-delivery', ...AUDIT_ARGS], 1],
   ['2 without an operator', ['no-such-delivery', '--note', 'why'], 2],
-])('exits with %s, and writes nothing', async ([, args, exitCode], { api, ops }) => {
+])('retry-delivery exits with %s, and writes nothing', async ([, args, exitCode], { api, ops }) => {
   await expectUnchanged(api.connection.pool, async () => {
     expect(await ops('retry-delivery', ...args)).toMatchObject({ exitCode, printed: [] });
   });

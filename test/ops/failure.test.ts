@@ -9,7 +9,7 @@ import { createOps } from '../support/ops.ts';
 
 const failureOf = (error: Error) => withCommandErrors(() => Promise.reject(error));
 
-test('exits with 69 when PostgreSQL does not answer', async () => {
+test('a command exits with 69 when PostgreSQL does not answer', async () => {
   const url = 'postgresql://nobody@127.0.0.1:1/none';
   const connection = connect(url, { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });
   const ops = createOps(connection.db);
@@ -27,7 +27,7 @@ test('exits with 69 when PostgreSQL does not answer', async () => {
 test.for([
   ['is not reachable', 14],
   ['does not answer in time', 4],
-] as const)('exits with 69 when Temporal %s', async ([, code]) => {
+] as const)('a command exits with 69 when Temporal %s', async ([, code]) => {
   const cause = Object.assign(new Error('grpc'), { code, details: 'No connection established', metadata: {} });
   for (const error of [cause, new ServiceError('Workflow Update failed', { cause })]) {
     await expect(failureOf(error)).rejects.toMatchObject({
@@ -37,7 +37,7 @@ test.for([
   }
 });
 
-test('exits with 78 for an invalid configuration, naming each fault', async () => {
+test('a command exits with 78 for an invalid configuration, and names each fault', async () => {
   await expect(failureOf(new ConfigError(['DATABASE_URL is required']))).rejects.toMatchObject({
     exitCode: 78,
     message: expect.stringContaining('DATABASE_URL is required'),

@@ -11,7 +11,7 @@ const SETTLED = 2_500;
 
 const test = withApi();
 
-test('names the settlement that the file of the rail lacks, however many were settled before it', async ({
+test('reconcile names the settlement that the file of the rail lacks, however many were settled before it', async ({
   api,
   partner,
   steps,

@@ -97,7 +97,7 @@ test('cancel changes nothing when its audit entry cannot be written, and exits w
   expect((await readSettlement(api, partner, accepted)).status).toBe('accepted');
 });
 
-test('of 250 open settlements waiting says that there are more, and redispatch --all writes a row and an entry for each', async ({
+test('waiting says that 250 open settlements are more than it lists, and redispatch --all writes a row and an entry for each', async ({
   api,
   ops,
   accepted,

@@ -18,7 +18,7 @@ const test = withApi()
     return { webhookId: webhookId as string, path: `/v1/webhooks/${webhookId}` };
   });
 
-test('what is pending is skipped at once, a replay is canceled, and the partner sees who did it', async ({
+test('webhook disable skips what is pending at once, cancels a replay, and shows the partner who did it', async ({
   api,
   partner,
   act,
@@ -37,7 +37,7 @@ test('what is pending is skipped at once, a replay is canceled, and the partner 
   ]);
 });
 
-test('its owner cannot start it again: not by enabling, a test, a redelivery or a replay', async ({
+test('the owner of a webhook that an operator disabled cannot start it by enabling, a test, a redelivery or a replay', async ({
   api,
   partner,
   act,
@@ -59,7 +59,7 @@ test('its owner cannot start it again: not by enabling, a test, a redelivery or 
   expect((await api.call(partner, 'DELETE', path)).statusCode).toBe(204);
 });
 
-test('what the partner has disabled itself can be stopped as well', async ({
+test('webhook disable also stops a webhook that the partner itself has disabled', async ({
   api,
   partner,
   act,
@@ -70,7 +70,7 @@ test('what the partner has disabled itself can be stopped as well', async ({
   expect((await api.call(partner, 'GET', path)).json()).toMatchObject({ disabled_reason: 'operator' });
 });
 
-test('enabling is the way back: events are sent again, and what was skipped can be sent', async ({
+test('webhook enable has events sent again, and says how to send what was skipped', async ({
   api,
   partner,
   act,
@@ -96,7 +96,7 @@ test('the preview says how many deliveries it is about, and changes nothing', as
   });
 });
 
-test('what no operator has disabled is not enabled, and nothing is disabled twice', async ({
+test('webhook enable refuses what no operator has disabled, and webhook disable what one has', async ({
   api,
   partner,
   act,

@@ -24,12 +24,12 @@ test.each([
   expect(completeEnvironment(given, mustNotFind)).toEqual(given);
 });
 
-test('leaves the environment as it is when no stack runs', () => {
+test('an environment stays as it is when no stack runs', () => {
   expect(completeEnvironment({ LOG_LEVEL: 'warn' }, () => undefined)).toEqual({ LOG_LEVEL: 'warn' });
 });
 
 test.each([{}, { DATABASE_URL: '' }, { RUNTIME_ENVIRONMENT: 'local-sandbox' }])(
-  'completes %j from the running stack',
+  'the environment %j is completed from the running stack',
   (given) => {
     expect(completeEnvironment(given, findStack)).toEqual({
       RUNTIME_ENVIRONMENT: 'local-sandbox',
@@ -39,7 +39,7 @@ test.each([{}, { DATABASE_URL: '' }, { RUNTIME_ENVIRONMENT: 'local-sandbox' }])(
   },
 );
 
-test('variables that are set are kept', () => {
+test('a variable that is set is not replaced by that of the running stack', () => {
   expect(completeEnvironment({ TEMPORAL_ADDRESS: '10.0.0.1:7233', LOG_LEVEL: 'warn' }, findStack)).toMatchObject({
     TEMPORAL_ADDRESS: '10.0.0.1:7233',
     LOG_LEVEL: 'warn',

@@ -46,7 +46,7 @@ test('PostgreSQL refuses a wrong password, and only its owner can read the right
   expect(statSync(path.join(directory, 'password')).mode & 0o777).toBe(0o600);
 });
 
-test('listens on the loopback interface only, without a socket in the file system', async () => {
+test('PostgreSQL listens on the loopback interface only, without a socket in the file system', async () => {
   expect(
     await query(
       `${cluster.serverUrl}/postgres`,
