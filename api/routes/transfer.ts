@@ -48,7 +48,7 @@ export const transferRoutes =
         },
       },
       async (request, reply) => {
-        const { body } = request;
+        const { priced, ...body } = request.body;
         const { orgId } = consumerOf(request);
         const command = settlementCommand(request, { orgId, idempotencyKey: request.headers['idempotency-key'] }, body);
         // A bound key is answered before the quote is looked up.
@@ -56,7 +56,7 @@ export const transferRoutes =
           (await findAnswer(deps, command)) ??
           (await acceptSettlement(
             deps,
-            { ...command, origin: 'consumer', priced: price(await inputsOf(deps, orgId, body)) },
+            { ...command, origin: 'consumer', priced: priced ?? price(await quotedInput(deps, orgId, body)) },
             { status: 201, showsPayee: true, present: acceptedTransfer },
           ));
         return sendAnswer(reply, answer, `/consumer/transfers/${transferIdIn(answer.body)}`);
@@ -135,23 +135,20 @@ const NamedTransfer = TransferResponse.pick({ transfer_id: true });
 const transferIdIn = (body: Buffer): string => NamedTransfer.parse(JSON.parse(body.toString())).transfer_id;
 
 /**
- * The inputs of the price: those of the body, or those of the quote that it names.
+ * The input of the price: that of the quote that the body names.
  *
  * @throws DomainError `not_found` for a quote that is not the consumer's
  * @throws InvalidRequestError when the payer's token does not match the payment method of the quote
  */
-async function inputsOf(
+async function quotedInput(
   deps: ApiDeps,
   orgId: string,
-  body: z.output<typeof TransferBody>,
+  body: Omit<z.output<typeof TransferBody>, 'priced'>,
 ): Promise<PricingInput<InputMethod>> {
-  const { quote_id: quoteId, corridor, amount, payment_method: paymentMethod, payout_rail: payoutRail } = body;
-  if (corridor !== undefined && amount !== undefined && paymentMethod !== undefined)
-    return { corridor, amount, paymentMethod, payoutRail };
-  const inputs = quoteInputs(await getQuote(deps.db, orgId, quoteId ?? ''));
-  const payment = QuotedPayment.safeParse({ ...body, payment_method: inputs.paymentMethod }, { reportInput: true });
+  const input = quoteInputs(await getQuote(deps.db, orgId, body.quote_id ?? ''));
+  const payment = QuotedPayment.safeParse({ ...body, payment_method: input.paymentMethod }, { reportInput: true });
   if (!payment.success) throw new InvalidRequestError(faultsOfIssues(payment.error.issues, 'body'));
-  return inputs;
+  return input;
 }
 
 const transferDetail = (settlement: SettlementWithHistory) => ({

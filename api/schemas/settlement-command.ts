@@ -57,7 +57,10 @@ export function checkPaymentTokens(
 
 type Priceable = { corridor: CorridorId; amount: string; payout_rail?: Rail | undefined };
 
-const pricingInput = <Method extends PaymentMethod>(body: Priceable, paymentMethod: Method): PricingInput<Method> => ({
+export const pricingInput = <Method extends PaymentMethod>(
+  body: Priceable,
+  paymentMethod: Method,
+): PricingInput<Method> => ({
   corridor: body.corridor,
   amount: body.amount,
   paymentMethod,
@@ -69,7 +72,7 @@ const pricingInput = <Method extends PaymentMethod>(body: Priceable, paymentMeth
  * form has no other fault, the handler reports those of the price, because it answers a bound idempotency key first
  * (contract §6).
  */
-function refinePricing(input: PricingInput, context: z.RefinementCtx): void {
+export function refinePricing(input: PricingInput, context: z.RefinementCtx): void {
   if (context.issues.length > 0) priced(input, context);
 }
 

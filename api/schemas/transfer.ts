@@ -1,10 +1,13 @@
 /** Transfers of consumers (contract §12). */
 import { z } from 'zod';
+import type { CorridorId, Rail } from '../../domain/corridor.ts';
+import type { InputMethod } from '../../domain/payment-method.ts';
+import { price } from '../../domain/pricing.ts';
 import { corridor, EXAMPLE_ID, id, money, nullAsAbsent, objectId, paymentMethod, rail, visibleText } from './common.ts';
 import { RequiredIdempotencyKey } from './idempotency.ts';
 import { SessionHeader } from './session.ts';
 import { SettlementResponse } from './settlement.ts';
-import { checkPaymentTokens, paymentToken } from './settlement-command.ts';
+import { checkPaymentTokens, paymentToken, pricingInput, refinePricing } from './settlement-command.ts';
 
 export const TransferHeaders = RequiredIdempotencyKey.extend(SessionHeader.shape);
 
@@ -12,7 +15,20 @@ const REFERENCE_LENGTH_MAX = 140;
 const QUOTED_FIELDS = ['corridor', 'amount', 'payment_method', 'payout_rail'] as const;
 const NEEDED_FIELDS = ['corridor', 'amount', 'payment_method'] as const;
 
-export const TransferBody = z
+type OwnInput = {
+  readonly corridor?: CorridorId | undefined;
+  readonly amount?: string | undefined;
+  readonly payment_method?: InputMethod | undefined;
+  readonly payout_rail?: Rail | undefined;
+};
+
+/** What the price follows from, if the body has all of it: a quote stands for it otherwise. */
+const ownInput = ({ corridor, amount, payment_method, payout_rail }: OwnInput) =>
+  corridor === undefined || amount === undefined || payment_method === undefined
+    ? undefined
+    : pricingInput({ corridor, amount, payout_rail }, payment_method);
+
+const TransferForm = z
   .strictObject({
     quote_id: nullAsAbsent(id('')).meta({
       description: 'Copies the inputs of a quote, even of an expired one.',
@@ -52,12 +68,20 @@ export const TransferBody = z
     }
     if (body.payment_method !== undefined)
       checkPaymentTokens({ ...body, payment_method: body.payment_method }, context);
+    const input = ownInput(body);
+    if (input) refinePricing(input, context);
   })
   .meta({
     id: 'TransferBody',
     description: 'Either `quote_id`, or `corridor`, `amount` and `payment_method`.',
     example: { quote_id: EXAMPLE_ID, recipient_id: EXAMPLE_ID, card_token: 'tok_visa', reference: 'For school' },
   });
+
+/** A quote is looked up and priced by the handler; then there is no price here. */
+export const TransferBody = TransferForm.transform((body) => {
+  const input = ownInput(body);
+  return { ...body, ...(input && { priced: price(input) }) };
+});
 
 /** Checks the payer's token against the payment method of the quote. */
 export const QuotedPayment = z

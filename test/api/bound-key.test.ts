@@ -2,11 +2,13 @@
  * A bound idempotency key is answered before anything that may have changed since is judged (contract §6): the bounds
  * of a price, the recipient, the gates.
  */
+import type { LightMyRequestResponse } from 'fastify';
 import type pg from 'pg';
 import { describe, expect } from 'vitest';
 import { fingerprintOf } from '../../db/queries/idempotency-key.ts';
 import { idempotencyKeys } from '../../db/schema/index.ts';
 import type { Caller, TestApi } from '../support/api.ts';
+import { callAs, createConsumerRecipient, insertConsumerSession, transferBody } from '../support/consumer.ts';
 import { raceBehind } from '../support/database.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
@@ -19,18 +21,56 @@ const test = withApi()
 
 const ABOVE_BOUNDS = '50000.01';
 
+/** Who begins settlements by one route. */
+type Payer = {
+  readonly orgId: string;
+  readonly createRecipient: () => Promise<string>;
+  readonly post: (body: Json, headers: Record<string, string>) => Promise<LightMyRequestResponse>;
+};
+
+const partnerOf = async (api: TestApi, route: string): Promise<Payer> => {
+  const caller = await api.createCaller();
+  return {
+    orgId: caller.orgId,
+    createRecipient: () => createRecipient(api, caller),
+    post: (body, headers) => api.call(caller, 'POST', route, body, headers),
+  };
+};
+
+const consumerOf = async (api: TestApi, route: string): Promise<Payer> => {
+  const consumer = await insertConsumerSession(api);
+  return {
+    orgId: consumer.consumerId,
+    createRecipient: () => createConsumerRecipient(api, consumer),
+    post: (body, headers) => callAs(api, consumer, 'POST', route, body, headers),
+  };
+};
+
+const REORDERED = [{ metadata: { a: '1', b: '2' } }, { reference: null, metadata: { b: '2', a: '1' } }];
+
 const ROUTES = [
   {
     route: '/v2/settle',
     status: 202,
+    payerOf: partnerOf,
     bodyOf: (recipientId: string, amount: string): Json => settleBody(recipientId, { amount }),
+    alike: REORDERED,
   },
   {
     route: '/v1/caribbean/settle',
     status: 201,
+    payerOf: partnerOf,
     bodyOf: (recipientId: string, amount: string): Json => ({
       ...{ corridor: 'US-JM', amount, recipient_id: recipientId, payout_rail: 'bank_transfer' },
     }),
+    alike: REORDERED,
+  },
+  {
+    route: '/consumer/transfers',
+    status: 201,
+    payerOf: consumerOf,
+    bodyOf: (recipientId: string, amount: string): Json => transferBody(recipientId, { amount }),
+    alike: [{}, { reference: null }],
   },
 ] as const;
 
@@ -39,16 +79,17 @@ const ROUTES = [
  * settlement.
  */
 async function bindAsBefore(
-  { api, partner, recipientId }: { readonly api: TestApi; readonly partner: Caller; readonly recipientId: string },
+  api: TestApi,
+  payer: Payer,
   { route, bodyOf }: (typeof ROUTES)[number],
-  amount: string,
+  { recipientId, amount }: { readonly recipientId: string; readonly amount: string },
 ): Promise<{ readonly key: string; readonly stored: string }> {
   const headers = { 'idempotency-key': crypto.randomUUID() };
-  const accepted = await api.call(partner, 'POST', route, bodyOf(recipientId, '250.00'), headers);
+  const accepted = await payer.post(bodyOf(recipientId, '250.00'), headers);
   const fields = bodyOf(recipientId, amount);
   const key = crypto.randomUUID();
   await api.connection.db.insert(idempotencyKeys).values({
-    ...{ orgId: partner.orgId, key, resourceId: jsonOf(accepted).settlement_id, createdAt: new Date() },
+    ...{ orgId: payer.orgId, key, resourceId: jsonOf(accepted).settlement_id, createdAt: new Date() },
     ...fingerprintOf({ method: 'POST', route, bytes: Buffer.from(JSON.stringify(fields)), fields }),
     ...{ responseStatus: accepted.statusCode, responseBody: accepted.rawPayload },
   });
@@ -56,74 +97,81 @@ async function bindAsBefore(
 }
 
 describe.for(ROUTES)('$route with a price that is out of bounds', (settle) => {
-  const { route, status, bodyOf } = settle;
+  const { route, status, payerOf, bodyOf, alike } = settle;
 
-  test('the stored answer for a key that was bound under other bounds', async ({ api, partner, recipientId }) => {
-    const { key, stored } = await bindAsBefore({ api, partner, recipientId }, settle, ABOVE_BOUNDS);
-    const headers = { 'idempotency-key': key };
-    const answer = await api.call(partner, 'POST', route, bodyOf(recipientId, ABOVE_BOUNDS), headers);
+  test('the stored answer for a key that was bound under other bounds', async ({ api }) => {
+    const payer = await payerOf(api, route);
+    const recipientId = await payer.createRecipient();
+    const { key, stored } = await bindAsBefore(api, payer, settle, { recipientId, amount: ABOVE_BOUNDS });
+    const answer = await payer.post(bodyOf(recipientId, ABOVE_BOUNDS), { 'idempotency-key': key });
     expect([answer.statusCode, answer.body]).toEqual([status, stored]);
     expect(answer.headers['idempotency-replayed']).toBe('true');
   });
 
-  test('409 with the differing fields for another command with that key', async ({ api, partner, recipientId }) => {
-    const { key } = await bindAsBefore({ api, partner, recipientId }, settle, '250.00');
-    const other = await api.call(partner, 'POST', route, bodyOf(recipientId, ABOVE_BOUNDS), { 'idempotency-key': key });
+  test('409 with the differing fields for another command with that key', async ({ api }) => {
+    const payer = await payerOf(api, route);
+    const recipientId = await payer.createRecipient();
+    const { key } = await bindAsBefore(api, payer, settle, { recipientId, amount: '250.00' });
+    const other = await payer.post(bodyOf(recipientId, ABOVE_BOUNDS), { 'idempotency-key': key });
     expect(other.statusCode).toBe(409);
     expect(jsonOf(other)).toMatchObject({ code: 'idempotency_key_reused', mismatch: ['amount'] });
   });
 
-  test('409 that names no field when only null and the order of the metadata differ', async ({
-    api,
-    partner,
-    recipientId,
-  }) => {
+  test('409 that names no field when only null and the order of an object differ', async ({ api }) => {
+    const payer = await payerOf(api, route);
+    const recipientId = await payer.createRecipient();
     const headers = { 'idempotency-key': crypto.randomUUID() };
-    const send = (more: Json) =>
-      api.call(partner, 'POST', route, { ...bodyOf(recipientId, '250.00'), ...more }, headers);
-    expect((await send({ metadata: { a: '1', b: '2' } })).statusCode).toBe(status);
-    const other = await send({ reference: null, metadata: { b: '2', a: '1' } });
+    const [first, second] = alike;
+    const send = (more: Json) => payer.post({ ...bodyOf(recipientId, '250.00'), ...more }, headers);
+    expect((await send(first)).statusCode).toBe(status);
+    const other = await send(second);
     expect([other.statusCode, jsonOf(other).mismatch]).toEqual([409, []]);
   });
 
-  test('422 for a free key, which stays free', async ({ api, partner, recipientId }) => {
+  test('422 for a free key, which stays free', async ({ api }) => {
+    const payer = await payerOf(api, route);
+    const recipientId = await payer.createRecipient();
     const headers = { 'idempotency-key': crypto.randomUUID() };
-    const refused = () => api.call(partner, 'POST', route, bodyOf(recipientId, ABOVE_BOUNDS), headers);
+    const refused = () => payer.post(bodyOf(recipientId, ABOVE_BOUNDS), headers);
     await expectInvalid(api, refused, [['body.amount', 'value_error']]);
-    const accepted = await api.call(partner, 'POST', route, bodyOf(recipientId, '250.00'), headers);
+    const accepted = await payer.post(bodyOf(recipientId, '250.00'), headers);
     expect(accepted.statusCode).toBe(status);
   });
 
   test('422 in a remote runtime, where the gates are closed too', async ({ remote, recipientId }) => {
-    const caller = await remote.createCaller();
+    const payer = await payerOf(remote, route);
     const headers = { 'idempotency-key': crypto.randomUUID() };
-    const refused = await remote.call(caller, 'POST', route, bodyOf(recipientId, ABOVE_BOUNDS), headers);
+    const refused = await payer.post(bodyOf(recipientId, ABOVE_BOUNDS), headers);
     expect(refused.statusCode).toBe(422);
-    const valid = await remote.call(caller, 'POST', route, bodyOf(recipientId, '250.00'), headers);
+    const valid = await payer.post(bodyOf(recipientId, '250.00'), headers);
     expect([valid.statusCode, jsonOf(valid).code]).toEqual([503, 'launch_gates_closed']);
   });
 
   test('422 while the outbox is full', async ({ full, recipientId }) => {
-    const caller = await full.createCaller();
+    const payer = await payerOf(full, route);
     await full.connection.pool.query(
       `INSERT INTO outbox (kind, object_id, context, request_id) VALUES ('otp', 'x', '{}', 'test')`,
     );
     const headers = { 'idempotency-key': crypto.randomUUID() };
-    const refused = await full.call(caller, 'POST', route, bodyOf(recipientId, ABOVE_BOUNDS), headers);
+    const refused = await payer.post(bodyOf(recipientId, ABOVE_BOUNDS), headers);
     expect(refused.statusCode).toBe(422);
-    const valid = await full.call(caller, 'POST', route, bodyOf(recipientId, '250.00'), headers);
+    const valid = await payer.post(bodyOf(recipientId, '250.00'), headers);
     expect([valid.statusCode, jsonOf(valid).code]).toEqual([503, 'temporarily_unavailable']);
   });
 });
 
-test('422 lists the faults of the price with those of the form', async ({ api, partner, recipientId }) => {
-  const body = settleBody(recipientId, { amount: ABOVE_BOUNDS, card_token: undefined });
-  const refused = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
-  expect(faultsOf(refused)).toEqual([
-    ['body.card_token', 'missing'],
-    ['body.amount', 'value_error'],
-  ]);
-});
+test.for(ROUTES.filter(({ route }) => route !== '/v1/caribbean/settle'))(
+  '422 lists the faults of the price with those of the form at $route',
+  async ({ route, payerOf, bodyOf }, { api, recipientId }) => {
+    const payer = await payerOf(api, route);
+    const { card_token: _missing, ...body } = bodyOf(recipientId, ABOVE_BOUNDS);
+    const refused = await payer.post(body, { 'idempotency-key': crypto.randomUUID() });
+    expect(faultsOf(refused)).toEqual([
+      ['body.card_token', 'missing'],
+      ['body.amount', 'value_error'],
+    ]);
+  },
+);
 
 describe('two requests with one key at the same moment', () => {
   const bind = (orgId: string, key: string, body: Json, stored: Buffer) => {
