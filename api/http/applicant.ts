@@ -14,7 +14,7 @@ type Show = (verification: Verification) => Readonly<Record<string, unknown>>;
  *
  * @param showFor the body of the answer, once the applicant exists
  * @throws DomainError `provider_not_configured`, `idempotency_key_reused`, `not_found`, `state_conflict`,
- *   `temporarily_unavailable`
+ *   `temporarily_unavailable`; the refusal of the opening
  */
 export async function openApplicant(
   deps: ApiDeps,
@@ -22,9 +22,11 @@ export async function openApplicant(
   showFor: (provider: IdentityProvider, verification: Verification) => Promise<Show>,
 ): Promise<Answer> {
   const provider = deps.idverify;
-  if (!provider) throw new DomainError('provider_not_configured');
-  const opened = await openProviderVerification(deps, opening);
+  const unconfigured = new DomainError('provider_not_configured');
+  const refusal = opening.refusal ?? (provider ? undefined : unconfigured);
+  const opened = await openProviderVerification(deps, { ...opening, refusal });
   if ('answered' in opened) return opened.answered;
+  if (!provider) throw unconfigured;
   const { verification } = opened;
   if (verification.applicantId === null) await deps.createApplicant(verification, opening.requestId);
   const show = await showFor(provider, verification);

@@ -29,6 +29,8 @@ import {
 
 const TAGS = ['Verification'];
 
+const LEVEL_FAULT = { field: 'level_name', rule: 'must be a level that is configured here' };
+
 export const verificationRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
@@ -179,13 +181,13 @@ export const verificationRoutes =
       async (request, reply) => {
         const { body } = request;
         const { level_name: given } = body;
-        if (given !== undefined && !levelNames.has(given))
-          throw new ValidationError([{ field: 'level_name', rule: 'must be a level that is configured here' }]);
+        const isKnown = given === undefined || levelNames.has(given);
         const { orgId } = principalOf(request);
         const opening = {
           orgId,
           recipientId: body.recipient_id,
           requestId: request.id,
+          refusal: isKnown ? undefined : new ValidationError([LEVEL_FAULT]),
           levelName: given,
           givenContact: { email: body.email ?? null, phone: body.phone ?? null, country: body.country ?? null },
           keyed: keyedRequest(request, orgId),

@@ -115,6 +115,8 @@ const manualVerification = (
 export type ProviderOpening = Opening & {
   /** Undefined for a request without a key. */
   readonly keyed: KeyedRequest | undefined;
+  /** Why a new request is refused, by what the route knows. A key that is bound is answered nevertheless. */
+  readonly refusal?: Error | undefined;
   /** Undefined: the provider's default level for the type. */
   readonly levelName: string | undefined;
   readonly givenContact: GivenContact;
@@ -128,7 +130,7 @@ export type OpenedForProvider = { readonly recipient: Recipient; readonly verifi
  * level: the provider is asked for that one from its next attempt on.
  *
  * @returns the answer, when the request's key is bound
- * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `quota_exceeded`
+ * @throws DomainError `idempotency_key_reused`, `not_found`, `state_conflict`, `quota_exceeded`; the refusal
  */
 export async function openProviderVerification(
   deps: CreationDeps,
@@ -138,6 +140,7 @@ export async function openProviderVerification(
     const { keyed } = opening;
     const answered = keyed && (await findFirstAnswer(deps, tx, { keyed, hasSecret: true }));
     if (answered) return { answered };
+    if (opening.refusal) throw opening.refusal;
     const locked = await lockRecipient(tx, deps.sealer, opening.orgId, opening.recipientId);
     const verificationType = defaultVerificationType(locked.recipient.entityType);
     const levelName = opening.levelName ?? DEFAULT_LEVEL[verificationType];

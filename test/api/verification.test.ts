@@ -1,5 +1,8 @@
 import { eq } from 'drizzle-orm';
-import { describe, expect, vi } from 'vitest';
+import { pino } from 'pino';
+import { describe, expect, onTestFinished, vi } from 'vitest';
+import { buildApp } from '../../api/app.ts';
+import type { ApiDeps } from '../../api/deps.ts';
 import { verificationIdOf } from '../../db/id.ts';
 import { findVerification } from '../../db/queries/verification.ts';
 import { events, outbox, verifications } from '../../db/schema/index.ts';
@@ -481,6 +484,32 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     await expectRefused(api, () => applicant(recipientId, { level_name: 'another' }), 409, {
       current_state: 'pending',
     });
+  });
+
+  test('201 with the first answer for its key after the level, or the provider, was taken out of the configuration', async ({
+    api,
+    partner,
+    newRecipient,
+  }) => {
+    const recipientId = await newRecipient();
+    const headers = { 'x-api-key': partner.apiKey, 'idempotency-key': crypto.randomUUID() };
+    const payload = verifyBody(partner, recipientId, { level_name: 'enhanced' });
+    const post = async (changes: Partial<ApiDeps>, key = headers['idempotency-key']) => {
+      const app = await buildApp({ ...api.deps, ...changes }, pino({ level: 'silent' }));
+      const call = { method: 'POST', url: '/v1/kyc/idverify/applicant', payload } as const;
+      onTestFinished(() => app.close());
+      return await app.inject({ ...call, headers: { ...headers, 'idempotency-key': key } });
+    };
+    const withoutLevel = { config: { ...api.deps.config, idverifyLevelNames: [] } };
+    const first = await post({});
+    expect(first.statusCode, first.body).toBe(201);
+    for (const changes of [withoutLevel, { idverify: undefined }, { ...withoutLevel, idverify: undefined }]) {
+      const again = await post(changes);
+      expect([again.statusCode, again.body]).toEqual([201, first.body]);
+    }
+    const other = crypto.randomUUID();
+    expect((await post({ ...withoutLevel, idverify: undefined }, other)).statusCode).toBe(422);
+    expect(jsonOf(await post({ idverify: undefined }, other)).code).toBe('provider_not_configured');
   });
 
   test('no token is stored', async ({ api }) => {
