@@ -78,7 +78,8 @@ export const CompleteVerificationRequest = z
 const compatibility = (example: string) =>
   nullAsAbsent(text(0, COMPATIBILITY_LENGTH_MAX)).meta({
     example,
-    description: "Any text, kept for compatibility and never used: the recipient's own data is.",
+    description:
+      "Any text, kept for compatibility and never used: the recipient's own data is. Stored when the verification opens.",
   });
 
 export const CreateIdverifyApplicantRequest = z

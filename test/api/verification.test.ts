@@ -486,6 +486,19 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     });
   });
 
+  test('201 for a repeated request, which changes nothing of the contact that the first one gave', async ({
+    api,
+    partner,
+    newRecipient,
+    applicant,
+  }) => {
+    const recipientId = await newRecipient();
+    const given = { email: 'first', phone: '1', country: 'one' };
+    const { verification_id: id } = jsonOf(await applicant(recipientId, given));
+    expect((await applicant(recipientId, { email: 'second', phone: '2', country: 'two' })).statusCode).toBe(201);
+    expect(await findVerification(api.deps, partner.orgId, id)).toMatchObject({ givenContact: given });
+  });
+
   test('201 with the first answer for its key after the level, or the provider, was taken out of the configuration', async ({
     api,
     partner,

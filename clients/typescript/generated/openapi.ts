@@ -1086,11 +1086,11 @@ export interface components {
             org_id?: string | null;
             /** The provider's name for the set of checks: a default one, or one that the operator allows. Example: `basic-kyc-level`. */
             level_name?: string | null;
-            /** Any text, kept for compatibility and never used: the recipient's own data is. Example: `marcia@campbell.example`. */
+            /** Any text, kept for compatibility and never used: the recipient's own data is. Stored when the verification opens. Example: `marcia@campbell.example`. */
             email?: string | null;
-            /** Any text, kept for compatibility and never used: the recipient's own data is. Example: `+18765550142`. */
+            /** Any text, kept for compatibility and never used: the recipient's own data is. Stored when the verification opens. Example: `+18765550142`. */
             phone?: string | null;
-            /** Any text, kept for compatibility and never used: the recipient's own data is. Example: `JM`. */
+            /** Any text, kept for compatibility and never used: the recipient's own data is. Stored when the verification opens. Example: `JM`. */
             country?: string | null;
         };
         CreateOrganizationRequest: {

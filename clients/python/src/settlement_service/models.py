@@ -976,11 +976,17 @@ class CreateIdverifyApplicantRequest(TypedDict):
     level_name: NotRequired[str | None]
     """The provider's name for the set of checks: a default one, or one that the operator allows."""
     email: NotRequired[str | None]
-    """Any text, kept for compatibility and never used: the recipient's own data is."""
+    """Any text, kept for compatibility and never used: the recipient's own data is. Stored when the verification
+    opens.
+    """
     phone: NotRequired[str | None]
-    """Any text, kept for compatibility and never used: the recipient's own data is."""
+    """Any text, kept for compatibility and never used: the recipient's own data is. Stored when the verification
+    opens.
+    """
     country: NotRequired[str | None]
-    """Any text, kept for compatibility and never used: the recipient's own data is."""
+    """Any text, kept for compatibility and never used: the recipient's own data is. Stored when the verification
+    opens.
+    """
 
 
 class CreateOrganizationRequest(TypedDict):
