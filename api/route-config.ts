@@ -3,6 +3,7 @@
  * (`plugins/operation-list.ts`), and the tests compare the declarations with `operations.csv`.
  */
 import type { FastifyRequest } from 'fastify';
+import type { z } from 'zod';
 import type { Consumer, ConsumerSession } from '../domain/consumer.ts';
 import type { ErrorCode } from '../domain/error.ts';
 import type { Allowance } from '../domain/quota.ts';
@@ -42,6 +43,11 @@ export type RouteConfig = RouteAccess & {
    * request (contract §1), which the handler answers as a replay.
    */
   readonly rotates?: (request: FastifyRequest) => string | undefined;
+  /**
+   * The body with the rules that the schema leaves to the handler, since a bound idempotency key is answered before they
+   * are judged (contract §6). A request that has other faults lists theirs too.
+   */
+  readonly rules?: z.ZodType;
   /** The operation writes nothing, although its method is not GET. */
   readonly readOnly?: boolean;
   /**

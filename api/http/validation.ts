@@ -5,7 +5,7 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { parseQuery, splitAddress } from './query-string.ts';
-import { FAULTS_MAX, type RequestFault, valueError } from './request-fault.ts';
+import { FAULTS_MAX, InvalidRequestError, type RequestFault, valueError } from './request-fault.ts';
 
 /** The parts of a request as they were sent. Fastify has replaced the valid parts by what their schemas returned. */
 const PARTS = [
@@ -31,9 +31,10 @@ export const HEADER_NAMES: Record<string, string> = {
   accept: 'Accept',
 };
 
-/** The faults of all parts. Fastify itself stops at the first part that has one. */
+/** The faults of all parts. Fastify itself stops at the first part that has one, and knows no `rules`. */
 export function requestFaults(request: FastifyRequest): RequestFault[] {
-  const schemas: Record<string, unknown> = { ...request.routeOptions.schema };
+  const { schema: declared, config } = request.routeOptions;
+  const schemas: Record<string, unknown> = { ...declared, ...(config.access?.rules && { body: config.access.rules }) };
   return PARTS.flatMap(({ part, schemaKey, read }) => {
     const schema = schemas[schemaKey];
     if (!(schema instanceof z.ZodType)) return [];
@@ -42,6 +43,13 @@ export function requestFaults(request: FastifyRequest): RequestFault[] {
     const result = schema.safeParse(part === 'body' ? (input ?? undefined) : input, { reportInput: true });
     return result.success ? [] : faultsOfIssues(result.error.issues, part);
   }).slice(0, FAULTS_MAX);
+}
+
+/** Why a request with a valid form is refused by the `rules` of its route. */
+export function refusalByRules(request: FastifyRequest): InvalidRequestError | undefined {
+  if (!request.routeOptions.config.access?.rules) return undefined;
+  const faults = requestFaults(request);
+  return faults.length > 0 ? new InvalidRequestError(faults) : undefined;
 }
 
 /**

@@ -3,13 +3,14 @@
  * than it carries out. Reads are answered, and provider events too, because their evidence must be kept. Each process
  * counts the rows at most once a second, so the outbox may exceed the limit by what is accepted in a second.
  */
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import { hasMoreOutboxRows } from '../../db/queries/outbox.ts';
 import { asProcess } from '../../db/tenant.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { ApiDeps } from '../deps.ts';
 import { throwPriceFaults } from '../http/priced-body.ts';
+import { refusalByRules } from '../http/validation.ts';
 import { isCommand } from '../route-config.ts';
 
 const COUNT_VALID_MS = 1_000;
@@ -20,14 +21,16 @@ export const outboxLimit = fp(async (app: FastifyInstance, { deps }: { deps: Api
     const access = request.routeOptions.config.access;
     if (!access || !isCommand(request.method, access)) return done();
     isFull()
-      .then((full) => full && refuse(request.body))
+      .then((full) => full && refuse(request))
       .then(() => done(), done);
   });
 });
 
-/** @throws DomainError `temporarily_unavailable` */
-function refuse(body: unknown): never {
-  throwPriceFaults(body);
+/** @throws DomainError `temporarily_unavailable`, unless the request is invalid, because 422 precedes 503 */
+function refuse(request: FastifyRequest): never {
+  throwPriceFaults(request.body);
+  const invalid = refusalByRules(request);
+  if (invalid) throw invalid;
   throw new DomainError(
     'temporarily_unavailable',
     {},

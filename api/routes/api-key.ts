@@ -3,13 +3,14 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { createApiKey, revokeApiKey, rotateApiKey } from '../../db/commands/api-key.ts';
 import { listApiKeys } from '../../db/queries/api-key.ts';
 import { ACTIVE_KEYS_MAX } from '../../domain/api-key.ts';
-import { DomainError, ValidationError } from '../../domain/error.ts';
+import { DomainError } from '../../domain/error.ts';
 import { apiKeyResource } from '../../domain/resource/api-key.ts';
 import { type Scope, scopeCovers } from '../../domain/scope.ts';
 import { issueApiKey } from '../../process/api-key.ts';
 import type { ApiDeps } from '../deps.ts';
 import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
+import { refusalByRules } from '../http/validation.ts';
 import { type Principal, principalOf } from '../route-config.ts';
 import {
   ApiKeyCreatedResponse,
@@ -18,6 +19,7 @@ import {
   ApiKeyRevokedResponse,
   ApiKeyRotatedResponse,
   CreateApiKeyRequest,
+  createApiKeyRules,
   RevokeApiKeyQuery,
 } from '../schemas/api-key.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
@@ -38,6 +40,7 @@ export const apiKeyRoutes =
             scope: 'full',
             ...CREATES,
             refusals: [...CREATES.refusals, 'state_conflict'],
+            rules: createApiKeyRules(deps.now),
           },
         },
         schema: {
@@ -59,10 +62,7 @@ export const apiKeyRoutes =
         const now = deps.now();
         // The route requires scope `full`, which covers every scope. The rule must not depend on that.
         requireScope(caller, scope);
-        const isPast = expiresAt !== null && expiresAt <= now;
-        const refusal = isPast
-          ? new ValidationError([{ field: 'expires_at', rule: 'must be in the future' }])
-          : undefined;
+        const refusal = refusalByRules(request);
         if (refusal && request.params.org_id !== caller.orgId) throw refusal;
         requireOwnOrganization(caller, request.params.org_id);
         const { apiKey, credential } = issueApiKey(deps);

@@ -6,7 +6,7 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
 import { decideVerification, openManualVerification } from '../../db/commands/verification.ts';
 import { findVerification, readVerifications } from '../../db/queries/verification.ts';
-import { DomainError, ValidationError } from '../../domain/error.ts';
+import { DomainError } from '../../domain/error.ts';
 import { DEFAULT_LEVEL } from '../../domain/idverify.ts';
 import { verificationDetail } from '../../domain/resource/verification.ts';
 import type { VerificationDecision } from '../../domain/verification.ts';
@@ -14,11 +14,13 @@ import type { ApiDeps } from '../deps.ts';
 import { openApplicant, withToken } from '../http/applicant.ts';
 import { ACCEPTED_HEADERS, CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { naming } from '../http/unknown-id.ts';
+import { refusalByRules } from '../http/validation.ts';
 import { principalOf } from '../route-config.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import {
   CompleteVerificationRequest,
   CreateIdverifyApplicantRequest,
+  createApplicantRules,
   IdverifyApplicantResponse,
   StartVerificationRequest,
   VerificationPath,
@@ -28,8 +30,6 @@ import {
 } from '../schemas/verification.ts';
 
 const TAGS = ['Verification'];
-
-const LEVEL_FAULT = { field: 'level_name', rule: 'must be a level that is configured here' };
 
 export const verificationRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
@@ -163,6 +163,7 @@ export const verificationRoutes =
             remote: 'provider_not_configured',
             refusals: ['not_found', 'state_conflict', ...CREATES.refusals],
             headers: CREATES.headers,
+            rules: createApplicantRules(levelNames),
           },
         },
         schema: {
@@ -180,15 +181,13 @@ export const verificationRoutes =
       },
       async (request, reply) => {
         const { body } = request;
-        const { level_name: given } = body;
-        const isKnown = given === undefined || levelNames.has(given);
         const { orgId } = principalOf(request);
         const opening = {
           orgId,
           recipientId: body.recipient_id,
           requestId: request.id,
-          refusal: isKnown ? undefined : new ValidationError([LEVEL_FAULT]),
-          levelName: given,
+          refusal: refusalByRules(request),
+          levelName: body.level_name,
           givenContact: { email: body.email ?? null, phone: body.phone ?? null, country: body.country ?? null },
           keyed: keyedRequest(request, orgId),
         };

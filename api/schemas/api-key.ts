@@ -73,6 +73,13 @@ export const CreateApiKeyRequest = z
   })
   .meta({ id: 'CreateApiKeyRequest' });
 
+export const createApiKeyRules = (now: () => Date) =>
+  CreateApiKeyRequest.extend({
+    expires_at: CreateApiKeyRequest.shape.expires_at.refine((at) => at === undefined || at > now(), {
+      error: 'must be in the future',
+    }),
+  });
+
 const apiKey = {
   key_id: objectId('The id of the key.'),
   org_id: objectId('The organization that the key belongs to.'),

@@ -95,6 +95,15 @@ export const CreateIdverifyApplicantRequest = z
   })
   .meta({ id: 'CreateIdverifyApplicantRequest' });
 
+/** @param levelNames those of this configuration */
+export const createApplicantRules = (levelNames: ReadonlySet<string>) =>
+  CreateIdverifyApplicantRequest.extend({
+    level_name: CreateIdverifyApplicantRequest.shape.level_name.refine(
+      (name) => name === undefined || levelNames.has(name),
+      { error: 'must be a level that is configured here' },
+    ),
+  });
+
 /** All fields but the verified name, as the events have them. */
 const verification = {
   verification_id: objectId('The id of the verification.'),

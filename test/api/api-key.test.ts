@@ -64,6 +64,15 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
     ]);
   });
 
+  test('422 lists an expiry in the past with the faults of the form', async ({ api }) => {
+    const caller = await api.createCaller('full');
+    const body = { name: '', scope: 'read', expires_at: '2020-01-01T00:00:00Z' };
+    await expectInvalid(api, () => create(api, caller, body), [
+      ['body.name', 'string_too_short'],
+      ['body.expires_at', 'value_error'],
+    ]);
+  });
+
   test.for(SCOPES)(
     '201 with a key of scope %s that works at once, and its secret value only here',
     async (scope, { api }) => {

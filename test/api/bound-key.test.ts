@@ -160,6 +160,18 @@ describe.for(ROUTES)('$route with a price that is out of bounds', (settle) => {
   });
 });
 
+test('422 while the outbox is full for what the handler would find invalid', async ({ full, recipientId }) => {
+  const caller = await full.createCaller();
+  await full.connection.pool.query(
+    `INSERT INTO outbox (kind, object_id, context, request_id) VALUES ('otp', 'x', '{}', 'test')`,
+  );
+  const key = { name: 'ci', scope: 'read', expires_at: '2020-01-01T00:00:00Z' };
+  const post = (url: string, body: Json) => full.call(caller, 'POST', url, body);
+  expect(faultsOf(await post(`/v1/orgs/${caller.orgId}/keys`, key))).toEqual([['body.expires_at', 'value_error']]);
+  const applicant = { recipient_id: recipientId, level_name: 'basic' };
+  expect(faultsOf(await post('/v1/kyc/idverify/applicant', applicant))).toEqual([['body.level_name', 'value_error']]);
+});
+
 test.for(ROUTES.filter(({ route }) => route !== '/v1/caribbean/settle'))(
   '422 lists the faults of the price with those of the form at $route',
   async ({ route, payerOf, bodyOf }, { api, recipientId }) => {

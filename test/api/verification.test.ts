@@ -12,7 +12,7 @@ import type { TestApi } from '../support/api.ts';
 import { dumpTables, raceBehind } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
-import { expectRefused } from '../support/refusal.ts';
+import { expectInvalid, expectRefused } from '../support/refusal.ts';
 import { complete, holdingRecipient, openVerification, statusOf, verifyBody } from '../support/verification.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -378,6 +378,14 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     await expectRefused(api, () => applicant(gone), 409, { current_state: 'inactive' });
     await expectRefused(api, () => applicant(manual), 409, { current_state: 'pending' });
     expect(createApplicant).toHaveBeenCalledTimes(before);
+  });
+
+  test('422 lists an unknown level with the faults of the form', async ({ api, newRecipient, applicant }) => {
+    const recipientId = await newRecipient();
+    await expectInvalid(api, () => applicant(recipientId, { level_name: 'basic', email: 'x'.repeat(255) }), [
+      ['body.level_name', 'value_error'],
+      ['body.email', 'string_too_long'],
+    ]);
   });
 
   test("201, and the provider gets the recipient's profile, not the caller's fields", async ({
