@@ -19,7 +19,8 @@ const API_VERSION = '2.0.0';
 
 export const TAGS = {
   Settlement: 'Start, read, list and cancel settlements.',
-  'Provider webhooks': 'What the payment and identity providers send to the service. Partners do not call it.',
+  'Provider webhooks':
+    'What the payment and identity providers send to the service, up to 256 KiB. Partners do not call it.',
   'Bank linking': 'Link a bank account that pays by ACH.',
   Consumer: 'What a consumer does with a session of their own.',
   'Organizations and keys': 'Sign up, and manage API keys.',

@@ -34,7 +34,7 @@ const NEXT_STEP: Record<ErrorCode, string> = {
   provider_event_conflict:
     'Compare the event with the one that was received first. A provider must give each event its own id.',
   request_timeout: 'Repeat the request over a faster connection. Repeat a command with the same `Idempotency-Key`.',
-  payload_too_large: 'Send a smaller body. The limit is 64 KiB.',
+  payload_too_large: 'Send a smaller body. The limit is 64 KiB; it is 256 KiB for the event of a provider.',
   unsupported_media_type: 'Send `Content-Type: application/json`, in UTF-8 and without content encoding.',
   rate_limited:
     'Wait as many seconds as `Retry-After` says, then send fewer requests. `RateLimit` shows how many are left.',

@@ -50,6 +50,23 @@ describe('the body of a provider event', () => {
     expect(answer.text).toMatch(/^HTTP\/1\.1 401 /);
   });
 
+  test.for(['cardproc', 'bankledger', 'idverify'])(
+    'is read up to 256 KiB, whatever its content type, and 413 beyond, at %s',
+    async (name, { api }) => {
+      const url = `/v2/webhooks/${name}`;
+      const post = async (length: number) => {
+        const payload = Buffer.alloc(length, ' ');
+        payload.write('{"id":"evt_most","event":"unknown","correlationId":"evt_most","type":"unknown"}');
+        const headers = { 'content-type': 'text/plain', ...SIGNATURES[`POST ${url}`]?.(payload) };
+        return await api.app.inject({ method: 'POST', url, payload, headers });
+      };
+      const [most, more] = [await post(SIGNED_BODY_BYTES_MAX), await post(SIGNED_BODY_BYTES_MAX + 1)];
+      expect([most.statusCode, jsonOf(most).matched]).toEqual([200, false]);
+      expect([more.statusCode, jsonOf(more).code]).toEqual([413, 'payload_too_large']);
+      expect(SIGNED_BODY_BYTES_MAX).toBe(256 * 1024);
+    },
+  );
+
   test('is ended when newer ones need its room, so that held bodies refuse nobody', async ({ api, sendHead }) => {
     const url = '/v2/webhooks/bankledger';
     const fits = BODIES_IN_FLIGHT_BYTES_MAX / SIGNED_BODY_BYTES_MAX;
