@@ -86,6 +86,68 @@ const SCHEMA_NAMES: Record<string, readonly [request: string | null, answer: str
   'GET /v1/caribbean/settlements/{settlement_id}': [null, 'SettlementResponse'],
 };
 
+const KEY = { type: 'string', minLength: 16, maxLength: 128 };
+const LISTS = ['/v1/recipients', '/v1/wallets', '/v1/caribbean/settlements'].map((path) => `GET ${path}`);
+const ID = { type: 'string', minLength: 1, maxLength: 36 };
+const SETTLEMENT_ID = { type: 'string', minLength: 1, maxLength: 64 };
+const CERTIFICATE_ID = { type: 'string', minLength: 37, maxLength: 37, pattern: '^CERT-[0-9A-F]{32}$' };
+
+/** "Limits" and "Endpoints" of the specification: where a parameter is, whether it is required, and its form. */
+const LIMITS: readonly (readonly [place: string, required: boolean, schema: object, operations: readonly string[]])[] =
+  [
+    ['header Idempotency-Key', true, { ...KEY, pattern: '^[A-Za-z0-9._:-]+$' }, ['POST /v2/settle']],
+    [
+      'header Idempotency-Key',
+      true,
+      { ...KEY, pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]+$' },
+      ['POST /consumer/transfers'],
+    ],
+    [
+      'header Idempotency-Key',
+      false,
+      { ...KEY, pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]+$' },
+      ['POST /v1/caribbean/settle'],
+    ],
+    ['query limit', false, { type: 'integer', minimum: 1, maximum: 100, default: 50 }, LISTS],
+    ['query offset', false, { type: 'integer', minimum: 0, maximum: 1_000_000, default: 0 }, LISTS],
+    [
+      'path settlement_id',
+      true,
+      SETTLEMENT_ID,
+      ['GET /v2/settle/{settlement_id}', 'GET /v1/caribbean/settlements/{settlement_id}'],
+    ],
+    ['query settlement_id', true, SETTLEMENT_ID, ['GET /v1/caribbean/certificate/{cert_id}/verify']],
+    ['path org_id', true, ID, ['GET /v1/orgs/{org_id}', 'POST /v1/orgs/{org_id}/keys', 'GET /v1/orgs/{org_id}/keys']],
+    ['path key_id', true, ID, ['POST /v1/orgs/keys/{key_id}/rotate', 'DELETE /v1/orgs/keys/{key_id}']],
+    [
+      'path recipient_id',
+      true,
+      ID,
+      [
+        ...['GET', 'PUT', 'DELETE'].map((method) => `${method} /v1/recipients/{recipient_id}`),
+        'GET /v1/kyc/status/{recipient_id}',
+      ],
+    ],
+    ['path wallet_id', true, ID, ['GET /v1/wallets/{wallet_id}']],
+    ['path verification_id', true, ID, ['POST /v1/kyc/{verification_id}/complete']],
+    ['path transfer_id', true, ID, ['GET /consumer/transfers/{transfer_id}']],
+    [
+      'path cert_id',
+      true,
+      CERTIFICATE_ID,
+      ['GET /v1/caribbean/certificate/{cert_id}', 'GET /v1/caribbean/certificate/{cert_id}/verify'],
+    ],
+    [
+      'header authorization',
+      false,
+      { anyOf: [{ type: 'string', maxLength: 256 }, { type: 'null' }] },
+      [
+        ...['me', 'recipients', 'transfers', 'transfers/{transfer_id}'].map((path) => `GET /consumer/${path}`),
+        ...['recipients', 'quote', 'transfers'].map((path) => `POST /consumer/${path}`),
+      ],
+    ],
+  ];
+
 const described = await describeApi();
 const raw = z
   .looseObject({ paths: z.unknown(), webhooks: z.unknown(), components: z.unknown() })
@@ -519,14 +581,30 @@ describe('a client made from the document', () => {
   });
 
   test('finds `authorization` as an optional text of at most 256 characters, or null, where a session is needed', () => {
+    const TEXT_OR_NULL = [{ type: 'string', maxLength: 256 }, { type: 'null' }];
     const optional = (named: Named) =>
       named.described.parameters.filter(
         ({ name, required = false, schema }) =>
-          name === 'authorization' && !required && JSON.stringify(schema).includes('"maxLength":256'),
+          name === 'authorization' && !required && JSON.stringify(schema['anyOf']) === JSON.stringify(TEXT_OR_NULL),
       );
     const needsSession = ({ operation }: Named) => operation?.access.auth === 'session';
     expect(breaking((named) => optional(named).length === (needsSession(named) ? 1 : 0))).toEqual([]);
   });
+
+  test.each(LIMITS)(
+    'finds %s, required: %s, with the limits of the specification',
+    (place, required, schema, names) => {
+      const found = names.map((name) =>
+        all
+          .find((named) => named.name === name)
+          ?.described.parameters.find((parameter) => `${parameter.in} ${parameter.name}` === place),
+      );
+      for (const parameter of found) {
+        expect(parameter?.required ?? false).toBe(required);
+        expect(parameter?.schema).toMatchObject(schema);
+      }
+    },
+  );
 
   test("finds no parameter of a page at a consumer's list", () => {
     const lists = all.filter(({ name }) => /^GET .consumer.(transfers|recipients)$/.test(name));
