@@ -96,7 +96,6 @@ const SERVICES: readonly Capability[] = [
     state: 'gated',
     surface: 'POST /v1/kyc/verify, POST /v1/kyc/idverify/applicant, POST /v2/webhooks/idverify',
     evidence: [
-      'test/activities/event-data.test.ts › rejected by the screening',
       'test/e2e/verification.test.ts › settles when the simulated provider answers GREEN, and is rejected on RED',
       'test/api/idverify-event.test.ts › 401 for every invalid one, before anything is parsed or written',
     ],
@@ -109,6 +108,7 @@ const SERVICES: readonly Capability[] = [
     state: 'local sandbox',
     surface: 'GET /v2/settle/{settlement_id}, GET /v1/kyc/status/{recipient_id}',
     evidence: [
+      'test/activities/event-data.test.ts › rejected by the screening',
       'test/e2e/verification.test.ts › settles when the simulated provider answers GREEN, and is rejected on RED',
     ],
     nextGate: 'compliance_program',
@@ -164,7 +164,9 @@ const SERVICES: readonly Capability[] = [
     state: 'local sandbox',
     surface: 'GET /v2/settle/{settlement_id}, GET /v1/caribbean/settlements',
     evidence: [
-      'test/api/prefer-wait.test.ts › a waiting read is answered by the change, and does not ask the database meanwhile',
+      "test/api/settlement-list.test.ts › 200 without another organization's settlements, whatever is filtered",
+      'test/api/settlement-read.test.ts › shows one moment when it is read by %s',
+      'test/activities/event-data.test.ts › paid by card, and disputed afterwards',
     ],
     nextGate: 'ledger_reconciliation',
   }),
@@ -241,11 +243,12 @@ const SERVICES: readonly Capability[] = [
   }),
   entry('webhook-delivery-history', 'Webhook delivery history', {
     category: 'events',
-    description: 'Every delivery attempt and its outcome, without URLs, bodies or secrets.',
+    description: 'Deliveries with their outcome and their last ten attempts, without URLs, bodies or secrets.',
     state: 'local sandbox',
     surface: 'GET /v1/webhooks/{webhook_id}/deliveries',
     evidence: [
       'test/api/webhook.test.ts › 200 in pages, filtered by status, newest first',
+      'test/e2e/webhook.test.ts › a finished delivery is redelivered, each day anew: same bytes, same id, next number, and the last ten attempts are shown',
       'test/e2e/webhook.test.ts › is recorded as a failed attempt with its kind, without its answer or the query',
     ],
     nextGate: 'operator_approval',
