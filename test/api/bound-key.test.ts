@@ -12,7 +12,7 @@ import { callAs, createConsumerRecipient, insertConsumerSession, transferBody } 
 import { raceBehind } from '../support/database.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
-import { expectInvalid, faultsOf } from '../support/refusal.ts';
+import { expectInvalid, expectRefused, faultsOf } from '../support/refusal.ts';
 
 const test = withApi()
   .extend('remote', FILE, openApi({ runtime: 'remote-sandbox' }))
@@ -182,6 +182,21 @@ test.for(ROUTES.filter(({ route }) => route !== '/v1/caribbean/settle'))(
       ['body.card_token', 'missing'],
       ['body.amount', 'value_error'],
     ]);
+  },
+);
+
+test.for([
+  ['amount', async () => '250.01'],
+  ['recipient_id', createRecipient],
+  ['corridor', async () => 'US-TT'],
+] as const)(
+  '409 that names %s for a settlement with another one and the same key, and nothing is written',
+  async ([field, another], { api, partner, recipientId }) => {
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const settle = (body: Json) => api.call(partner, 'POST', '/v2/settle', body, headers);
+    expect((await settle(settleBody(recipientId))).statusCode).toBe(202);
+    const other = settleBody(recipientId, { [field]: await another(api, partner) });
+    await expectRefused(api, () => settle(other), 409, { code: 'idempotency_key_reused', mismatch: [field] });
   },
 );
 

@@ -205,19 +205,6 @@ const theSame = OPERATIONS.filter(({ remote }) => !/^50\d [a-z_]+$/.test(remote)
   (row) => [nameOf(row), row] as const,
 );
 
-test('the remote answers of the interface are these', () => {
-  expect(new Set(OPERATIONS.map(({ remote }) => remote))).toEqual(
-    new Set([
-      'same',
-      '503 launch_gates_closed',
-      '503 launch_gates_closed for disputes',
-      '503 local_sandbox_only',
-      '503 provider_not_configured',
-      '502 remote_environment',
-    ]),
-  );
-});
-
 /** Runs a request and proves that nothing was written, not even to the outbox, and nothing was dispatched. */
 async function withoutTrace<T>(api: TestApi, run: () => Promise<T>): Promise<T> {
   const nudges = api.nudges();

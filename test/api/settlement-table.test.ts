@@ -119,8 +119,12 @@ describe('GET /v2/settlements with Accept: text/csv', () => {
     expect(new Set(lines.map(([id]) => id)).size).toBe(230);
   });
 
-  test('200 with JSON where both are accepted alike', async ({ api, partner, listed }) => {
-    const answer = await api.call(partner, 'GET', '/v2/settlements', undefined, { accept: '*/*' });
-    expect(jsonOf(answer)).toEqual(listed);
-  });
+  test.for(['application/json', '*/*', 'text/csv;q=0.5, application/json'])(
+    '200 with JSON for Accept: %s',
+    async (accept, { api, partner, listed }) => {
+      const answer = await api.call(partner, 'GET', '/v2/settlements', undefined, { accept });
+      expect(answer.headers['content-type']).toMatch(/^application\/json/);
+      expect(jsonOf(answer)).toEqual(listed);
+    },
+  );
 });
