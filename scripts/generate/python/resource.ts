@@ -44,7 +44,7 @@ from typing import Any, Literal, overload
 from typing_extensions import Unpack
 
 from . import models
-from ._request import Call, Intent, creation, encoded, path_of, prepared
+from ._request import Intent, call_of, creation, prepared, sending
 from .paging import AsyncPages, Pages
 from .resource import AsyncResource, Resource
 `.trim();
@@ -129,13 +129,11 @@ function queryType(schema: Schema): string {
 function source(method: Method, style: Style): string {
   if (method.isKeyed && method.ids.length === 0) return keyedSource(method, style);
   const returned = method.isList ? `${style === 'blocking' ? '' : 'Async'}Pages[${method.result}]` : method.result;
-  const isAwaited = style === 'asynchronous' && !method.isList;
-  const run = method.isList ? 'self._pages' : isAwaited ? 'await self._run' : 'self._run';
+  const define = style === 'blocking' || method.isList ? 'def' : 'async def';
   return [
-    ...signature(`${isAwaited ? 'async ' : ''}def ${method.name}`, parametersOf(method), `${returned}:`),
-    ...docstring(method.doc, '        '),
-    `        call: Call[${method.result}] = ${callOf(method)}`,
-    `        return ${run}(call)`,
+    ...signature(`${define} ${method.name}`, parametersOf(method), `${returned}:`),
+    ...docstring(method.doc, BODY),
+    method.isList ? statement(pagesOf(method)) : running(callOf(method), method, style),
   ].join('\n');
 }
 
@@ -157,37 +155,63 @@ function parametersOf({ ids, query, body, isKeyed }: Method): string[] {
   ];
 }
 
-function callOf({ path, verb, ids, query, body, result, isKeyed, isRepeatable }: Method): string {
-  const values = ids.map((id) => `, ${id}=${id}`).join('');
-  if (isKeyed) {
-    const fields = body ? 'fields' : 'None';
-    const given = [pythonString(path), 'idempotency_key', fields, ...ids.map((id) => `${id}=${id}`)];
-    const intent = calling('prepared', given, '            ');
-    return calling('creation', [intent, pythonString(path)], '        ', `call: Call[${result}] = `);
-  }
-  const parts = [
+/** Python: a call or a mapping, or what stands on one line. */
+type Expression = string | readonly [start: string, parts: readonly Expression[], end: string];
+
+const calling = (name: string, parts: readonly Expression[]): Expression => [`${name}(`, parts, ')'];
+
+/** The request of a method that does not make a list, as a `Call`. */
+function callOf({ path, verb, ids, query, body, isKeyed, isRepeatable }: Method): Expression {
+  const values = ids.map((id) => `${id}=${id}`);
+  const fields = body ? ['fields'] : [];
+  if (isKeyed)
+    return calling('sending', [calling('prepared', [pythonString(path), 'idempotency_key', ...fields, ...values])]);
+  return calling('call_of', [
     pythonString(verb),
-    `path_of(${pythonString(path)}${values})`,
-    ...(query.length ? [queryMapping(query)] : []),
-    ...(body ? ['body=encoded(fields)'] : []),
-    ...(isRepeatable ? ['repeatable=True'] : []),
-  ];
-  return calling('Call', parts, '        ', `call: Call[${result}] = `);
+    pythonString(path),
+    ...fields,
+    ...(query.length > 0 ? [mappingOf('query={', query)] : []),
+    ...(isRepeatable && verb !== 'GET' ? ['repeatable=True'] : []),
+    ...values,
+  ]);
 }
 
-/** A call on one line where it fits behind `before`, with its comma. Otherwise each argument has a line. */
-function calling(name: string, given: readonly string[], indent: string, before = ''): string {
-  const line = `${name}(${given.join(', ')})`;
-  const isShort = `${indent}${before}${line},`.length <= LINE_LENGTH_MAX && !line.includes('\n');
-  return isShort ? line : `${name}(\n${given.map((one) => `${indent}    ${one},\n`).join('')}${indent})`;
+const pagesOf = ({ path, ids, query }: Method): Expression =>
+  calling('return self._pages', [pythonString(path), mappingOf('{', query), ...ids.map((id) => `${id}=${id}`)]);
+
+const mappingOf = (start: string, query: readonly QueryParameter[]): Expression => [
+  start,
+  query.map(({ name, sent }) => `${pythonString(sent)}: ${name}`),
+  '}',
+];
+
+function running(call: Expression, { result }: Method, style: Style): string {
+  const returned = result === 'None' ? '' : 'return ';
+  return statement(calling(`${returned}${style === 'blocking' ? '' : 'await '}self._run`, [call]));
 }
 
-/** On one line where it fits. */
-function queryMapping(query: readonly QueryParameter[]): string {
-  const pairs = query.map(({ name, sent }) => `${pythonString(sent)}: ${name}`);
-  const line = `query={${pairs.join(', ')}}`;
-  if (`            ${line},`.length <= LINE_LENGTH_MAX) return line;
-  return `query={\n${pairs.map((pair) => `                ${pair},\n`).join('')}            }`;
+/** The indent of a method's statements. */
+const BODY = '        ';
+
+const statement = (expression: Expression): string => `${BODY}${laidOut(expression, BODY.length)}`;
+
+/** As ruff lays it out: on one line where it fits, with its parts on one line, or with a line for each part. */
+function laidOut(expression: Expression, indent: number, after = ''): string {
+  const line = flat(expression);
+  if (typeof expression === 'string' || fits(indent, line + after)) return line + after;
+  const [start, parts, end] = expression;
+  const inner = indent + 4;
+  const together = flat(['', parts, '']);
+  const lines = fits(inner, together) ? [together] : parts.map((part) => laidOut(part, inner, ','));
+  return [start, ...lines.map((one) => ' '.repeat(inner) + one), ' '.repeat(indent) + end + after].join('\n');
+}
+
+const fits = (indent: number, line: string): boolean => indent + line.length <= LINE_LENGTH_MAX;
+
+function flat(expression: Expression): string {
+  if (typeof expression === 'string') return expression;
+  const [start, parts, end] = expression;
+  return `${start}${parts.map(flat).join(', ')}${end}`;
 }
 
 const KEY = 'idempotency_key: str | None = None';
@@ -196,27 +220,23 @@ const KEY = 'idempotency_key: str | None = None';
 function keyedSource(method: Method, style: Style): string {
   const { name, path, body, result, doc } = method;
   const prepare = name === 'create' ? 'prepare' : `prepare_${name.replace(/^create_/, '')}`;
-  const [define, run] = style === 'blocking' ? ['def', 'self._run'] : ['async def', 'await self._run'];
+  const define = style === 'blocking' ? 'def' : 'async def';
   const fields = body === undefined ? [] : [`**fields: Unpack[${body}]`];
   const ofFields = ['self', '*', KEY, ...fields];
-  const ofBoth = ['self', 'intent: Intent | None = None', '*', KEY, ...(fields.length > 0 ? ['**fields: Any'] : [])];
-  const prepared = `prepared(${pythonString(path)}, idempotency_key${fields.length > 0 ? ', fields' : ''})`;
+  const ofBoth = ['self', 'intent: Intent | None = None', '*', KEY, ...(body === undefined ? [] : ['**fields: Any'])];
+  const quoted = pythonString(path);
+  const prepared = flat(calling('prepared', [quoted, 'idempotency_key', ...(body === undefined ? [] : ['fields'])]));
   return [
     '    @overload',
     ...signature(`${define} ${name}`, ['self', 'intent: Intent'], `${result}: ...`),
     '    @overload',
     ...signature(`${define} ${name}`, ofFields, `${result}: ...`),
     ...signature(`${define} ${name}`, ofBoth, `${result}:`),
-    ...docstring(doc, '        '),
-    `        chosen = intent or ${prepared}`,
-    `        call: Call[${result}] = creation(chosen, ${pythonString(path)})`,
-    `        return ${run}(call)`,
+    ...docstring(doc, BODY),
+    running(calling('creation', [`intent or ${prepared}`, quoted]), method, style),
     '',
     ...signature(`def ${prepare}`, ofFields, 'Intent:'),
-    ...docstring(
-      `Makes the intent of \`${name}\`, without sending it: store it, then \`${name}(intent)\`.`,
-      '        ',
-    ),
-    `        return ${prepared}`,
+    ...docstring(`Makes the intent of \`${name}\`, without sending it: store it, then \`${name}(intent)\`.`, BODY),
+    `${BODY}return ${prepared}`,
   ].join('\n');
 }

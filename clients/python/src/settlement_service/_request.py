@@ -116,7 +116,26 @@ def prepared(template: str, key: str | None, body: Mapping[str, object] | None =
     return Intent(CREATES, path_of(template, **values), chosen, text)
 
 
-def creation(intent: Intent, path: str) -> Call[Any]:
+def call_of(
+    method: str,
+    template: str,
+    body: Mapping[str, object] | None = None,
+    *,
+    query: Mapping[str, QueryValue] | None = None,
+    repeatable: bool = False,
+    **values: str,
+) -> Call[T]:
+    """A request without an idempotency key. A GET can always be repeated."""
+    return Call(
+        method,
+        path_of(template, **values),
+        query=query or {},
+        body=None if body is None else encoded(body),
+        repeatable=repeatable or method == "GET",
+    )
+
+
+def creation(intent: Intent, path: str) -> Call[T]:
     """Raises `ValueError` when the intent was prepared for another operation."""
     pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path))
     if intent.method != CREATES or not re.fullmatch(pattern, intent.path):
@@ -124,7 +143,7 @@ def creation(intent: Intent, path: str) -> Call[Any]:
     return sending(intent)
 
 
-def sending(intent: Intent) -> Call[Any]:
+def sending(intent: Intent) -> Call[T]:
     body = intent.body.encode() if intent.body else None
     return Call(
         intent.method,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import TypeVar, Union, cast
 
 from . import models, resources
-from ._request import Answer, Call, path_of
+from ._request import Answer, Call, call_of, path_of
 from .certificates import CertificateFile
 from .waiting import TERMINAL_STATUSES, waiting
 
@@ -147,13 +147,11 @@ _now = time.monotonic
 
 
 def _settlement(settlement_id: str) -> Call[object]:
-    path = path_of("/v2/settle/{settlement_id}", settlement_id=settlement_id)
-    return Call("GET", path, repeatable=True)
+    return call_of("GET", "/v2/settle/{settlement_id}", settlement_id=settlement_id)
 
 
 def _transfer(transfer_id: str) -> Call[object]:
-    path = path_of("/consumer/transfers/{transfer_id}", transfer_id=transfer_id)
-    return Call("GET", path, repeatable=True)
+    return call_of("GET", "/consumer/transfers/{transfer_id}", transfer_id=transfer_id)
 
 
 def _rendering(cert_id: str, media_type: str) -> Call[bytes]:

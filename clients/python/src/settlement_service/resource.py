@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ._request import Call
+from ._request import Call, QueryValue, path_of
 from .paging import AsyncPages, Pages
 from .retry import DeadlineError, Pause
 
@@ -24,8 +24,8 @@ class Resource:
     def _run(self, call: Call[T]) -> T:
         return self._transport.run(call)
 
-    def _pages(self, call: Call[Any]) -> Pages[Any]:
-        return Pages(self._transport.run, call)
+    def _pages(self, template: str, query: Mapping[str, QueryValue], **values: str) -> Pages[Any]:
+        return Pages(self._transport.run, Call("GET", path_of(template, **values), query=query, repeatable=True))
 
     def _follow(self, steps: Generator[Call[Any] | Pause, Any, T]) -> T:
         try:
@@ -55,8 +55,8 @@ class AsyncResource:
     async def _run(self, call: Call[T]) -> T:
         return await self._transport.run(call)
 
-    def _pages(self, call: Call[Any]) -> AsyncPages[Any]:
-        return AsyncPages(self._transport.run, call)
+    def _pages(self, template: str, query: Mapping[str, QueryValue], **values: str) -> AsyncPages[Any]:
+        return AsyncPages(self._transport.run, Call("GET", path_of(template, **values), query=query, repeatable=True))
 
     async def _follow(self, steps: Generator[Call[Any] | Pause, Any, T]) -> T:
         try:

@@ -8,7 +8,7 @@ from typing import Any, Literal, overload
 from typing_extensions import Unpack
 
 from . import models
-from ._request import Call, Intent, creation, encoded, path_of, prepared
+from ._request import Intent, call_of, creation, prepared, sending
 from .paging import AsyncPages, Pages
 from .resource import AsyncResource, Resource
 
@@ -35,9 +35,7 @@ class Settlements(Resource):
         Local-sandbox simulation. The answer comes when the record is committed. Afterwards poll the settlement or
         subscribe to its events. Scope: `settle`.
         """
-        chosen = intent or prepared("/v2/settle", idempotency_key, fields)
-        call: Call[models.SettleResponseV2] = creation(chosen, "/v2/settle")
-        return self._run(call)
+        return self._run(creation(intent or prepared("/v2/settle", idempotency_key, fields), "/v2/settle"))
 
     def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.SettleRequestV2]) -> Intent:
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
@@ -48,24 +46,16 @@ class Settlements(Resource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.SettlementResponse] = Call(
-            "GET",
-            path_of("/v2/settle/{settlement_id}", settlement_id=settlement_id),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("GET", "/v2/settle/{settlement_id}", settlement_id=settlement_id))
 
     def cancel(self, settlement_id: str) -> models.SettlementResponse:
         """Cancel a settlement that is not yet funded.
 
         Scope: `settle`.
         """
-        call: Call[models.SettlementResponse] = Call(
-            "POST",
-            path_of("/v2/settle/{settlement_id}/cancel", settlement_id=settlement_id),
-            repeatable=True,
+        return self._run(
+            call_of("POST", "/v2/settle/{settlement_id}/cancel", repeatable=True, settlement_id=settlement_id)
         )
-        return self._run(call)
 
     def list(
         self,
@@ -87,10 +77,9 @@ class Settlements(Resource):
         names of the columns, then one line for each settlement, up to 10000 without a `limit`. A text that a
         spreadsheet would take for a formula begins with a quote. Scope: `read`, which every key covers.
         """
-        call: Call[models.SettlementResponse] = Call(
-            "GET",
-            path_of("/v2/settlements"),
-            query={
+        return self._pages(
+            "/v2/settlements",
+            {
                 "limit": page_size,
                 "after": after,
                 "status": status,
@@ -102,9 +91,7 @@ class Settlements(Resource):
                 "created_to": created_to,
                 "metadata": metadata,
             },
-            repeatable=True,
         )
-        return self._pages(call)
 
 
 class AsyncSettlements(AsyncResource):
@@ -129,9 +116,7 @@ class AsyncSettlements(AsyncResource):
         Local-sandbox simulation. The answer comes when the record is committed. Afterwards poll the settlement or
         subscribe to its events. Scope: `settle`.
         """
-        chosen = intent or prepared("/v2/settle", idempotency_key, fields)
-        call: Call[models.SettleResponseV2] = creation(chosen, "/v2/settle")
-        return await self._run(call)
+        return await self._run(creation(intent or prepared("/v2/settle", idempotency_key, fields), "/v2/settle"))
 
     def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.SettleRequestV2]) -> Intent:
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
@@ -142,24 +127,16 @@ class AsyncSettlements(AsyncResource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.SettlementResponse] = Call(
-            "GET",
-            path_of("/v2/settle/{settlement_id}", settlement_id=settlement_id),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v2/settle/{settlement_id}", settlement_id=settlement_id))
 
     async def cancel(self, settlement_id: str) -> models.SettlementResponse:
         """Cancel a settlement that is not yet funded.
 
         Scope: `settle`.
         """
-        call: Call[models.SettlementResponse] = Call(
-            "POST",
-            path_of("/v2/settle/{settlement_id}/cancel", settlement_id=settlement_id),
-            repeatable=True,
+        return await self._run(
+            call_of("POST", "/v2/settle/{settlement_id}/cancel", repeatable=True, settlement_id=settlement_id)
         )
-        return await self._run(call)
 
     def list(
         self,
@@ -181,10 +158,9 @@ class AsyncSettlements(AsyncResource):
         names of the columns, then one line for each settlement, up to 10000 without a `limit`. A text that a
         spreadsheet would take for a formula begins with a quote. Scope: `read`, which every key covers.
         """
-        call: Call[models.SettlementResponse] = Call(
-            "GET",
-            path_of("/v2/settlements"),
-            query={
+        return self._pages(
+            "/v2/settlements",
+            {
                 "limit": page_size,
                 "after": after,
                 "status": status,
@@ -196,9 +172,7 @@ class AsyncSettlements(AsyncResource):
                 "created_to": created_to,
                 "metadata": metadata,
             },
-            repeatable=True,
         )
-        return self._pages(call)
 
 
 class Caribbean(Resource):
@@ -222,10 +196,9 @@ class Caribbean(Resource):
         names of the columns, then one line for each settlement, up to 10000 without a `limit`. A text that a
         spreadsheet would take for a formula begins with a quote. Scope: `read`, which every key covers.
         """
-        call: Call[models.SettlementResponse] = Call(
-            "GET",
-            path_of("/v1/caribbean/settlements"),
-            query={
+        return self._pages(
+            "/v1/caribbean/settlements",
+            {
                 "limit": page_size,
                 "after": after,
                 "status": status,
@@ -237,9 +210,7 @@ class Caribbean(Resource):
                 "created_to": created_to,
                 "metadata": metadata,
             },
-            repeatable=True,
         )
-        return self._pages(call)
 
     @overload
     def settle(self, intent: Intent) -> models.CaribbeanOfframpResponse: ...
@@ -262,9 +233,9 @@ class Caribbean(Resource):
         Legacy route; new integrations use `/v2/settle`. A simulation in the local sandbox, funded internally
         without an input fee. Without an `Idempotency-Key` the service draws one. Scope: `settle`.
         """
-        chosen = intent or prepared("/v1/caribbean/settle", idempotency_key, fields)
-        call: Call[models.CaribbeanOfframpResponse] = creation(chosen, "/v1/caribbean/settle")
-        return self._run(call)
+        return self._run(
+            creation(intent or prepared("/v1/caribbean/settle", idempotency_key, fields), "/v1/caribbean/settle")
+        )
 
     def prepare_settle(
         self,
@@ -280,33 +251,21 @@ class Caribbean(Resource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.SettlementResponse] = Call(
-            "GET",
-            path_of("/v1/caribbean/settlements/{settlement_id}", settlement_id=settlement_id),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("GET", "/v1/caribbean/settlements/{settlement_id}", settlement_id=settlement_id))
 
     def estimate(self, **fields: Unpack[models.OfframpEstimateRequest]) -> models.OfframpEstimateResponse:
         """Estimate an off-ramp, for display only.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.OfframpEstimateResponse] = Call(
-            "POST",
-            path_of("/v1/caribbean/estimate"),
-            body=encoded(fields),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("POST", "/v1/caribbean/estimate", fields, repeatable=True))
 
     def corridors(self) -> models.CorridorsResponse:
         """List the modeled corridors.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.CorridorsResponse] = Call("GET", path_of("/v1/caribbean/corridors"), repeatable=True)
-        return self._run(call)
+        return self._run(call_of("GET", "/v1/caribbean/corridors"))
 
 
 class AsyncCaribbean(AsyncResource):
@@ -330,10 +289,9 @@ class AsyncCaribbean(AsyncResource):
         names of the columns, then one line for each settlement, up to 10000 without a `limit`. A text that a
         spreadsheet would take for a formula begins with a quote. Scope: `read`, which every key covers.
         """
-        call: Call[models.SettlementResponse] = Call(
-            "GET",
-            path_of("/v1/caribbean/settlements"),
-            query={
+        return self._pages(
+            "/v1/caribbean/settlements",
+            {
                 "limit": page_size,
                 "after": after,
                 "status": status,
@@ -345,9 +303,7 @@ class AsyncCaribbean(AsyncResource):
                 "created_to": created_to,
                 "metadata": metadata,
             },
-            repeatable=True,
         )
-        return self._pages(call)
 
     @overload
     async def settle(self, intent: Intent) -> models.CaribbeanOfframpResponse: ...
@@ -370,9 +326,9 @@ class AsyncCaribbean(AsyncResource):
         Legacy route; new integrations use `/v2/settle`. A simulation in the local sandbox, funded internally
         without an input fee. Without an `Idempotency-Key` the service draws one. Scope: `settle`.
         """
-        chosen = intent or prepared("/v1/caribbean/settle", idempotency_key, fields)
-        call: Call[models.CaribbeanOfframpResponse] = creation(chosen, "/v1/caribbean/settle")
-        return await self._run(call)
+        return await self._run(
+            creation(intent or prepared("/v1/caribbean/settle", idempotency_key, fields), "/v1/caribbean/settle")
+        )
 
     def prepare_settle(
         self,
@@ -388,33 +344,21 @@ class AsyncCaribbean(AsyncResource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.SettlementResponse] = Call(
-            "GET",
-            path_of("/v1/caribbean/settlements/{settlement_id}", settlement_id=settlement_id),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v1/caribbean/settlements/{settlement_id}", settlement_id=settlement_id))
 
     async def estimate(self, **fields: Unpack[models.OfframpEstimateRequest]) -> models.OfframpEstimateResponse:
         """Estimate an off-ramp, for display only.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.OfframpEstimateResponse] = Call(
-            "POST",
-            path_of("/v1/caribbean/estimate"),
-            body=encoded(fields),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("POST", "/v1/caribbean/estimate", fields, repeatable=True))
 
     async def corridors(self) -> models.CorridorsResponse:
         """List the modeled corridors.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.CorridorsResponse] = Call("GET", path_of("/v1/caribbean/corridors"), repeatable=True)
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v1/caribbean/corridors"))
 
 
 class Banklink(Resource):
@@ -424,8 +368,7 @@ class Banklink(Resource):
         Simulated. The answer also contains the public token that a linking widget would return. It can be
         exchanged once, within 30 minutes. Scope: `settle`.
         """
-        call: Call[models.LinkTokenResponse] = Call("POST", path_of("/v2/banklink/link-token"), body=encoded(fields))
-        return self._run(call)
+        return self._run(call_of("POST", "/v2/banklink/link-token", fields))
 
     def exchange(self, **fields: Unpack[models.ExchangeRequest]) -> models.ExchangeResponse:
         """Exchange a public token for an access token.
@@ -434,8 +377,7 @@ class Banklink(Resource):
         with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits,
         with every other one the account pays. Scope: `settle`.
         """
-        call: Call[models.ExchangeResponse] = Call("POST", path_of("/v2/banklink/exchange"), body=encoded(fields))
-        return self._run(call)
+        return self._run(call_of("POST", "/v2/banklink/exchange", fields))
 
 
 class AsyncBanklink(AsyncResource):
@@ -445,8 +387,7 @@ class AsyncBanklink(AsyncResource):
         Simulated. The answer also contains the public token that a linking widget would return. It can be
         exchanged once, within 30 minutes. Scope: `settle`.
         """
-        call: Call[models.LinkTokenResponse] = Call("POST", path_of("/v2/banklink/link-token"), body=encoded(fields))
-        return await self._run(call)
+        return await self._run(call_of("POST", "/v2/banklink/link-token", fields))
 
     async def exchange(self, **fields: Unpack[models.ExchangeRequest]) -> models.ExchangeResponse:
         """Exchange a public token for an access token.
@@ -455,8 +396,7 @@ class AsyncBanklink(AsyncResource):
         with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits,
         with every other one the account pays. Scope: `settle`.
         """
-        call: Call[models.ExchangeResponse] = Call("POST", path_of("/v2/banklink/exchange"), body=encoded(fields))
-        return await self._run(call)
+        return await self._run(call_of("POST", "/v2/banklink/exchange", fields))
 
 
 class ConsumerBanklink(Resource):
@@ -466,12 +406,7 @@ class ConsumerBanklink(Resource):
         Simulated. The answer also contains the public token that a linking widget would return. It can be
         exchanged once, within 30 minutes.
         """
-        call: Call[models.LinkTokenResponse] = Call(
-            "POST",
-            path_of("/consumer/banklink/link-token"),
-            body=encoded(fields),
-        )
-        return self._run(call)
+        return self._run(call_of("POST", "/consumer/banklink/link-token", fields))
 
     def exchange(self, **fields: Unpack[models.ExchangeRequest]) -> models.ExchangeResponse:
         """Exchange a public token for an access token.
@@ -480,12 +415,7 @@ class ConsumerBanklink(Resource):
         with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits,
         with every other one the account pays.
         """
-        call: Call[models.ExchangeResponse] = Call(
-            "POST",
-            path_of("/consumer/banklink/exchange"),
-            body=encoded(fields),
-        )
-        return self._run(call)
+        return self._run(call_of("POST", "/consumer/banklink/exchange", fields))
 
 
 class AsyncConsumerBanklink(AsyncResource):
@@ -495,12 +425,7 @@ class AsyncConsumerBanklink(AsyncResource):
         Simulated. The answer also contains the public token that a linking widget would return. It can be
         exchanged once, within 30 minutes.
         """
-        call: Call[models.LinkTokenResponse] = Call(
-            "POST",
-            path_of("/consumer/banklink/link-token"),
-            body=encoded(fields),
-        )
-        return await self._run(call)
+        return await self._run(call_of("POST", "/consumer/banklink/link-token", fields))
 
     async def exchange(self, **fields: Unpack[models.ExchangeRequest]) -> models.ExchangeResponse:
         """Exchange a public token for an access token.
@@ -509,12 +434,7 @@ class AsyncConsumerBanklink(AsyncResource):
         with `public-sandbox-return` the debit is returned (R01), with `public-sandbox-manual` the payment waits,
         with every other one the account pays.
         """
-        call: Call[models.ExchangeResponse] = Call(
-            "POST",
-            path_of("/consumer/banklink/exchange"),
-            body=encoded(fields),
-        )
-        return await self._run(call)
+        return await self._run(call_of("POST", "/consumer/banklink/exchange", fields))
 
 
 class Sandbox(Resource):
@@ -528,24 +448,18 @@ class Sandbox(Resource):
         The simulator sends the signed event to the inbound webhook, once for each accepted request. Payout events
         stand for the answer of the payout rail. Scope: `settle`.
         """
-        call: Call[models.SandboxEventResponse] = Call(
-            "POST",
-            path_of("/v2/test-helpers/settlements/{settlement_id}/events", settlement_id=settlement_id),
-            body=encoded(fields),
+        return self._run(
+            call_of("POST", "/v2/test-helpers/settlements/{settlement_id}/events", fields, settlement_id=settlement_id)
         )
-        return self._run(call)
 
     def advance(self, settlement_id: str, **fields: Unpack[models.AdvanceRequest]) -> models.AdvanceResponse:
         """Move a settlement's own clock forward.
 
         By default to the end of the current wait. Other settlements are not affected. Scope: `settle`.
         """
-        call: Call[models.AdvanceResponse] = Call(
-            "POST",
-            path_of("/v2/test-helpers/settlements/{settlement_id}/advance", settlement_id=settlement_id),
-            body=encoded(fields),
+        return self._run(
+            call_of("POST", "/v2/test-helpers/settlements/{settlement_id}/advance", fields, settlement_id=settlement_id)
         )
-        return self._run(call)
 
     def scenarios(self) -> Sequence[models.Scenario]:
         """List every sandbox input with the statuses that it leads to.
@@ -553,8 +467,7 @@ class Sandbox(Resource):
         The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run
         ops -- resolve`. Scope: `read`, which every key covers.
         """
-        call: Call[Sequence[models.Scenario]] = Call("GET", path_of("/v2/test-helpers/scenarios"), repeatable=True)
-        return self._run(call)
+        return self._run(call_of("GET", "/v2/test-helpers/scenarios"))
 
 
 class AsyncSandbox(AsyncResource):
@@ -568,24 +481,18 @@ class AsyncSandbox(AsyncResource):
         The simulator sends the signed event to the inbound webhook, once for each accepted request. Payout events
         stand for the answer of the payout rail. Scope: `settle`.
         """
-        call: Call[models.SandboxEventResponse] = Call(
-            "POST",
-            path_of("/v2/test-helpers/settlements/{settlement_id}/events", settlement_id=settlement_id),
-            body=encoded(fields),
+        return await self._run(
+            call_of("POST", "/v2/test-helpers/settlements/{settlement_id}/events", fields, settlement_id=settlement_id)
         )
-        return await self._run(call)
 
     async def advance(self, settlement_id: str, **fields: Unpack[models.AdvanceRequest]) -> models.AdvanceResponse:
         """Move a settlement's own clock forward.
 
         By default to the end of the current wait. Other settlements are not affected. Scope: `settle`.
         """
-        call: Call[models.AdvanceResponse] = Call(
-            "POST",
-            path_of("/v2/test-helpers/settlements/{settlement_id}/advance", settlement_id=settlement_id),
-            body=encoded(fields),
+        return await self._run(
+            call_of("POST", "/v2/test-helpers/settlements/{settlement_id}/advance", fields, settlement_id=settlement_id)
         )
-        return await self._run(call)
 
     async def scenarios(self) -> Sequence[models.Scenario]:
         """List every sandbox input with the statuses that it leads to.
@@ -593,8 +500,7 @@ class AsyncSandbox(AsyncResource):
         The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run
         ops -- resolve`. Scope: `read`, which every key covers.
         """
-        call: Call[Sequence[models.Scenario]] = Call("GET", path_of("/v2/test-helpers/scenarios"), repeatable=True)
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v2/test-helpers/scenarios"))
 
 
 class Estimates(Resource):
@@ -603,26 +509,14 @@ class Estimates(Resource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.EstimateResponseV2] = Call(
-            "POST",
-            path_of("/v2/estimate"),
-            body=encoded(fields),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("POST", "/v2/estimate", fields, repeatable=True))
 
     def fees(self, **fields: Unpack[models.FeeEstimateRequest]) -> models.FeeEstimateResponse:
         """Estimate the fees of a settlement.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.FeeEstimateResponse] = Call(
-            "POST",
-            path_of("/v1/fees/estimate"),
-            body=encoded(fields),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("POST", "/v1/fees/estimate", fields, repeatable=True))
 
 
 class AsyncEstimates(AsyncResource):
@@ -631,26 +525,14 @@ class AsyncEstimates(AsyncResource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.EstimateResponseV2] = Call(
-            "POST",
-            path_of("/v2/estimate"),
-            body=encoded(fields),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("POST", "/v2/estimate", fields, repeatable=True))
 
     async def fees(self, **fields: Unpack[models.FeeEstimateRequest]) -> models.FeeEstimateResponse:
         """Estimate the fees of a settlement.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.FeeEstimateResponse] = Call(
-            "POST",
-            path_of("/v1/fees/estimate"),
-            body=encoded(fields),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("POST", "/v1/fees/estimate", fields, repeatable=True))
 
 
 class Service(Resource):
@@ -659,16 +541,14 @@ class Service(Resource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.PaymentMethodsResponse] = Call("GET", path_of("/v2/payment-methods"), repeatable=True)
-        return self._run(call)
+        return self._run(call_of("GET", "/v2/payment-methods"))
 
     def capabilities(self) -> models.CapabilitiesResponse:
         """Read the capability catalog.
 
         The public entries without a key, all entries with one. No capability is live.
         """
-        call: Call[models.CapabilitiesResponse] = Call("GET", path_of("/v2/capabilities"), repeatable=True)
-        return self._run(call)
+        return self._run(call_of("GET", "/v2/capabilities"))
 
     def launch_gates(self) -> models.LaunchGatesResponse:
         """Read the launch gates.
@@ -677,8 +557,7 @@ class Service(Resource):
         stop a simulation. Elsewhere one closed gate forbids every value operation. Scope: `read`, which every key
         covers.
         """
-        call: Call[models.LaunchGatesResponse] = Call("GET", path_of("/v2/launch-gates"), repeatable=True)
-        return self._run(call)
+        return self._run(call_of("GET", "/v2/launch-gates"))
 
 
 class AsyncService(AsyncResource):
@@ -687,16 +566,14 @@ class AsyncService(AsyncResource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.PaymentMethodsResponse] = Call("GET", path_of("/v2/payment-methods"), repeatable=True)
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v2/payment-methods"))
 
     async def capabilities(self) -> models.CapabilitiesResponse:
         """Read the capability catalog.
 
         The public entries without a key, all entries with one. No capability is live.
         """
-        call: Call[models.CapabilitiesResponse] = Call("GET", path_of("/v2/capabilities"), repeatable=True)
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v2/capabilities"))
 
     async def launch_gates(self) -> models.LaunchGatesResponse:
         """Read the launch gates.
@@ -705,8 +582,7 @@ class AsyncService(AsyncResource):
         stop a simulation. Elsewhere one closed gate forbids every value operation. Scope: `read`, which every key
         covers.
         """
-        call: Call[models.LaunchGatesResponse] = Call("GET", path_of("/v2/launch-gates"), repeatable=True)
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v2/launch-gates"))
 
 
 class Certificates(Resource):
@@ -717,30 +593,25 @@ class Certificates(Resource):
         both in one file. `text/html` and `application/pdf` also show the payee's name and the reference, which
         are not certified. Scope: `read`, which every key covers.
         """
-        call: Call[models.EvidenceCertificate] = Call(
-            "GET",
-            path_of("/v1/caribbean/certificate/{cert_id}", cert_id=cert_id),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("GET", "/v1/caribbean/certificate/{cert_id}", cert_id=cert_id))
 
     def verify(self, cert_id: str, *, settlement_id: str) -> models.CertificateVerification:
         """Verify an evidence certificate.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.CertificateVerification] = Call(
-            "GET",
-            path_of("/v1/caribbean/certificate/{cert_id}/verify", cert_id=cert_id),
-            query={"settlement_id": settlement_id},
-            repeatable=True,
+        return self._run(
+            call_of(
+                "GET",
+                "/v1/caribbean/certificate/{cert_id}/verify",
+                query={"settlement_id": settlement_id},
+                cert_id=cert_id,
+            ),
         )
-        return self._run(call)
 
     def keys(self) -> models.JsonWebKeySet:
         """The public keys that verify certificates."""
-        call: Call[models.JsonWebKeySet] = Call("GET", path_of("/.well-known/jwks.json"), repeatable=True)
-        return self._run(call)
+        return self._run(call_of("GET", "/.well-known/jwks.json"))
 
 
 class AsyncCertificates(AsyncResource):
@@ -751,57 +622,45 @@ class AsyncCertificates(AsyncResource):
         both in one file. `text/html` and `application/pdf` also show the payee's name and the reference, which
         are not certified. Scope: `read`, which every key covers.
         """
-        call: Call[models.EvidenceCertificate] = Call(
-            "GET",
-            path_of("/v1/caribbean/certificate/{cert_id}", cert_id=cert_id),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v1/caribbean/certificate/{cert_id}", cert_id=cert_id))
 
     async def verify(self, cert_id: str, *, settlement_id: str) -> models.CertificateVerification:
         """Verify an evidence certificate.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.CertificateVerification] = Call(
-            "GET",
-            path_of("/v1/caribbean/certificate/{cert_id}/verify", cert_id=cert_id),
-            query={"settlement_id": settlement_id},
-            repeatable=True,
+        return await self._run(
+            call_of(
+                "GET",
+                "/v1/caribbean/certificate/{cert_id}/verify",
+                query={"settlement_id": settlement_id},
+                cert_id=cert_id,
+            ),
         )
-        return await self._run(call)
 
     async def keys(self) -> models.JsonWebKeySet:
         """The public keys that verify certificates."""
-        call: Call[models.JsonWebKeySet] = Call("GET", path_of("/.well-known/jwks.json"), repeatable=True)
-        return await self._run(call)
+        return await self._run(call_of("GET", "/.well-known/jwks.json"))
 
 
 class Organizations(Resource):
     def create(self, **fields: Unpack[models.CreateOrganizationRequest]) -> models.OrganizationCreatedResponse:
         """Create an organization and its first API key."""
-        call: Call[models.OrganizationCreatedResponse] = Call("POST", path_of("/v1/orgs"), body=encoded(fields))
-        return self._run(call)
+        return self._run(call_of("POST", "/v1/orgs", fields))
 
     def get(self, org_id: str) -> models.OrganizationResponse:
         """Read the organization.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.OrganizationResponse] = Call(
-            "GET",
-            path_of("/v1/orgs/{org_id}", org_id=org_id),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("GET", "/v1/orgs/{org_id}", org_id=org_id))
 
     def me(self) -> models.CallerResponse:
         """Read your own key, its organization, and what is left of its quotas.
 
         For a key of any scope. Scope: `read`, which every key covers.
         """
-        call: Call[models.CallerResponse] = Call("GET", path_of("/v1/me"), repeatable=True)
-        return self._run(call)
+        return self._run(call_of("GET", "/v1/me"))
 
     def usage(self, *, from_: str, to: str) -> models.UsageResponse:
         """Read what the organization used.
@@ -810,40 +669,27 @@ class Organizations(Resource):
         belong to the day on which they began. Excluded from the reviewed partner contract. Scope: `read`, which
         every key covers.
         """
-        call: Call[models.UsageResponse] = Call(
-            "GET",
-            path_of("/v1/usage"),
-            query={"from": from_, "to": to},
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("GET", "/v1/usage", query={"from": from_, "to": to}))
 
 
 class AsyncOrganizations(AsyncResource):
     async def create(self, **fields: Unpack[models.CreateOrganizationRequest]) -> models.OrganizationCreatedResponse:
         """Create an organization and its first API key."""
-        call: Call[models.OrganizationCreatedResponse] = Call("POST", path_of("/v1/orgs"), body=encoded(fields))
-        return await self._run(call)
+        return await self._run(call_of("POST", "/v1/orgs", fields))
 
     async def get(self, org_id: str) -> models.OrganizationResponse:
         """Read the organization.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.OrganizationResponse] = Call(
-            "GET",
-            path_of("/v1/orgs/{org_id}", org_id=org_id),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v1/orgs/{org_id}", org_id=org_id))
 
     async def me(self) -> models.CallerResponse:
         """Read your own key, its organization, and what is left of its quotas.
 
         For a key of any scope. Scope: `read`, which every key covers.
         """
-        call: Call[models.CallerResponse] = Call("GET", path_of("/v1/me"), repeatable=True)
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v1/me"))
 
     async def usage(self, *, from_: str, to: str) -> models.UsageResponse:
         """Read what the organization used.
@@ -852,13 +698,7 @@ class AsyncOrganizations(AsyncResource):
         belong to the day on which they began. Excluded from the reviewed partner contract. Scope: `read`, which
         every key covers.
         """
-        call: Call[models.UsageResponse] = Call(
-            "GET",
-            path_of("/v1/usage"),
-            query={"from": from_, "to": to},
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v1/usage", query={"from": from_, "to": to}))
 
 
 class ApiKeys(Resource):
@@ -874,11 +714,7 @@ class ApiKeys(Resource):
         An organization has at most 100 active keys. All of them share its rate limit. A key makes no key that may
         do more than itself: expiry and allowed addresses that are left out are its own. Scope: `full`.
         """
-        call: Call[models.ApiKeyCreatedResponse] = creation(
-            prepared("/v1/orgs/{org_id}/keys", idempotency_key, fields, org_id=org_id),
-            "/v1/orgs/{org_id}/keys",
-        )
-        return self._run(call)
+        return self._run(sending(prepared("/v1/orgs/{org_id}/keys", idempotency_key, fields, org_id=org_id)))
 
     def list(
         self,
@@ -891,13 +727,7 @@ class ApiKeys(Resource):
 
         Scope: `full`.
         """
-        call: Call[models.ApiKeyResponse] = Call(
-            "GET",
-            path_of("/v1/orgs/{org_id}/keys", org_id=org_id),
-            query={"limit": page_size, "after": after},
-            repeatable=True,
-        )
-        return self._pages(call)
+        return self._pages("/v1/orgs/{org_id}/keys", {"limit": page_size, "after": after}, org_id=org_id)
 
     def rotate(self, key_id: str, *, idempotency_key: str | None = None) -> models.ApiKeyRotatedResponse:
         """Replace an API key.
@@ -907,11 +737,7 @@ class ApiKeys(Resource):
         tells the organization. With an `Idempotency-Key` the request can be repeated for 24 hours, also with the
         key that has rotated itself. Scope: `read`, which every key covers.
         """
-        call: Call[models.ApiKeyRotatedResponse] = creation(
-            prepared("/v1/orgs/keys/{key_id}/rotate", idempotency_key, None, key_id=key_id),
-            "/v1/orgs/keys/{key_id}/rotate",
-        )
-        return self._run(call)
+        return self._run(sending(prepared("/v1/orgs/keys/{key_id}/rotate", idempotency_key, key_id=key_id)))
 
     def revoke(self, key_id: str, *, descendants: bool | None = None) -> models.ApiKeyRevokedResponse:
         """Revoke an API key.
@@ -920,13 +746,11 @@ class ApiKeys(Resource):
         keys that it made are revoked too, and those that they made: use it for a key that has leaked. Scope:
         `full`.
         """
-        call: Call[models.ApiKeyRevokedResponse] = Call(
-            "DELETE",
-            path_of("/v1/orgs/keys/{key_id}", key_id=key_id),
-            query={"descendants": descendants},
-            repeatable=True,
+        return self._run(
+            call_of(
+                "DELETE", "/v1/orgs/keys/{key_id}", query={"descendants": descendants}, repeatable=True, key_id=key_id
+            ),
         )
-        return self._run(call)
 
 
 class AsyncApiKeys(AsyncResource):
@@ -942,11 +766,7 @@ class AsyncApiKeys(AsyncResource):
         An organization has at most 100 active keys. All of them share its rate limit. A key makes no key that may
         do more than itself: expiry and allowed addresses that are left out are its own. Scope: `full`.
         """
-        call: Call[models.ApiKeyCreatedResponse] = creation(
-            prepared("/v1/orgs/{org_id}/keys", idempotency_key, fields, org_id=org_id),
-            "/v1/orgs/{org_id}/keys",
-        )
-        return await self._run(call)
+        return await self._run(sending(prepared("/v1/orgs/{org_id}/keys", idempotency_key, fields, org_id=org_id)))
 
     def list(
         self,
@@ -959,13 +779,7 @@ class AsyncApiKeys(AsyncResource):
 
         Scope: `full`.
         """
-        call: Call[models.ApiKeyResponse] = Call(
-            "GET",
-            path_of("/v1/orgs/{org_id}/keys", org_id=org_id),
-            query={"limit": page_size, "after": after},
-            repeatable=True,
-        )
-        return self._pages(call)
+        return self._pages("/v1/orgs/{org_id}/keys", {"limit": page_size, "after": after}, org_id=org_id)
 
     async def rotate(self, key_id: str, *, idempotency_key: str | None = None) -> models.ApiKeyRotatedResponse:
         """Replace an API key.
@@ -975,11 +789,7 @@ class AsyncApiKeys(AsyncResource):
         tells the organization. With an `Idempotency-Key` the request can be repeated for 24 hours, also with the
         key that has rotated itself. Scope: `read`, which every key covers.
         """
-        call: Call[models.ApiKeyRotatedResponse] = creation(
-            prepared("/v1/orgs/keys/{key_id}/rotate", idempotency_key, None, key_id=key_id),
-            "/v1/orgs/keys/{key_id}/rotate",
-        )
-        return await self._run(call)
+        return await self._run(sending(prepared("/v1/orgs/keys/{key_id}/rotate", idempotency_key, key_id=key_id)))
 
     async def revoke(self, key_id: str, *, descendants: bool | None = None) -> models.ApiKeyRevokedResponse:
         """Revoke an API key.
@@ -988,13 +798,11 @@ class AsyncApiKeys(AsyncResource):
         keys that it made are revoked too, and those that they made: use it for a key that has leaked. Scope:
         `full`.
         """
-        call: Call[models.ApiKeyRevokedResponse] = Call(
-            "DELETE",
-            path_of("/v1/orgs/keys/{key_id}", key_id=key_id),
-            query={"descendants": descendants},
-            repeatable=True,
+        return await self._run(
+            call_of(
+                "DELETE", "/v1/orgs/keys/{key_id}", query={"descendants": descendants}, repeatable=True, key_id=key_id
+            ),
         )
-        return await self._run(call)
 
 
 class Recipients(Resource):
@@ -1018,9 +826,7 @@ class Recipients(Resource):
 
         Scope: `recipients`.
         """
-        chosen = intent or prepared("/v1/recipients", idempotency_key, fields)
-        call: Call[models.RecipientResponse] = creation(chosen, "/v1/recipients")
-        return self._run(call)
+        return self._run(creation(intent or prepared("/v1/recipients", idempotency_key, fields), "/v1/recipients"))
 
     def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.CreateRecipientRequest]) -> Intent:
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
@@ -1040,10 +846,9 @@ class Recipients(Resource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.RecipientResponse] = Call(
-            "GET",
-            path_of("/v1/recipients"),
-            query={
+        return self._pages(
+            "/v1/recipients",
+            {
                 "limit": page_size,
                 "after": after,
                 "is_active": is_active,
@@ -1051,21 +856,14 @@ class Recipients(Resource):
                 "country": country,
                 "metadata": metadata,
             },
-            repeatable=True,
         )
-        return self._pages(call)
 
     def get(self, recipient_id: str) -> models.RecipientResponse:
         """Read a recipient.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.RecipientResponse] = Call(
-            "GET",
-            path_of("/v1/recipients/{recipient_id}", recipient_id=recipient_id),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("GET", "/v1/recipients/{recipient_id}", recipient_id=recipient_id))
 
     def update(self, recipient_id: str, **fields: Unpack[models.UpdateRecipientRequest]) -> models.RecipientResponse:
         """Change a recipient.
@@ -1073,12 +871,7 @@ class Recipients(Resource):
         Only the fields that are present change. A new name makes a verified recipient `unverified`. Scope:
         `recipients`.
         """
-        call: Call[models.RecipientResponse] = Call(
-            "PUT",
-            path_of("/v1/recipients/{recipient_id}", recipient_id=recipient_id),
-            body=encoded(fields),
-        )
-        return self._run(call)
+        return self._run(call_of("PUT", "/v1/recipients/{recipient_id}", fields, recipient_id=recipient_id))
 
     def deactivate(self, recipient_id: str) -> models.RecipientResponse:
         """Deactivate a recipient.
@@ -1086,12 +879,7 @@ class Recipients(Resource):
         The record is kept for audit and for its settlements. Deactivating an inactive recipient changes nothing.
         Scope: `recipients`.
         """
-        call: Call[models.RecipientResponse] = Call(
-            "DELETE",
-            path_of("/v1/recipients/{recipient_id}", recipient_id=recipient_id),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("DELETE", "/v1/recipients/{recipient_id}", repeatable=True, recipient_id=recipient_id))
 
 
 class AsyncRecipients(AsyncResource):
@@ -1115,9 +903,9 @@ class AsyncRecipients(AsyncResource):
 
         Scope: `recipients`.
         """
-        chosen = intent or prepared("/v1/recipients", idempotency_key, fields)
-        call: Call[models.RecipientResponse] = creation(chosen, "/v1/recipients")
-        return await self._run(call)
+        return await self._run(
+            creation(intent or prepared("/v1/recipients", idempotency_key, fields), "/v1/recipients")
+        )
 
     def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.CreateRecipientRequest]) -> Intent:
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
@@ -1137,10 +925,9 @@ class AsyncRecipients(AsyncResource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.RecipientResponse] = Call(
-            "GET",
-            path_of("/v1/recipients"),
-            query={
+        return self._pages(
+            "/v1/recipients",
+            {
                 "limit": page_size,
                 "after": after,
                 "is_active": is_active,
@@ -1148,21 +935,14 @@ class AsyncRecipients(AsyncResource):
                 "country": country,
                 "metadata": metadata,
             },
-            repeatable=True,
         )
-        return self._pages(call)
 
     async def get(self, recipient_id: str) -> models.RecipientResponse:
         """Read a recipient.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.RecipientResponse] = Call(
-            "GET",
-            path_of("/v1/recipients/{recipient_id}", recipient_id=recipient_id),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v1/recipients/{recipient_id}", recipient_id=recipient_id))
 
     async def update(
         self,
@@ -1174,12 +954,7 @@ class AsyncRecipients(AsyncResource):
         Only the fields that are present change. A new name makes a verified recipient `unverified`. Scope:
         `recipients`.
         """
-        call: Call[models.RecipientResponse] = Call(
-            "PUT",
-            path_of("/v1/recipients/{recipient_id}", recipient_id=recipient_id),
-            body=encoded(fields),
-        )
-        return await self._run(call)
+        return await self._run(call_of("PUT", "/v1/recipients/{recipient_id}", fields, recipient_id=recipient_id))
 
     async def deactivate(self, recipient_id: str) -> models.RecipientResponse:
         """Deactivate a recipient.
@@ -1187,12 +962,9 @@ class AsyncRecipients(AsyncResource):
         The record is kept for audit and for its settlements. Deactivating an inactive recipient changes nothing.
         Scope: `recipients`.
         """
-        call: Call[models.RecipientResponse] = Call(
-            "DELETE",
-            path_of("/v1/recipients/{recipient_id}", recipient_id=recipient_id),
-            repeatable=True,
+        return await self._run(
+            call_of("DELETE", "/v1/recipients/{recipient_id}", repeatable=True, recipient_id=recipient_id)
         )
-        return await self._run(call)
 
 
 class Verifications(Resource):
@@ -1217,9 +989,7 @@ class Verifications(Resource):
         A manual mock for the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. A recipient has at most
         one open verification of each type. It expires after 30 days. Scope: `compliance`.
         """
-        chosen = intent or prepared("/v1/kyc/verify", idempotency_key, fields)
-        call: Call[models.VerificationResponse] = creation(chosen, "/v1/kyc/verify")
-        return self._run(call)
+        return self._run(creation(intent or prepared("/v1/kyc/verify", idempotency_key, fields), "/v1/kyc/verify"))
 
     def prepare_start(
         self,
@@ -1240,37 +1010,25 @@ class Verifications(Resource):
         Local sandbox only. Repeating the decision gives the same answer; another decision is a conflict. Scope:
         `compliance`.
         """
-        call: Call[models.VerificationResponse] = Call(
-            "POST",
-            path_of("/v1/kyc/{verification_id}/complete", verification_id=verification_id),
-            body=encoded(fields),
-            repeatable=True,
+        return self._run(
+            call_of(
+                "POST", "/v1/kyc/{verification_id}/complete", fields, repeatable=True, verification_id=verification_id
+            ),
         )
-        return self._run(call)
 
     def get(self, verification_id: str) -> models.VerificationResponse:
         """Read a verification.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.VerificationResponse] = Call(
-            "GET",
-            path_of("/v1/kyc/{verification_id}", verification_id=verification_id),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("GET", "/v1/kyc/{verification_id}", verification_id=verification_id))
 
     def status(self, recipient_id: str) -> models.VerificationStatusResponse:
         """Read a recipient's verifications.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.VerificationStatusResponse] = Call(
-            "GET",
-            path_of("/v1/kyc/status/{recipient_id}", recipient_id=recipient_id),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("GET", "/v1/kyc/status/{recipient_id}", recipient_id=recipient_id))
 
     @overload
     def create_applicant(self, intent: Intent) -> models.IdverifyApplicantResponse: ...
@@ -1294,9 +1052,11 @@ class Verifications(Resource):
         widget. It is safe to repeat. The provider's confirmed name and document country are neither fetched nor
         reconciled. Scope: `compliance`.
         """
-        chosen = intent or prepared("/v1/kyc/idverify/applicant", idempotency_key, fields)
-        call: Call[models.IdverifyApplicantResponse] = creation(chosen, "/v1/kyc/idverify/applicant")
-        return self._run(call)
+        return self._run(
+            creation(
+                intent or prepared("/v1/kyc/idverify/applicant", idempotency_key, fields), "/v1/kyc/idverify/applicant"
+            ),
+        )
 
     def prepare_applicant(
         self,
@@ -1330,9 +1090,9 @@ class AsyncVerifications(AsyncResource):
         A manual mock for the local sandbox; elsewhere use `/v1/kyc/idverify/applicant`. A recipient has at most
         one open verification of each type. It expires after 30 days. Scope: `compliance`.
         """
-        chosen = intent or prepared("/v1/kyc/verify", idempotency_key, fields)
-        call: Call[models.VerificationResponse] = creation(chosen, "/v1/kyc/verify")
-        return await self._run(call)
+        return await self._run(
+            creation(intent or prepared("/v1/kyc/verify", idempotency_key, fields), "/v1/kyc/verify")
+        )
 
     def prepare_start(
         self,
@@ -1353,37 +1113,25 @@ class AsyncVerifications(AsyncResource):
         Local sandbox only. Repeating the decision gives the same answer; another decision is a conflict. Scope:
         `compliance`.
         """
-        call: Call[models.VerificationResponse] = Call(
-            "POST",
-            path_of("/v1/kyc/{verification_id}/complete", verification_id=verification_id),
-            body=encoded(fields),
-            repeatable=True,
+        return await self._run(
+            call_of(
+                "POST", "/v1/kyc/{verification_id}/complete", fields, repeatable=True, verification_id=verification_id
+            ),
         )
-        return await self._run(call)
 
     async def get(self, verification_id: str) -> models.VerificationResponse:
         """Read a verification.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.VerificationResponse] = Call(
-            "GET",
-            path_of("/v1/kyc/{verification_id}", verification_id=verification_id),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v1/kyc/{verification_id}", verification_id=verification_id))
 
     async def status(self, recipient_id: str) -> models.VerificationStatusResponse:
         """Read a recipient's verifications.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.VerificationStatusResponse] = Call(
-            "GET",
-            path_of("/v1/kyc/status/{recipient_id}", recipient_id=recipient_id),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v1/kyc/status/{recipient_id}", recipient_id=recipient_id))
 
     @overload
     async def create_applicant(self, intent: Intent) -> models.IdverifyApplicantResponse: ...
@@ -1407,9 +1155,11 @@ class AsyncVerifications(AsyncResource):
         widget. It is safe to repeat. The provider's confirmed name and document country are neither fetched nor
         reconciled. Scope: `compliance`.
         """
-        chosen = intent or prepared("/v1/kyc/idverify/applicant", idempotency_key, fields)
-        call: Call[models.IdverifyApplicantResponse] = creation(chosen, "/v1/kyc/idverify/applicant")
-        return await self._run(call)
+        return await self._run(
+            creation(
+                intent or prepared("/v1/kyc/idverify/applicant", idempotency_key, fields), "/v1/kyc/idverify/applicant"
+            ),
+        )
 
     def prepare_applicant(
         self,
@@ -1443,9 +1193,7 @@ class Wallets(Resource):
         Without an `Idempotency-Key` every request creates a new wallet. Wallets with the same definition have the
         same address. Scope: `settle`.
         """
-        chosen = intent or prepared("/v1/wallets", idempotency_key, fields)
-        call: Call[models.WalletResponse] = creation(chosen, "/v1/wallets")
-        return self._run(call)
+        return self._run(creation(intent or prepared("/v1/wallets", idempotency_key, fields), "/v1/wallets"))
 
     def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.CreateWalletRequest]) -> Intent:
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
@@ -1456,25 +1204,14 @@ class Wallets(Resource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WalletResponse] = Call(
-            "GET",
-            path_of("/v1/wallets"),
-            query={"limit": page_size, "after": after},
-            repeatable=True,
-        )
-        return self._pages(call)
+        return self._pages("/v1/wallets", {"limit": page_size, "after": after})
 
     def get(self, wallet_id: str) -> models.WalletResponse:
         """Read a wallet.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WalletResponse] = Call(
-            "GET",
-            path_of("/v1/wallets/{wallet_id}", wallet_id=wallet_id),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("GET", "/v1/wallets/{wallet_id}", wallet_id=wallet_id))
 
 
 class AsyncWallets(AsyncResource):
@@ -1499,9 +1236,7 @@ class AsyncWallets(AsyncResource):
         Without an `Idempotency-Key` every request creates a new wallet. Wallets with the same definition have the
         same address. Scope: `settle`.
         """
-        chosen = intent or prepared("/v1/wallets", idempotency_key, fields)
-        call: Call[models.WalletResponse] = creation(chosen, "/v1/wallets")
-        return await self._run(call)
+        return await self._run(creation(intent or prepared("/v1/wallets", idempotency_key, fields), "/v1/wallets"))
 
     def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.CreateWalletRequest]) -> Intent:
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
@@ -1512,25 +1247,14 @@ class AsyncWallets(AsyncResource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WalletResponse] = Call(
-            "GET",
-            path_of("/v1/wallets"),
-            query={"limit": page_size, "after": after},
-            repeatable=True,
-        )
-        return self._pages(call)
+        return self._pages("/v1/wallets", {"limit": page_size, "after": after})
 
     async def get(self, wallet_id: str) -> models.WalletResponse:
         """Read a wallet.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WalletResponse] = Call(
-            "GET",
-            path_of("/v1/wallets/{wallet_id}", wallet_id=wallet_id),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v1/wallets/{wallet_id}", wallet_id=wallet_id))
 
 
 class ConsumerAccount(Resource):
@@ -1539,30 +1263,22 @@ class ConsumerAccount(Resource):
 
         The answer is alike for known and unknown contacts. A contact gets at most 5 codes an hour.
         """
-        call: Call[models.OTPChallengeResponse] = Call(
-            "POST",
-            path_of("/consumer/auth/request-otp"),
-            body=encoded(fields),
-        )
-        return self._run(call)
+        return self._run(call_of("POST", "/consumer/auth/request-otp", fields))
 
     def verify_otp(self, **fields: Unpack[models.VerifyOTPBody]) -> models.SessionResponse:
         """Open a session with a one-time code.
 
         A code is valid for 5 minutes, 5 tries and one use. Every invalid code gets the same answer.
         """
-        call: Call[models.SessionResponse] = Call("POST", path_of("/consumer/auth/verify-otp"), body=encoded(fields))
-        return self._run(call)
+        return self._run(call_of("POST", "/consumer/auth/verify-otp", fields))
 
     def logout(self) -> None:
         """End the session."""
-        call: Call[None] = Call("POST", path_of("/consumer/auth/logout"))
-        return self._run(call)
+        self._run(call_of("POST", "/consumer/auth/logout"))
 
     def me(self) -> models.MeResponse:
         """Read the signed-in consumer."""
-        call: Call[models.MeResponse] = Call("GET", path_of("/consumer/me"), repeatable=True)
-        return self._run(call)
+        return self._run(call_of("GET", "/consumer/me"))
 
 
 class AsyncConsumerAccount(AsyncResource):
@@ -1571,37 +1287,28 @@ class AsyncConsumerAccount(AsyncResource):
 
         The answer is alike for known and unknown contacts. A contact gets at most 5 codes an hour.
         """
-        call: Call[models.OTPChallengeResponse] = Call(
-            "POST",
-            path_of("/consumer/auth/request-otp"),
-            body=encoded(fields),
-        )
-        return await self._run(call)
+        return await self._run(call_of("POST", "/consumer/auth/request-otp", fields))
 
     async def verify_otp(self, **fields: Unpack[models.VerifyOTPBody]) -> models.SessionResponse:
         """Open a session with a one-time code.
 
         A code is valid for 5 minutes, 5 tries and one use. Every invalid code gets the same answer.
         """
-        call: Call[models.SessionResponse] = Call("POST", path_of("/consumer/auth/verify-otp"), body=encoded(fields))
-        return await self._run(call)
+        return await self._run(call_of("POST", "/consumer/auth/verify-otp", fields))
 
     async def logout(self) -> None:
         """End the session."""
-        call: Call[None] = Call("POST", path_of("/consumer/auth/logout"))
-        return await self._run(call)
+        await self._run(call_of("POST", "/consumer/auth/logout"))
 
     async def me(self) -> models.MeResponse:
         """Read the signed-in consumer."""
-        call: Call[models.MeResponse] = Call("GET", path_of("/consumer/me"), repeatable=True)
-        return await self._run(call)
+        return await self._run(call_of("GET", "/consumer/me"))
 
 
 class ConsumerRecipients(Resource):
     def list(self) -> Pages[models.ConsumerRecipientResponse]:
         """List the recipients."""
-        call: Call[models.ConsumerRecipientResponse] = Call("GET", path_of("/consumer/recipients"), repeatable=True)
-        return self._pages(call)
+        return self._pages("/consumer/recipients", {})
 
     @overload
     def create(self, intent: Intent) -> models.ConsumerRecipientResponse: ...
@@ -1620,9 +1327,9 @@ class ConsumerRecipients(Resource):
         **fields: Any,
     ) -> models.ConsumerRecipientResponse:
         """Register a recipient."""
-        chosen = intent or prepared("/consumer/recipients", idempotency_key, fields)
-        call: Call[models.ConsumerRecipientResponse] = creation(chosen, "/consumer/recipients")
-        return self._run(call)
+        return self._run(
+            creation(intent or prepared("/consumer/recipients", idempotency_key, fields), "/consumer/recipients")
+        )
 
     def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.RecipientBody]) -> Intent:
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
@@ -1634,18 +1341,13 @@ class ConsumerRecipients(Resource):
         Opens a verification, or continues the open one. In the local sandbox the recipient's name decides it. A
         transfer of 1 000.00 or more waits for it.
         """
-        call: Call[models.ConsumerVerificationResponse] = Call(
-            "POST",
-            path_of("/consumer/recipients/{recipient_id}/verify", recipient_id=recipient_id),
-        )
-        return self._run(call)
+        return self._run(call_of("POST", "/consumer/recipients/{recipient_id}/verify", recipient_id=recipient_id))
 
 
 class AsyncConsumerRecipients(AsyncResource):
     def list(self) -> AsyncPages[models.ConsumerRecipientResponse]:
         """List the recipients."""
-        call: Call[models.ConsumerRecipientResponse] = Call("GET", path_of("/consumer/recipients"), repeatable=True)
-        return self._pages(call)
+        return self._pages("/consumer/recipients", {})
 
     @overload
     async def create(self, intent: Intent) -> models.ConsumerRecipientResponse: ...
@@ -1664,9 +1366,9 @@ class AsyncConsumerRecipients(AsyncResource):
         **fields: Any,
     ) -> models.ConsumerRecipientResponse:
         """Register a recipient."""
-        chosen = intent or prepared("/consumer/recipients", idempotency_key, fields)
-        call: Call[models.ConsumerRecipientResponse] = creation(chosen, "/consumer/recipients")
-        return await self._run(call)
+        return await self._run(
+            creation(intent or prepared("/consumer/recipients", idempotency_key, fields), "/consumer/recipients")
+        )
 
     def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.RecipientBody]) -> Intent:
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
@@ -1678,25 +1380,19 @@ class AsyncConsumerRecipients(AsyncResource):
         Opens a verification, or continues the open one. In the local sandbox the recipient's name decides it. A
         transfer of 1 000.00 or more waits for it.
         """
-        call: Call[models.ConsumerVerificationResponse] = Call(
-            "POST",
-            path_of("/consumer/recipients/{recipient_id}/verify", recipient_id=recipient_id),
-        )
-        return await self._run(call)
+        return await self._run(call_of("POST", "/consumer/recipients/{recipient_id}/verify", recipient_id=recipient_id))
 
 
 class Quotes(Resource):
     def create(self, **fields: Unpack[models.QuoteBody]) -> models.QuoteResponse:
         """Quote a transfer, for display only."""
-        call: Call[models.QuoteResponse] = Call("POST", path_of("/consumer/quote"), body=encoded(fields))
-        return self._run(call)
+        return self._run(call_of("POST", "/consumer/quote", fields))
 
 
 class AsyncQuotes(AsyncResource):
     async def create(self, **fields: Unpack[models.QuoteBody]) -> models.QuoteResponse:
         """Quote a transfer, for display only."""
-        call: Call[models.QuoteResponse] = Call("POST", path_of("/consumer/quote"), body=encoded(fields))
-        return await self._run(call)
+        return await self._run(call_of("POST", "/consumer/quote", fields))
 
 
 class Transfers(Resource):
@@ -1720,9 +1416,9 @@ class Transfers(Resource):
 
         Local-sandbox simulation. Rate and fees are those of acceptance, even with a quote.
         """
-        chosen = intent or prepared("/consumer/transfers", idempotency_key, fields)
-        call: Call[models.TransferResponse] = creation(chosen, "/consumer/transfers")
-        return self._run(call)
+        return self._run(
+            creation(intent or prepared("/consumer/transfers", idempotency_key, fields), "/consumer/transfers")
+        )
 
     def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.TransferBody]) -> Intent:
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
@@ -1730,26 +1426,17 @@ class Transfers(Resource):
 
     def list(self) -> Pages[models.TransferResponse]:
         """List the transfers."""
-        call: Call[models.TransferResponse] = Call("GET", path_of("/consumer/transfers"), repeatable=True)
-        return self._pages(call)
+        return self._pages("/consumer/transfers", {})
 
     def get(self, transfer_id: str) -> models.TransferResponse:
         """Read a transfer."""
-        call: Call[models.TransferResponse] = Call(
-            "GET",
-            path_of("/consumer/transfers/{transfer_id}", transfer_id=transfer_id),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("GET", "/consumer/transfers/{transfer_id}", transfer_id=transfer_id))
 
     def cancel(self, transfer_id: str) -> models.TransferResponse:
         """Cancel a transfer that is not yet funded."""
-        call: Call[models.TransferResponse] = Call(
-            "POST",
-            path_of("/consumer/transfers/{transfer_id}/cancel", transfer_id=transfer_id),
-            repeatable=True,
+        return self._run(
+            call_of("POST", "/consumer/transfers/{transfer_id}/cancel", repeatable=True, transfer_id=transfer_id)
         )
-        return self._run(call)
 
 
 class AsyncTransfers(AsyncResource):
@@ -1773,9 +1460,9 @@ class AsyncTransfers(AsyncResource):
 
         Local-sandbox simulation. Rate and fees are those of acceptance, even with a quote.
         """
-        chosen = intent or prepared("/consumer/transfers", idempotency_key, fields)
-        call: Call[models.TransferResponse] = creation(chosen, "/consumer/transfers")
-        return await self._run(call)
+        return await self._run(
+            creation(intent or prepared("/consumer/transfers", idempotency_key, fields), "/consumer/transfers")
+        )
 
     def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.TransferBody]) -> Intent:
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
@@ -1783,26 +1470,17 @@ class AsyncTransfers(AsyncResource):
 
     def list(self) -> AsyncPages[models.TransferResponse]:
         """List the transfers."""
-        call: Call[models.TransferResponse] = Call("GET", path_of("/consumer/transfers"), repeatable=True)
-        return self._pages(call)
+        return self._pages("/consumer/transfers", {})
 
     async def get(self, transfer_id: str) -> models.TransferResponse:
         """Read a transfer."""
-        call: Call[models.TransferResponse] = Call(
-            "GET",
-            path_of("/consumer/transfers/{transfer_id}", transfer_id=transfer_id),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("GET", "/consumer/transfers/{transfer_id}", transfer_id=transfer_id))
 
     async def cancel(self, transfer_id: str) -> models.TransferResponse:
         """Cancel a transfer that is not yet funded."""
-        call: Call[models.TransferResponse] = Call(
-            "POST",
-            path_of("/consumer/transfers/{transfer_id}/cancel", transfer_id=transfer_id),
-            repeatable=True,
+        return await self._run(
+            call_of("POST", "/consumer/transfers/{transfer_id}/cancel", repeatable=True, transfer_id=transfer_id)
         )
-        return await self._run(call)
 
 
 class Webhooks(Resource):
@@ -1826,9 +1504,7 @@ class Webhooks(Resource):
 
         Scope: `full`.
         """
-        chosen = intent or prepared("/v1/webhooks", idempotency_key, fields)
-        call: Call[models.WebhookCreatedResponse] = creation(chosen, "/v1/webhooks")
-        return self._run(call)
+        return self._run(creation(intent or prepared("/v1/webhooks", idempotency_key, fields), "/v1/webhooks"))
 
     def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.CreateWebhookRequest]) -> Intent:
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
@@ -1839,37 +1515,21 @@ class Webhooks(Resource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WebhookResponse] = Call(
-            "GET",
-            path_of("/v1/webhooks"),
-            query={"limit": page_size, "after": after},
-            repeatable=True,
-        )
-        return self._pages(call)
+        return self._pages("/v1/webhooks", {"limit": page_size, "after": after})
 
     def get(self, webhook_id: str) -> models.WebhookResponse:
         """Read a subscription.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WebhookResponse] = Call(
-            "GET",
-            path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("GET", "/v1/webhooks/{webhook_id}", webhook_id=webhook_id))
 
     def update(self, webhook_id: str, **fields: Unpack[models.UpdateWebhookRequest]) -> models.WebhookResponse:
         """Change, disable or enable a subscription.
 
         The rules of creation apply. The next attempt of a pending delivery uses the new URL. Scope: `full`.
         """
-        call: Call[models.WebhookResponse] = Call(
-            "PATCH",
-            path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id),
-            body=encoded(fields),
-        )
-        return self._run(call)
+        return self._run(call_of("PATCH", "/v1/webhooks/{webhook_id}", fields, webhook_id=webhook_id))
 
     def delete(self, webhook_id: str) -> None:
         """Delete a subscription.
@@ -1877,19 +1537,16 @@ class Webhooks(Resource):
         Pending deliveries are canceled. The subscription, its deliveries and its secrets can no longer be read.
         Scope: `full`.
         """
-        call: Call[None] = Call("DELETE", path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id))
-        return self._run(call)
+        self._run(call_of("DELETE", "/v1/webhooks/{webhook_id}", webhook_id=webhook_id))
 
     def rotate_secret(self, webhook_id: str, *, idempotency_key: str | None = None) -> models.WebhookRotatedResponse:
         """Replace a subscription's secret.
 
         Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once. Scope: `full`.
         """
-        call: Call[models.WebhookRotatedResponse] = creation(
-            prepared("/v1/webhooks/{webhook_id}/rotate-secret", idempotency_key, None, webhook_id=webhook_id),
-            "/v1/webhooks/{webhook_id}/rotate-secret",
+        return self._run(
+            sending(prepared("/v1/webhooks/{webhook_id}/rotate-secret", idempotency_key, webhook_id=webhook_id))
         )
-        return self._run(call)
 
     def send_test_event(
         self,
@@ -1901,12 +1558,7 @@ class Webhooks(Resource):
         Marked `test: true`, and sent only to this subscription, with any event types, and even if it is disabled.
         So an endpoint can be tested before it is enabled. The list of events shows it too. Scope: `full`.
         """
-        call: Call[models.WebhookDeliveryResponse] = Call(
-            "POST",
-            path_of("/v1/webhooks/{webhook_id}/test", webhook_id=webhook_id),
-            body=encoded(fields),
-        )
-        return self._run(call)
+        return self._run(call_of("POST", "/v1/webhooks/{webhook_id}/test", fields, webhook_id=webhook_id))
 
     def deliveries(
         self,
@@ -1920,13 +1572,11 @@ class Webhooks(Resource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WebhookDeliveryResponse] = Call(
-            "GET",
-            path_of("/v1/webhooks/{webhook_id}/deliveries", webhook_id=webhook_id),
-            query={"limit": page_size, "after": after, "status": status},
-            repeatable=True,
+        return self._pages(
+            "/v1/webhooks/{webhook_id}/deliveries",
+            {"limit": page_size, "after": after, "status": status},
+            webhook_id=webhook_id,
         )
-        return self._pages(call)
 
     def redeliver(
         self,
@@ -1940,17 +1590,16 @@ class Webhooks(Resource):
         The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its
         next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them. Scope: `full`.
         """
-        call: Call[models.WebhookDeliveryResponse] = creation(
-            prepared(
-                "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
-                idempotency_key,
-                None,
-                webhook_id=webhook_id,
-                delivery_id=delivery_id,
+        return self._run(
+            sending(
+                prepared(
+                    "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
+                    idempotency_key,
+                    webhook_id=webhook_id,
+                    delivery_id=delivery_id,
+                ),
             ),
-            "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
         )
-        return self._run(call)
 
     def replay(
         self,
@@ -1964,23 +1613,18 @@ class Webhooks(Resource):
         Sends again what matches, oldest first, even to a disabled subscription. It runs in the background:
         `Location` shows how far it is. One replay of a subscription runs at a time. Scope: `full`.
         """
-        call: Call[models.StartedReplayResponse] = creation(
-            prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id),
-            "/v1/webhooks/{webhook_id}/replay",
+        return self._run(
+            sending(prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id))
         )
-        return self._run(call)
 
     def get_replay(self, webhook_id: str, replay_id: str) -> models.WebhookReplayResponse:
         """Read how far a replay is.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WebhookReplayResponse] = Call(
-            "GET",
-            path_of("/v1/webhooks/{webhook_id}/replays/{replay_id}", webhook_id=webhook_id, replay_id=replay_id),
-            repeatable=True,
+        return self._run(
+            call_of("GET", "/v1/webhooks/{webhook_id}/replays/{replay_id}", webhook_id=webhook_id, replay_id=replay_id)
         )
-        return self._run(call)
 
 
 class AsyncWebhooks(AsyncResource):
@@ -2004,9 +1648,7 @@ class AsyncWebhooks(AsyncResource):
 
         Scope: `full`.
         """
-        chosen = intent or prepared("/v1/webhooks", idempotency_key, fields)
-        call: Call[models.WebhookCreatedResponse] = creation(chosen, "/v1/webhooks")
-        return await self._run(call)
+        return await self._run(creation(intent or prepared("/v1/webhooks", idempotency_key, fields), "/v1/webhooks"))
 
     def prepare(self, *, idempotency_key: str | None = None, **fields: Unpack[models.CreateWebhookRequest]) -> Intent:
         """Makes the intent of `create`, without sending it: store it, then `create(intent)`."""
@@ -2017,37 +1659,21 @@ class AsyncWebhooks(AsyncResource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WebhookResponse] = Call(
-            "GET",
-            path_of("/v1/webhooks"),
-            query={"limit": page_size, "after": after},
-            repeatable=True,
-        )
-        return self._pages(call)
+        return self._pages("/v1/webhooks", {"limit": page_size, "after": after})
 
     async def get(self, webhook_id: str) -> models.WebhookResponse:
         """Read a subscription.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WebhookResponse] = Call(
-            "GET",
-            path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v1/webhooks/{webhook_id}", webhook_id=webhook_id))
 
     async def update(self, webhook_id: str, **fields: Unpack[models.UpdateWebhookRequest]) -> models.WebhookResponse:
         """Change, disable or enable a subscription.
 
         The rules of creation apply. The next attempt of a pending delivery uses the new URL. Scope: `full`.
         """
-        call: Call[models.WebhookResponse] = Call(
-            "PATCH",
-            path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id),
-            body=encoded(fields),
-        )
-        return await self._run(call)
+        return await self._run(call_of("PATCH", "/v1/webhooks/{webhook_id}", fields, webhook_id=webhook_id))
 
     async def delete(self, webhook_id: str) -> None:
         """Delete a subscription.
@@ -2055,8 +1681,7 @@ class AsyncWebhooks(AsyncResource):
         Pending deliveries are canceled. The subscription, its deliveries and its secrets can no longer be read.
         Scope: `full`.
         """
-        call: Call[None] = Call("DELETE", path_of("/v1/webhooks/{webhook_id}", webhook_id=webhook_id))
-        return await self._run(call)
+        await self._run(call_of("DELETE", "/v1/webhooks/{webhook_id}", webhook_id=webhook_id))
 
     async def rotate_secret(
         self,
@@ -2068,11 +1693,9 @@ class AsyncWebhooks(AsyncResource):
 
         Each earlier secret signs for 24 hours from its own rotation, at most 5 of them at once. Scope: `full`.
         """
-        call: Call[models.WebhookRotatedResponse] = creation(
-            prepared("/v1/webhooks/{webhook_id}/rotate-secret", idempotency_key, None, webhook_id=webhook_id),
-            "/v1/webhooks/{webhook_id}/rotate-secret",
+        return await self._run(
+            sending(prepared("/v1/webhooks/{webhook_id}/rotate-secret", idempotency_key, webhook_id=webhook_id))
         )
-        return await self._run(call)
 
     async def send_test_event(
         self,
@@ -2084,12 +1707,7 @@ class AsyncWebhooks(AsyncResource):
         Marked `test: true`, and sent only to this subscription, with any event types, and even if it is disabled.
         So an endpoint can be tested before it is enabled. The list of events shows it too. Scope: `full`.
         """
-        call: Call[models.WebhookDeliveryResponse] = Call(
-            "POST",
-            path_of("/v1/webhooks/{webhook_id}/test", webhook_id=webhook_id),
-            body=encoded(fields),
-        )
-        return await self._run(call)
+        return await self._run(call_of("POST", "/v1/webhooks/{webhook_id}/test", fields, webhook_id=webhook_id))
 
     def deliveries(
         self,
@@ -2103,13 +1721,11 @@ class AsyncWebhooks(AsyncResource):
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WebhookDeliveryResponse] = Call(
-            "GET",
-            path_of("/v1/webhooks/{webhook_id}/deliveries", webhook_id=webhook_id),
-            query={"limit": page_size, "after": after, "status": status},
-            repeatable=True,
+        return self._pages(
+            "/v1/webhooks/{webhook_id}/deliveries",
+            {"limit": page_size, "after": after, "status": status},
+            webhook_id=webhook_id,
         )
-        return self._pages(call)
 
     async def redeliver(
         self,
@@ -2123,17 +1739,16 @@ class AsyncWebhooks(AsyncResource):
         The same bytes with the same `webhook-id`, even to a disabled subscription. A pending delivery makes its
         next attempt now. At most 5 times in 24 hours. `attempts` is empty: the list shows them. Scope: `full`.
         """
-        call: Call[models.WebhookDeliveryResponse] = creation(
-            prepared(
-                "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
-                idempotency_key,
-                None,
-                webhook_id=webhook_id,
-                delivery_id=delivery_id,
+        return await self._run(
+            sending(
+                prepared(
+                    "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
+                    idempotency_key,
+                    webhook_id=webhook_id,
+                    delivery_id=delivery_id,
+                ),
             ),
-            "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
         )
-        return await self._run(call)
 
     async def replay(
         self,
@@ -2147,23 +1762,18 @@ class AsyncWebhooks(AsyncResource):
         Sends again what matches, oldest first, even to a disabled subscription. It runs in the background:
         `Location` shows how far it is. One replay of a subscription runs at a time. Scope: `full`.
         """
-        call: Call[models.StartedReplayResponse] = creation(
-            prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id),
-            "/v1/webhooks/{webhook_id}/replay",
+        return await self._run(
+            sending(prepared("/v1/webhooks/{webhook_id}/replay", idempotency_key, fields, webhook_id=webhook_id))
         )
-        return await self._run(call)
 
     async def get_replay(self, webhook_id: str, replay_id: str) -> models.WebhookReplayResponse:
         """Read how far a replay is.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WebhookReplayResponse] = Call(
-            "GET",
-            path_of("/v1/webhooks/{webhook_id}/replays/{replay_id}", webhook_id=webhook_id, replay_id=replay_id),
-            repeatable=True,
+        return await self._run(
+            call_of("GET", "/v1/webhooks/{webhook_id}/replays/{replay_id}", webhook_id=webhook_id, replay_id=replay_id)
         )
-        return await self._run(call)
 
 
 class Events(Resource):
@@ -2182,10 +1792,9 @@ class Events(Resource):
         Every event of the organization, whether a subscription wanted it or not. Each one has the bytes of its
         deliveries. Scope: `read`, which every key covers.
         """
-        call: Call[models.WebhookEvent] = Call(
-            "GET",
-            path_of("/v1/events"),
-            query={
+        return self._pages(
+            "/v1/events",
+            {
                 "limit": page_size,
                 "after": after,
                 "type": type,
@@ -2193,21 +1802,14 @@ class Events(Resource):
                 "created_from": created_from,
                 "created_to": created_to,
             },
-            repeatable=True,
         )
-        return self._pages(call)
 
     def get(self, event_id: str) -> models.WebhookEvent:
         """Read an event.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WebhookEvent] = Call(
-            "GET",
-            path_of("/v1/events/{event_id}", event_id=event_id),
-            repeatable=True,
-        )
-        return self._run(call)
+        return self._run(call_of("GET", "/v1/events/{event_id}", event_id=event_id))
 
 
 class AsyncEvents(AsyncResource):
@@ -2226,10 +1828,9 @@ class AsyncEvents(AsyncResource):
         Every event of the organization, whether a subscription wanted it or not. Each one has the bytes of its
         deliveries. Scope: `read`, which every key covers.
         """
-        call: Call[models.WebhookEvent] = Call(
-            "GET",
-            path_of("/v1/events"),
-            query={
+        return self._pages(
+            "/v1/events",
+            {
                 "limit": page_size,
                 "after": after,
                 "type": type,
@@ -2237,18 +1838,11 @@ class AsyncEvents(AsyncResource):
                 "created_from": created_from,
                 "created_to": created_to,
             },
-            repeatable=True,
         )
-        return self._pages(call)
 
     async def get(self, event_id: str) -> models.WebhookEvent:
         """Read an event.
 
         Scope: `read`, which every key covers.
         """
-        call: Call[models.WebhookEvent] = Call(
-            "GET",
-            path_of("/v1/events/{event_id}", event_id=event_id),
-            repeatable=True,
-        )
-        return await self._run(call)
+        return await self._run(call_of("GET", "/v1/events/{event_id}", event_id=event_id))
