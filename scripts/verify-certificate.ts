@@ -1,102 +1,27 @@
 /**
  * `npm run verify-certificate -- <file> --jwks <file>`: checks a downloaded certificate offline (contract §7): the
- * signed file (`application/jose+json`), or the JSON with its `--signature`. It shares no code with the service, so
- * that a mistake of the service cannot hide here.
+ * signed file (`application/jose+json`), or the JSON with its `--signature`. It verifies with the partners' client,
+ * which shares no code with the service, so that a mistake of the service cannot hide here.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import canonicalize from 'canonicalize';
-import { createLocalJWKSet, errors, flattenedVerify, type JSONWebKeySet } from 'jose';
 import { z } from 'zod';
+import {
+  type DetachedCertificate,
+  type KeySet,
+  readSigned,
+  verifyCertificate,
+} from '../clients/typescript/certificate.ts';
 
 const USAGE =
   'Usage: npm run verify-certificate -- <CERT-….jose.json, or CERT-….json with --signature <the X-Certificate-Signature, or a file with it>> --jwks <file> [--cert-id CERT-…]';
 
-export type Download = {
-  readonly bytes: Buffer;
-  readonly certId: string;
-  /** `<header>..<signature>`. */
-  readonly signature: string;
-  readonly jwks: JSONWebKeySet;
-};
-
-export type Check = { readonly passed: boolean; readonly claim: string };
+type Download = DetachedCertificate & { readonly certId: string; readonly jwks: KeySet };
 
 const CERTIFICATE_ID = /CERT-[0-9A-F]{32}/;
-/** Only two bits of the last character count. The others must be zero, so that each signature has exactly one text. */
-const DETACHED_JWS = /^(?<header>[A-Za-z0-9_-]+)\.\.(?<value>[A-Za-z0-9_-]{85}[AQgw])$/;
-
-/** Each claim that must be true of a valid certificate, and whether it is. */
-export async function verifyCertificate({ bytes, certId, signature, jwks }: Download): Promise<Check[]> {
-  const digest = createHash('sha256').update(bytes).digest('hex');
-  const content = parse(bytes);
-  return [
-    {
-      passed: certId === `CERT-${digest.slice(0, 32).toUpperCase()}`,
-      claim: `the id ${certId} is made from the digest of the bytes, ${digest}`,
-    },
-    { passed: await isSigned(bytes, signature, jwks), claim: 'a key of the key set signed exactly these bytes' },
-    {
-      passed: content !== undefined && bytes.equals(canonical(content)),
-      claim: 'the bytes are canonical JSON (RFC 8785)',
-    },
-    { passed: isBalanced(content), claim: 'the postings sum to zero in each currency' },
-  ];
-}
-
-function parse(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
-  } catch {
-    return undefined;
-  }
-}
-
-function canonical(content: unknown): Buffer {
-  try {
-    return Buffer.from(canonicalize(content) ?? '');
-  } catch {
-    return Buffer.alloc(0);
-  }
-}
-
-async function isSigned(bytes: Buffer, signature: string, jwks: JSONWebKeySet): Promise<boolean> {
-  const { header, value } = DETACHED_JWS.exec(signature)?.groups ?? {};
-  if (header === undefined || value === undefined) return false;
-  try {
-    await flattenedVerify({ protected: header, payload: bytes, signature: value }, createLocalJWKSet(jwks), {
-      algorithms: ['EdDSA'],
-    });
-    return true;
-  } catch (error) {
-    if (error instanceof errors.JOSEError) return false;
-    throw error;
-  }
-}
-
-const Posting = z.object({
-  amount: z.string().regex(/^-?[0-9]+(\.[0-9]+)?$/),
-  currency: z.string().regex(/^[A-Z]{3}$/),
-});
-const WithPostings = z.object({ postings: z.array(Posting).min(1) });
-
-/** More decimals than any currency has. */
-const DECIMALS = 6;
-
-function isBalanced(content: unknown): boolean {
-  const read = WithPostings.safeParse(content);
-  if (!read.success) return false;
-  const sums = new Map<string, bigint>();
-  for (const { amount, currency } of read.data.postings) {
-    const [major = '', fraction = ''] = amount.split('.');
-    if (fraction.length > DECIMALS) return false;
-    sums.set(currency, (sums.get(currency) ?? 0n) + BigInt(major + fraction.padEnd(DECIMALS, '0')));
-  }
-  return [...sums.values()].every((sum) => sum === 0n);
-}
 
 const Subject = z.object({
   settlement_id: z.string(),
@@ -112,28 +37,21 @@ function describeSubject(content: unknown): string {
     : 'It does not name a settlement.';
 }
 
-const KeySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
+const KeySetFile = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
 
-/** Nothing but what was signed: a reader of the file could believe another member of it. */
-const SignedFile = z.strictObject({ payload: z.string(), protected: z.string(), signature: z.string() });
-
-/**
- * The certificate and its signature in a signed file.
- *
- * @throws Error when the bytes are no such file
- */
-export function readSigned(bytes: Buffer): Pick<Download, 'bytes' | 'signature'> {
-  const file = SignedFile.parse(parse(bytes));
-  return { bytes: Buffer.from(file.payload), signature: `${file.protected}..${file.signature}` };
-}
+/** What is no set of keys is refused. Of a key, the verifier itself checks all that it uses. */
+const readKeySet = (bytes: Buffer) => KeySetFile.parse(JSON.parse(bytes.toString())) as KeySet;
 
 /** @throws Error that names the file, when it cannot be read or is not what it should be */
-function readAs<T>(what: string, file: string, read: (bytes: Buffer) => T): T {
+function readAs<T>(what: string, file: string, read: (bytes: Buffer) => T | undefined): T {
+  let content: T | undefined;
   try {
-    return read(readFileSync(file));
+    content = read(readFileSync(file));
   } catch {
-    throw new Error(`${file} cannot be read as ${what}.`);
+    content = undefined;
   }
+  if (content === undefined) throw new Error(`${file} cannot be read as ${what}.`);
+  return content;
 }
 
 /** @throws Error in words when an argument is missing or a file cannot be read */
@@ -148,7 +66,7 @@ function readDownload(args: readonly string[]): Download {
   if (values.jwks === undefined) throw new Error('Give the key set with --jwks.');
   const certId = values['cert-id'] ?? CERTIFICATE_ID.exec(path.basename(file))?.[0];
   if (certId === undefined) throw new Error(`The name of ${file} has no CERT-… id: give it with --cert-id.`);
-  const jwks = readAs('a key set', values.jwks, (bytes) => KeySet.parse(parse(bytes)));
+  const jwks = readAs('a key set', values.jwks, readKeySet);
   const given = values.signature;
   if (given === undefined)
     return { ...readAs('a signed file (give --signature if it is none)', file, readSigned), certId, jwks };
@@ -157,7 +75,7 @@ function readDownload(args: readonly string[]): Download {
 }
 
 /** The command. @returns the exit code: 0 when every check passed */
-export async function runVerification(args: readonly string[]): Promise<number> {
+export function runVerification(args: readonly string[]): number {
   if (args.includes('--help')) {
     console.log(USAGE);
     return 0;
@@ -170,16 +88,19 @@ export async function runVerification(args: readonly string[]): Promise<number> 
     console.error(USAGE);
     return 1;
   }
-  const checks = await verifyCertificate(download);
-  for (const { passed, claim } of checks) console.log(`${passed ? 'yes' : 'NO '}  ${claim}`);
-  const valid = checks.every(({ passed }) => passed);
-  console.log(
-    valid
-      ? `${download.certId} is valid. ${describeSubject(parse(download.bytes))}`
-      : `${download.certId} is NOT valid.`,
-  );
+  const { certId, bytes, jwks } = download;
+  const { valid, checks, certificate } = verifyCertificate(download, jwks, { certId });
+  const digest = createHash('sha256').update(bytes).digest('hex');
+  const claims: readonly [boolean, string][] = [
+    [checks.digest_matches_id, `the id ${certId} is made from the digest of the bytes, ${digest}`],
+    [checks.signature_valid, 'a key of the key set signed exactly these bytes'],
+    [checks.canonical, 'the bytes are canonical JSON (RFC 8785)'],
+    [checks.ledger_balanced, 'the postings sum to zero in each currency'],
+  ];
+  for (const [passed, claim] of claims) console.log(`${passed ? 'yes' : 'NO '}  ${claim}`);
+  console.log(valid ? `${certId} is valid. ${describeSubject(certificate)}` : `${certId} is NOT valid.`);
   return valid ? 0 : 1;
 }
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url))
-  process.exitCode = await runVerification(process.argv.slice(2));
+  process.exitCode = runVerification(process.argv.slice(2));

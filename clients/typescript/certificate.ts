@@ -8,7 +8,7 @@ export type KeySet = components['schemas']['JsonWebKeySet'];
 
 /** The bytes that the API served, with the header `X-Certificate-Signature`. */
 export type DetachedCertificate = { readonly bytes: Uint8Array; readonly signature: string };
-/** The self-contained file: a JWS in JSON (`application/jose+json`), as bytes or text. */
+/** The self-contained file (`application/jose+json`), as bytes or text. With any other member it is not valid. */
 export type SignedFile = { readonly file: Uint8Array | string };
 
 export type CertificateChecks = {
@@ -48,12 +48,12 @@ export function verifyCertificate(
   keys: KeySet,
   { certId, settlementId }: Expected = {},
 ): VerifiedCertificate {
-  const { bytes, header, value } = 'file' in given ? signedFile(given.file) : detached(given);
+  const { bytes, signature } = 'file' in given ? (readSigned(given.file) ?? NOTHING) : given;
   const own = `CERT-${createHash('sha256').update(bytes).digest('hex').slice(0, 32).toUpperCase()}`;
   const content = parsed(bytes);
   const checks: CertificateChecks = {
     digest_matches_id: certId === undefined || certId === own,
-    signature_valid: isSigned({ bytes, header, value }, keys),
+    signature_valid: isSigned(bytes, signature, keys),
     canonical: content !== undefined && canonicalJson(content) === new TextDecoder().decode(bytes),
     ledger_balanced: isBalanced(content),
     settlement_matches: isObject(content) && (settlementId ?? content['settlement_id']) === content['settlement_id'],
@@ -62,50 +62,34 @@ export function verifyCertificate(
   return { valid, certId: own, checks, certificate: isObject(content) ? (content as Certificate) : undefined };
 }
 
-/** The parts of a JWS. `header` and `value` are base64url; what the text has not is empty, and then not valid. */
-type Signed = { readonly bytes: Uint8Array; readonly header: string; readonly value: string };
+const NOTHING: DetachedCertificate = { bytes: new Uint8Array(), signature: '' };
 
-const NOTHING: Signed = { bytes: new Uint8Array(), header: '', value: '' };
+/**
+ * The certificate and its signature in a signed file, a flattened JWS with an unencoded payload (RFC 7797).
+ *
+ * @returns undefined when it is no such file, or has more than what was signed: a reader could believe another member
+ */
+export function readSigned(file: Uint8Array | string): DetachedCertificate | undefined {
+  const jws = parsed(typeof file === 'string' ? new TextEncoder().encode(file) : file);
+  if (!isObject(jws) || Object.keys(jws).length !== 3) return undefined;
+  const { payload, protected: header, signature } = jws;
+  if (typeof payload !== 'string' || typeof header !== 'string' || typeof signature !== 'string') return undefined;
+  return { bytes: new TextEncoder().encode(payload), signature: `${header}..${signature}` };
+}
 
 /** Only two bits of the last digit of a 64-byte signature count; with the others zero it has one spelling. */
-const SIGNATURE = /^[A-Za-z0-9_-]{85}[AQgw]$/;
-const BASE64URL = /^[A-Za-z0-9_-]+$/;
+const DETACHED_JWS = /^(?<header>[A-Za-z0-9_-]+)\.\.(?<value>[A-Za-z0-9_-]{85}[AQgw])$/;
 
-function detached({ bytes, signature }: DetachedCertificate): Signed {
-  const [header = '', payload, value = '', ...rest] = signature.split('.');
-  return payload === '' && rest.length === 0 ? { bytes, header, value } : { ...NOTHING, bytes };
-}
-
-function signedFile(file: Uint8Array | string): Signed {
-  const jws = parsed(typeof file === 'string' ? new TextEncoder().encode(file) : file);
-  if (!isObject(jws) || typeof jws['payload'] !== 'string') return NOTHING;
-  const { payload, signatures } = jws;
-  const [only] = Array.isArray(signatures) ? signatures : [jws];
-  if (!isObject(only)) return NOTHING;
-  const { protected: header, signature: value } = only;
-  if (typeof header !== 'string' || typeof value !== 'string') return NOTHING;
-  if (headerOf(header)?.['b64'] === false) return { bytes: new TextEncoder().encode(payload), header, value };
-  return BASE64URL.test(payload) ? { bytes: Buffer.from(payload, 'base64url'), header, value } : NOTHING;
-}
-
-function headerOf(header: string): Readonly<Record<string, unknown>> | undefined {
-  const content = parsed(Buffer.from(header, 'base64url'));
-  return isObject(content) ? content : undefined;
-}
-
-/** The only extension of JWS that is understood (RFC 7797): whether the payload is signed as base64url. */
-const UNENCODED = 'b64';
-
-function isSigned({ header, bytes, value }: Signed, { keys }: KeySet): boolean {
-  if (!BASE64URL.test(header) || !SIGNATURE.test(value)) return false;
-  const { alg, kid, crit = [], b64 = true } = headerOf(header) ?? {};
-  const isUnderstood = Array.isArray(crit) && crit.every((name) => name === UNENCODED);
-  const isDeclared = b64 === true || (Array.isArray(crit) && crit.includes(UNENCODED));
-  if (alg !== 'EdDSA' || !isUnderstood || !isDeclared) return false;
-  const key = keys.find((one) => one.kid === kid && one.kty === 'OKP' && one.crv === 'Ed25519');
+function isSigned(bytes: Uint8Array, signature: string, { keys }: KeySet): boolean {
+  const { header, value } = DETACHED_JWS.exec(signature)?.groups ?? {};
+  if (header === undefined || value === undefined) return false;
+  const fields = parsed(Buffer.from(header, 'base64url'));
+  if (!isObject(fields) || fields['alg'] !== 'EdDSA' || fields['b64'] !== false) return false;
+  // An extension that is not understood must be refused (RFC 7515).
+  if (JSON.stringify(fields['crit']) !== '["b64"]') return false;
+  const key = keys.find((one) => one.kid === fields['kid'] && one.kty === 'OKP' && one.crv === 'Ed25519');
   if (key === undefined) return false;
-  const payload = b64 === false ? Buffer.from(bytes) : Buffer.from(Buffer.from(bytes).toString('base64url'));
-  const input = Buffer.concat([Buffer.from(`${header}.`), payload]);
+  const input = Buffer.concat([Buffer.from(`${header}.`), bytes]);
   const jwk: JsonWebKey = { kty: key.kty, crv: key.crv, x: key.x };
   try {
     return verify(null, input, createPublicKey({ key: jwk, format: 'jwk' }), Buffer.from(value, 'base64url'));
