@@ -54,7 +54,7 @@ export function verifyCertificate(
   const checks: CertificateChecks = {
     digest_matches_id: certId === undefined || certId === own,
     signature_valid: isSigned(bytes, signature, keys),
-    canonical: content !== undefined && canonicalJson(content) === new TextDecoder().decode(bytes),
+    canonical: isCanonical(content, bytes),
     ledger_balanced: isBalanced(content),
     settlement_matches: isObject(content) && (settlementId ?? content['settlement_id']) === content['settlement_id'],
   };
@@ -84,10 +84,12 @@ function isSigned(bytes: Uint8Array, signature: string, { keys }: KeySet): boole
   const { header, value } = DETACHED_JWS.exec(signature)?.groups ?? {};
   if (header === undefined || value === undefined) return false;
   const fields = parsed(Buffer.from(header, 'base64url'));
-  if (!isObject(fields) || fields['alg'] !== 'EdDSA' || fields['b64'] !== false) return false;
+  if (!isObject(fields)) return false;
+  const { alg, kid, b64, crit } = fields;
   // An extension that is not understood must be refused (RFC 7515).
-  if (JSON.stringify(fields['crit']) !== '["b64"]') return false;
-  const key = keys.find((one) => one.kid === fields['kid'] && one.kty === 'OKP' && one.crv === 'Ed25519');
+  const isUnderstood = Array.isArray(crit) && crit.length === 1 && crit[0] === 'b64';
+  if (alg !== 'EdDSA' || b64 !== false || !isUnderstood) return false;
+  const key = keys.find((one) => one.kid === kid && one.kty === 'OKP' && one.crv === 'Ed25519');
   if (key === undefined) return false;
   const input = Buffer.concat([Buffer.from(`${header}.`), bytes]);
   const jwk: JsonWebKey = { kty: key.kty, crv: key.crv, x: key.x };
@@ -108,6 +110,15 @@ function parsed(bytes: Uint8Array): unknown {
   }
 }
 
+function isCanonical(content: unknown, bytes: Uint8Array): boolean {
+  try {
+    return content !== undefined && canonicalJson(content) === new TextDecoder().decode(bytes);
+  } catch {
+    // It is nested deeper than the stack.
+    return false;
+  }
+}
+
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
@@ -119,11 +130,12 @@ function isBalanced(content: unknown): boolean {
   if (!isObject(content) || !Array.isArray(content['postings']) || content['postings'].length === 0) return false;
   const sums = new Map<string, bigint>();
   for (const posting of content['postings']) {
-    if (!isObject(posting) || typeof posting['currency'] !== 'string') return false;
-    const [, major, fraction = ''] = AMOUNT.exec(String(posting['amount'])) ?? [];
+    if (!isObject(posting)) return false;
+    const { amount, currency } = posting;
+    if (typeof amount !== 'string' || typeof currency !== 'string') return false;
+    const [, major, fraction = ''] = AMOUNT.exec(amount) ?? [];
     if (major === undefined) return false;
-    const units = BigInt(major + fraction.padEnd(DECIMALS, '0'));
-    sums.set(posting['currency'], (sums.get(posting['currency']) ?? 0n) + units);
+    sums.set(currency, (sums.get(currency) ?? 0n) + BigInt(major + fraction.padEnd(DECIMALS, '0')));
   }
   return [...sums.values()].every((sum) => sum === 0n);
 }

@@ -42,9 +42,9 @@ const VALID = [true, true, true, true];
 const HEADER = { alg: 'EdDSA', kid: 'own', b64: false, crit: ['b64'] };
 
 /** Other bytes with the right id and a valid signature: only their content can be wrong. */
-function certifyBytes(bytes: Buffer, fields: object = HEADER): Partial<Download> {
+function certifyBytes(bytes: Buffer, fields = JSON.stringify(HEADER)): Partial<Download> {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-  const header = Buffer.from(JSON.stringify(fields)).toString('base64url');
+  const header = Buffer.from(fields).toString('base64url');
   const { x = '' } = publicKey.export({ format: 'jwk' });
   const value = sign(null, Buffer.concat([Buffer.from(`${header}.`), bytes]), privateKey).toString('base64url');
   return {
@@ -101,7 +101,7 @@ describe('a certificate is refused', () => {
     const { b64: _b64, ...encoded } = HEADER;
     const others = [{ alg: 'none' }, { b64: true }, { crit: ['b64', 'exp'] }, { crit: [] }];
     for (const header of [...others.map((other) => ({ ...HEADER, ...other })), encoded])
-      expect(outcome(certifyBytes(content, header))).toEqual([true, false, true, true]);
+      expect(outcome(certifyBytes(content, JSON.stringify(header)))).toEqual([true, false, true, true]);
   });
 
   test('JSON that is not canonical, although its id and signature are valid', () => {
@@ -109,6 +109,16 @@ describe('a certificate is refused', () => {
     const spaced = Buffer.from(JSON.stringify(content, null, 1));
     const doubled = Buffer.from(sealed.content.toString().replace('{"amounts"', '{"amounts":{},"amounts"'));
     for (const bytes of [spaced, doubled]) expect(outcome(certifyBytes(bytes))).toEqual([true, true, false, true]);
+  });
+
+  test('JSON that is nested deeper than the stack', () => {
+    const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+    const text = sealed.content.toString();
+    expect(outcome(certifyBytes(Buffer.from(deep)))).toEqual([true, true, false, false]);
+    expect(outcome(certifyBytes(Buffer.from(text.replace('"-37829.63"', deep))))).toEqual([true, true, false, false]);
+    const header = JSON.stringify(HEADER).replace('["b64"]', deep);
+    expect(outcome(certifyBytes(sealed.content, header))).toEqual([true, false, true, true]);
+    expect(verifyCertificate({ file: deep }, jwks).valid).toBe(false);
   });
 
   test('postings that do not sum to zero in each currency, although its id and signature are valid', () => {

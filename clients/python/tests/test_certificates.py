@@ -24,6 +24,8 @@ CONTENT: dict[str, Any] = {
     ],
     "settlement_id": "stl_1",
 }
+#: JSON that is nested deeper than the stack.
+DEEP = b"[" * 100_000 + b"]" * 100_000
 
 
 def encoded(content: bytes) -> str:
@@ -100,6 +102,8 @@ def test_every_changed_byte_is_noticed() -> None:
         CertificateFile("CERT-1", canonical(CONTENT), signed(canonical(CONTENT)).signature + "="),
         b"{}",
         "not json",
+        DEEP.decode(),
+        CertificateFile("CERT-1", canonical(CONTENT), f"{encoded(DEEP)}..{'A' * 86}"),
         '{"payload":"","signatures":[]}',
     ],
 )
@@ -121,6 +125,7 @@ def test_what_is_signed_must_still_be_a_sound_certificate() -> None:
     assert check_of(signed(canonical({**CONTENT, "postings": []}))) == "balanced"
     assert check_of(signed(json.dumps(CONTENT).encode())) == "canonical"
     assert check_of(signed(b"[]")) == "canonical"
+    assert check_of(signed(DEEP)) == "canonical"
     assert check_of(signed(canonical(CONTENT), cert_id="CERT-" + "0" * 32)) == "id"
     assert check_of(signed(canonical(CONTENT)), "stl_2") == "settlement"
 

@@ -76,7 +76,7 @@ def _signed_file(file: bytes | str) -> tuple[str, bytes, str]:
         header, payload, signature = one["protected"], jws["payload"], one["signature"]
         is_encoded = json.loads(_decoded(header)).get("b64", True)
         return header, _decoded(payload) if is_encoded else payload.encode(), signature
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         raise CertificateInvalidError("signature", "The file is not a signed certificate.") from None
 
 
@@ -95,7 +95,7 @@ def _verify_signature(header: str, content: bytes, signature: str, keys: JsonWeb
         public_key.verify(_decoded(signature), header.encode() + b"." + text)
     except StopIteration:
         raise CertificateInvalidError("signature", "No key of the key set has the signature's key id.") from None
-    except (InvalidSignature, ValueError, KeyError, TypeError, AttributeError):
+    except (InvalidSignature, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise CertificateInvalidError("signature", "No key of the key set signed exactly these bytes.") from None
     if not is_known:
         raise CertificateInvalidError("signature", "The signature is of a kind that this client does not know.")
@@ -106,7 +106,7 @@ def _verify_content(content: bytes, settlement_id: str | None) -> EvidenceCertif
         certificate: Mapping[str, Any] = json.loads(content)
         canonical = json.dumps(certificate, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
         subject, is_balanced = certificate["settlement_id"], _is_balanced(certificate)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise CertificateInvalidError("canonical", "The content is not a certificate.") from None
     if canonical != content:
         raise CertificateInvalidError("canonical", "The content is not canonical JSON (RFC 8785).")
