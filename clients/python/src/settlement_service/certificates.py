@@ -69,15 +69,17 @@ def _id_of(content: bytes) -> str:
 
 
 def _signed_file(file: bytes | str) -> tuple[str, bytes, str]:
-    """The protected header, the content and the signature of a JWS in JSON, flattened or with one signature."""
+    """The header, the content and the signature of a flattened JWS with an unencoded payload (RFC 7797).
+
+    A reader could believe any other member of the file, so it has none.
+    """
     try:
         jws = json.loads(file)
-        one = jws["signatures"][0] if "signatures" in jws else jws
-        header, payload, signature = one["protected"], jws["payload"], one["signature"]
-        is_encoded = json.loads(_decoded(header)).get("b64", True)
-        return header, _decoded(payload) if is_encoded else payload.encode(), signature
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-        raise CertificateInvalidError("signature", "The file is not a signed certificate.") from None
+        if set(jws) == {"payload", "protected", "signature"}:
+            return jws["protected"], jws["payload"].encode(), jws["signature"]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise CertificateInvalidError("signature", "The file is not a signed certificate.")
 
 
 def _verify_signature(header: str, content: bytes, signature: str, keys: JsonWebKeySet) -> None:
@@ -89,15 +91,14 @@ def _verify_signature(header: str, content: bytes, signature: str, keys: JsonWeb
     try:
         fields = json.loads(_decoded(header))
         key = next(key for key in keys["keys"] if key["kid"] == fields["kid"])
-        is_known = fields["alg"] == "EdDSA" and set(fields.get("crit", [])) <= {"b64"} and key["crv"] == "Ed25519"
-        text = _encoded(content) if fields.get("b64", True) else content
+        kind = (fields["alg"], fields["b64"], fields["crit"], key["crv"])
         public_key = Ed25519PublicKey.from_public_bytes(_decoded(key["x"]))
-        public_key.verify(_decoded(signature), header.encode() + b"." + text)
+        public_key.verify(_decoded(signature), header.encode() + b"." + content)
     except StopIteration:
         raise CertificateInvalidError("signature", "No key of the key set has the signature's key id.") from None
     except (InvalidSignature, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise CertificateInvalidError("signature", "No key of the key set signed exactly these bytes.") from None
-    if not is_known:
+    if kind != ("EdDSA", False, ["b64"], "Ed25519"):
         raise CertificateInvalidError("signature", "The signature is of a kind that this client does not know.")
 
 
