@@ -6,6 +6,7 @@ import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
 import { STATUS_OF } from '../http/error-handler.ts';
 import { PAGE_HEADERS } from '../http/pagination.ts';
 import type { AnswerHeader } from '../route-config.ts';
+import { CertificateFields } from '../schemas/certificate.ts';
 import { EXAMPLE_ID } from '../schemas/common.ts';
 import { EstimateFigures } from '../schemas/estimate.ts';
 import { EventEnvelope, SettlementEvent } from '../schemas/event.ts';
@@ -78,6 +79,7 @@ const FURTHER_SCHEMAS = z.union([
   Problem,
   ProblemFields,
   VerificationFields,
+  CertificateFields,
   StepMoment,
   EstimateFigures,
   EventEnvelope,

@@ -185,17 +185,21 @@ export const CertificateVerification = z
   })
   .meta({ id: 'CertificateVerification' });
 
+/** What a certificate and its event show. Only for the document, which has it once. */
+export const CertificateFields = EvidenceCertificate.omit({ timeline: true }).meta({
+  id: 'CertificateFields',
+  description: 'What a certificate and its event show.',
+});
+
 /** The data of `certificate.issued`: what a read answers, but for the timeline, and what names the certificate. */
-export const CertificateEventData = EvidenceCertificate.omit({ timeline: true })
-  .extend({
-    cert_id: outputText('The id of the certificate.', EXAMPLE_CERTIFICATE_ID),
-    sha256: outputText("The digest of the certificate's bytes, in hex.", EXAMPLE_SHA256),
-    issued_at: timestamp('When it was issued.'),
-  })
-  .meta({
-    id: 'CertificateEventData',
-    description: 'The certificate as a read answers it, without `timeline`, and its id and digest.',
-  });
+export const CertificateEventData = CertificateFields.extend({
+  cert_id: outputText('The id of the certificate.', EXAMPLE_CERTIFICATE_ID),
+  sha256: outputText("The digest of the certificate's bytes, in hex.", EXAMPLE_SHA256),
+  issued_at: timestamp('When it was issued.'),
+}).meta({
+  id: 'CertificateEventData',
+  description: 'The certificate as a read answers it, without `timeline`, and its id and digest.',
+});
 
 const JsonWebKey = z
   .object({

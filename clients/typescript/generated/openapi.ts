@@ -571,42 +571,7 @@ export interface components {
             /** @description The object as a read would have answered at this change. */
             data: components["schemas"]["ApiKeyResponse"];
         };
-        ApiKeyRevokedResponse: {
-            /** The id of the key. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
-            key_id: string;
-            /** The organization that the key belongs to. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
-            org_id: string;
-            /** As it was given at creation. Example: `Payout service`. */
-            name: string;
-            /** What the key may do. Example: `settle`. */
-            scope: components["schemas"]["ApiKeyScope"];
-            /** @description Whether the key is valid. */
-            status: components["schemas"]["ApiKeyStatus"];
-            /** @description The only environment in which the key is valid. */
-            environment: components["schemas"]["Environment"];
-            /** The first 12 characters of the raw key. Example: `sk_local_4fQ`. */
-            prefix: string;
-            /** When it was created. Example: `2026-11-21T08:00:00.000Z`. */
-            created_at: string;
-            /** May be up to one minute old. Null until the first use. Example: `2026-11-21T08:00:00.000Z`. */
-            last_used_at: string | null;
-            /** The network of the address that used it last: the first 24 bits of IPv4, 48 of IPv6. Example: `203.0.113.0`. */
-            last_used_from: string | null;
-            /**
-             * @description Where the key is valid from. Null: from everywhere.
-             * @example [
-             *       "203.0.113.0/24"
-             *     ]
-             */
-            allowed_cidrs: string[] | null;
-            /** When the key becomes invalid; null for never. Example: `2026-11-21T08:00:00.000Z`. */
-            expires_at: string | null;
-            /** When it was revoked; null otherwise. Example: `2026-11-21T08:00:00.000Z`. */
-            revoked_at: string | null;
-            /** The `key_id` of the key that replaced it. Example: `null`. */
-            rotated_to: string | null;
-            /** The `key_id` of the key that made it, by creation or rotation. Null for the first key of an organization. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
-            created_by: string | null;
+        ApiKeyRevokedResponse: components["schemas"]["ApiKeyResponse"] & {
             /**
              * @description The `key_id` of each key that was revoked with it, by this request.
              * @example []
@@ -843,31 +808,7 @@ export interface components {
             ledger_balanced: boolean;
         };
         /** @description The certificate as a read answers it, without `timeline`, and its id and digest. */
-        CertificateEventData: {
-            /** @description The version of this form. */
-            schema_version: components["schemas"]["CertificateVersion"];
-            /** The settlement that is certified. Example: `stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h`. */
-            settlement_id: string;
-            /** The organization that the settlement belongs to. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
-            org_id: string;
-            corridor: components["schemas"]["CorridorId"];
-            amounts: components["schemas"]["CertificateAmounts"];
-            fees: components["schemas"]["CertificateFees"];
-            rate: components["schemas"]["CertificateRate"];
-            /** @description How the settlement is paid. */
-            payment_method: components["schemas"]["SettlementPaymentMethod"];
-            /** @description How the recipient is paid. */
-            payout_rail: components["schemas"]["PayoutRail"];
-            parties: components["schemas"]["CertificateParties"];
-            /** @description The evidence, in its order. */
-            evidence: components["schemas"]["CertificateEvidence"][];
-            /** @description The journal of the settlement. */
-            postings: components["schemas"]["CertificatePosting"][];
-            /** @description The environment in which the settlement exists. */
-            environment: components["schemas"]["Environment"];
-            /** @description No money moves: this is a simulation. */
-            simulation: true;
-            anchor: components["schemas"]["CertificateAnchor"];
+        CertificateEventData: components["schemas"]["CertificateFields"] & {
             /** The id of the certificate. Example: `CERT-9F86D081884C7D659A2FEAA0C55AD015`. */
             cert_id: string;
             /** The digest of the certificate's bytes, in hex. Example: `9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`. */
@@ -894,6 +835,33 @@ export interface components {
             total_fees: string;
             /** The currency of the fees. Example: `USD`. */
             currency: components["schemas"]["Currency"];
+        };
+        /** @description What a certificate and its event show. */
+        CertificateFields: {
+            /** @description The version of this form. */
+            schema_version: components["schemas"]["CertificateVersion"];
+            /** The settlement that is certified. Example: `stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h`. */
+            settlement_id: string;
+            /** The organization that the settlement belongs to. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
+            org_id: string;
+            corridor: components["schemas"]["CorridorId"];
+            amounts: components["schemas"]["CertificateAmounts"];
+            fees: components["schemas"]["CertificateFees"];
+            rate: components["schemas"]["CertificateRate"];
+            /** @description How the settlement is paid. */
+            payment_method: components["schemas"]["SettlementPaymentMethod"];
+            /** @description How the recipient is paid. */
+            payout_rail: components["schemas"]["PayoutRail"];
+            parties: components["schemas"]["CertificateParties"];
+            /** @description The evidence, in its order. */
+            evidence: components["schemas"]["CertificateEvidence"][];
+            /** @description The journal of the settlement. */
+            postings: components["schemas"]["CertificatePosting"][];
+            /** @description The environment in which the settlement exists. */
+            environment: components["schemas"]["Environment"];
+            /** @description No money moves: this is a simulation. */
+            simulation: true;
+            anchor: components["schemas"]["CertificateAnchor"];
         };
         /** @description The evidence certificate of a settlement was issued. */
         CertificateIssuedEvent: components["schemas"]["EventEnvelope"] & {
@@ -1303,33 +1271,9 @@ export interface components {
         EventType: "settlement.accepted" | "settlement.compliance_hold" | "settlement.awaiting_funds" | "settlement.funded" | "settlement.paying_out" | "settlement.needs_review" | "settlement.settled" | "settlement.rejected" | "settlement.expired" | "settlement.failed" | "settlement.canceled" | "settlement.exception" | "settlement.funds_received" | "settlement.refunded" | "certificate.issued" | "verification.pending" | "verification.verified" | "verification.rejected" | "verification.expired" | "recipient.deactivated" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "webhook.ping";
         /** @description A type of event, or `*` for every type. May grow. */
         EventTypeFilter: "*" | "settlement.accepted" | "settlement.compliance_hold" | "settlement.awaiting_funds" | "settlement.funded" | "settlement.paying_out" | "settlement.needs_review" | "settlement.settled" | "settlement.rejected" | "settlement.expired" | "settlement.failed" | "settlement.canceled" | "settlement.exception" | "settlement.funds_received" | "settlement.refunded" | "certificate.issued" | "verification.pending" | "verification.verified" | "verification.rejected" | "verification.expired" | "recipient.deactivated" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "webhook.ping";
-        EvidenceCertificate: {
-            /** @description The version of this form. */
-            schema_version: components["schemas"]["CertificateVersion"];
-            /** The settlement that is certified. Example: `stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h`. */
-            settlement_id: string;
-            /** The organization that the settlement belongs to. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
-            org_id: string;
-            corridor: components["schemas"]["CorridorId"];
-            amounts: components["schemas"]["CertificateAmounts"];
-            fees: components["schemas"]["CertificateFees"];
-            rate: components["schemas"]["CertificateRate"];
-            /** @description How the settlement is paid. */
-            payment_method: components["schemas"]["SettlementPaymentMethod"];
-            /** @description How the recipient is paid. */
-            payout_rail: components["schemas"]["PayoutRail"];
-            parties: components["schemas"]["CertificateParties"];
+        EvidenceCertificate: components["schemas"]["CertificateFields"] & {
             /** @description The states, in their order. */
             timeline: components["schemas"]["CertificateTimelineEntry"][];
-            /** @description The evidence, in its order. */
-            evidence: components["schemas"]["CertificateEvidence"][];
-            /** @description The journal of the settlement. */
-            postings: components["schemas"]["CertificatePosting"][];
-            /** @description The environment in which the settlement exists. */
-            environment: components["schemas"]["Environment"];
-            /** @description No money moves: this is a simulation. */
-            simulation: true;
-            anchor: components["schemas"]["CertificateAnchor"];
         };
         /** @description What a piece of evidence shows. May grow. */
         EvidenceKind: "collection_succeeded" | "collection_failed" | "collection_returned" | "dispute_opened" | "dispute_closed" | "payout_confirmed" | "payout_refused";
@@ -1581,19 +1525,7 @@ export interface components {
             phone_number: string;
         };
         /** @description Your organization has no such object. */
-        NotFoundProblem: {
-            /** `/problems/` and the code: a page for people. Example: `/problems/not_found`. */
-            type: string;
-            /** The problem in a few words. Example: `Not found`. */
-            title: string;
-            /** The HTTP status. Example: `404`. */
-            status: number;
-            /** The cause, and the next step. Example: `There is no such object in your organization.`. */
-            detail: string;
-            /** The path of the request. Example: `/v2/settle/stl_unknown`. */
-            instance: string;
-            /** The id of the request. Quote it when you report a problem. Example: `checkout-7f3a91`. */
-            request_id: string;
+        NotFoundProblem: components["schemas"]["ProblemFields"] & {
             /** @description The kind of problem. */
             code: "not_found";
             /** The field of the body that has the id. Absent if the path has it. Example: `recipient_id`. */
@@ -1779,19 +1711,7 @@ export interface components {
             max: number;
         };
         /** @description A quota is used up. */
-        QuotaExceededProblem: {
-            /** `/problems/` and the code: a page for people. Example: `/problems/not_found`. */
-            type: string;
-            /** The problem in a few words. Example: `Not found`. */
-            title: string;
-            /** The HTTP status. Example: `404`. */
-            status: number;
-            /** The cause, and the next step. Example: `There is no such object in your organization.`. */
-            detail: string;
-            /** The path of the request. Example: `/v2/settle/stl_unknown`. */
-            instance: string;
-            /** The id of the request. Quote it when you report a problem. Example: `checkout-7f3a91`. */
-            request_id: string;
+        QuotaExceededProblem: components["schemas"]["ProblemFields"] & {
             /** @description The kind of problem. */
             code: "quota_exceeded";
             /** The quota. Example: `redeliveries_per_day`. */

@@ -423,37 +423,7 @@ class ApiKeyRevokedEvent(EventEnvelope):
     """The object as a read would have answered at this change."""
 
 
-class ApiKeyRevokedResponse(TypedDict):
-    key_id: str
-    """The id of the key."""
-    org_id: str
-    """The organization that the key belongs to."""
-    name: str
-    """As it was given at creation."""
-    scope: ApiKeyScope
-    """What the key may do."""
-    status: ApiKeyStatus
-    """Whether the key is valid."""
-    environment: Environment
-    """The only environment in which the key is valid."""
-    prefix: str
-    """The first 12 characters of the raw key."""
-    created_at: str
-    """When it was created."""
-    last_used_at: str | None
-    """May be up to one minute old. Null until the first use."""
-    last_used_from: str | None
-    """The network of the address that used it last: the first 24 bits of IPv4, 48 of IPv6."""
-    allowed_cidrs: list[str] | None
-    """Where the key is valid from. Null: from everywhere."""
-    expires_at: str | None
-    """When the key becomes invalid; null for never."""
-    revoked_at: str | None
-    """When it was revoked; null otherwise."""
-    rotated_to: str | None
-    """The `key_id` of the key that replaced it."""
-    created_by: str | None
-    """The `key_id` of the key that made it, by creation or rotation. Null for the first key of an organization."""
+class ApiKeyRevokedResponse(ApiKeyResponse):
     revoked_descendants: list[str]
     """The `key_id` of each key that was revoked with it, by this request."""
 
@@ -695,8 +665,8 @@ class CertificateChecks(TypedDict):
     """The journal sums to zero per currency and matches the certified postings."""
 
 
-class CertificateEventData(TypedDict):
-    """The certificate as a read answers it, without `timeline`, and its id and digest."""
+class CertificateFields(TypedDict):
+    """What a certificate and its event show."""
     schema_version: CertificateVersion
     """The version of this form."""
     settlement_id: str
@@ -721,6 +691,10 @@ class CertificateEventData(TypedDict):
     simulation: Literal[True]
     """No money moves: this is a simulation."""
     anchor: CertificateAnchor
+
+
+class CertificateEventData(CertificateFields):
+    """The certificate as a read answers it, without `timeline`, and its id and digest."""
     cert_id: str
     """The id of the certificate."""
     sha256: str
@@ -1159,33 +1133,9 @@ class EstimateResponseV2(EstimateFigures):
     payment_method: PaymentMethod
 
 
-class EvidenceCertificate(TypedDict):
-    schema_version: CertificateVersion
-    """The version of this form."""
-    settlement_id: str
-    """The settlement that is certified."""
-    org_id: str
-    """The organization that the settlement belongs to."""
-    corridor: CorridorId
-    amounts: CertificateAmounts
-    fees: CertificateFees
-    rate: CertificateRate
-    payment_method: SettlementPaymentMethod
-    """How the settlement is paid."""
-    payout_rail: PayoutRail
-    """How the recipient is paid."""
-    parties: CertificateParties
+class EvidenceCertificate(CertificateFields):
     timeline: list[CertificateTimelineEntry]
     """The states, in their order."""
-    evidence: list[CertificateEvidence]
-    """The evidence, in its order."""
-    postings: list[CertificatePosting]
-    """The journal of the settlement."""
-    environment: Environment
-    """The environment in which the settlement exists."""
-    simulation: Literal[True]
-    """No money moves: this is a simulation."""
-    anchor: CertificateAnchor
 
 
 class ExchangeRequest(TypedDict):
@@ -1442,20 +1392,8 @@ class MobileDetailsResponse(TypedDict):
     """The number of the wallet (E.164)."""
 
 
-class NotFoundProblem(TypedDict):
+class NotFoundProblem(ProblemFields):
     """Your organization has no such object."""
-    type: str
-    """`/problems/` and the code: a page for people."""
-    title: str
-    """The problem in a few words."""
-    status: int
-    """The HTTP status."""
-    detail: str
-    """The cause, and the next step."""
-    instance: str
-    """The path of the request."""
-    request_id: str
-    """The id of the request. Quote it when you report a problem."""
     code: Literal["not_found"]
     """The kind of problem."""
     field: NotRequired[str]
@@ -1621,20 +1559,8 @@ class Quota(TypedDict):
     """One more is 429 `quota_exceeded`."""
 
 
-class QuotaExceededProblem(TypedDict):
+class QuotaExceededProblem(ProblemFields):
     """A quota is used up."""
-    type: str
-    """`/problems/` and the code: a page for people."""
-    title: str
-    """The problem in a few words."""
-    status: int
-    """The HTTP status."""
-    detail: str
-    """The cause, and the next step."""
-    instance: str
-    """The path of the request."""
-    request_id: str
-    """The id of the request. Quote it when you report a problem."""
     code: Literal["quota_exceeded"]
     """The kind of problem."""
     quota: str
