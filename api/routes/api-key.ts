@@ -155,7 +155,8 @@ export const apiKeyRoutes =
           summary: 'Revoke an API key',
           description:
             'The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid keys ' +
-            'that it made are revoked too, and those that they made: use it for a key that has leaked.',
+            'that it made are revoked too, those that they made, and those that took their place: use it for a key that has ' +
+            'leaked, also when it has rotated itself.',
           params: ApiKeyPath,
           querystring: RevokeApiKeyQuery,
           response: { 200: ApiKeyRevokedResponse },

@@ -121,8 +121,9 @@ export type Revocation = { readonly key: ApiKey; readonly descendants: readonly 
 /**
  * Revokes a key permanently; a revoked key stays as it is.
  *
- * @param withDescendants also revokes the valid keys that the key made, those that they made, and so on
- * @throws DomainError `not_found`, `credential_invalid`; `state_conflict` for a rotated key; `last_full_key`
+ * @param withDescendants also revokes the valid keys that the key made, those that they made, and so on; those that took
+ *   its place are among them
+ * @throws DomainError `not_found`, `credential_invalid`; `state_conflict` for a rotated key alone; `last_full_key`
  */
 export async function revokeApiKey(
   deps: Deps,
@@ -134,15 +135,15 @@ export async function revokeApiKey(
   return await commit(deps, 'api_key.revoke', async (tx) => {
     const { key } = await lockKey(tx, caller, keyId, at);
     // Refused, because the caller wants this key to have no valid successor.
-    if (key.status === 'rotated') {
+    if (key.status === 'rotated' && !withDescendants) {
       throw new DomainError(
         'state_conflict',
         { current_state: 'rotated', rotated_to: key.rotatedTo },
-        'The key was rotated and is invalid. Revoke the key that took its place.',
+        'The key was rotated and is invalid. Revoke the key that took its place, or this one with descendants=true.',
       );
     }
     const descendants = withDescendants ? await listDescendants(tx, key.orgId, keyId, at) : [];
-    const ending = key.status === 'revoked' ? descendants : [key, ...descendants];
+    const ending = key.status === 'active' ? [key, ...descendants] : descendants;
     const endsFullKey = ending.some((ended) => ended.scope === 'full' && apiKeyStatus(ended, at) === 'active');
     const endingIds = ending.map((ended) => ended.keyId);
     if (endsFullKey && !(await hasOtherFullKey(tx, key.orgId, endingIds, at))) throw new DomainError('last_full_key');

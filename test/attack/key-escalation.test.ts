@@ -148,10 +148,32 @@ describe('a revocation with descendants', () => {
     expect(await statusOf(api, child)).toBe(401);
   });
 
+  test('ends the successors of a key that has rotated itself, in one request', async ({ api }) => {
+    const owner = await api.createCaller();
+    const leaked = await api.createKey(owner.orgId, 'full');
+    const second = keyOf(jsonOf(await rotate(api, leaked, leaked.keyId)));
+    const child = keyOf(jsonOf(await create(api, second, {}, {})));
+    const third = keyOf(jsonOf(await rotate(api, second, second.keyId)));
+    await expectRefused(api, () => revoke(api, owner, leaked.keyId, ''), 409, { rotated_to: second.keyId });
+    const answer = await revoke(api, owner, leaked.keyId);
+    expect([answer.statusCode, jsonOf(answer)]).toEqual([
+      200,
+      expect.objectContaining({ status: 'rotated', revoked_descendants: [child.keyId, third.keyId] }),
+    ]);
+    for (const key of [child, third]) expect(await statusOf(api, key)).toBe(401);
+    expect(await statusOf(api, owner)).toBe(200);
+  });
+
   test('409 last_full_key when no other full key would be left', async ({ api }) => {
     const owner = await api.createCaller();
     await create(api, owner, {}, {});
     await expectRefused(api, () => revoke(api, owner, owner.keyId), 409, { code: 'last_full_key' });
+  });
+
+  test('409 last_full_key when the successor of a rotated key is the last full one', async ({ api }) => {
+    const owner = await api.createCaller();
+    const successor = keyOf(jsonOf(await rotate(api, owner, owner.keyId)));
+    await expectRefused(api, () => revoke(api, successor, owner.keyId), 409, { code: 'last_full_key' });
   });
 });
 

@@ -213,7 +213,7 @@ export interface paths {
     "/v1/orgs/keys/{key_id}": {
         /**
          * Revoke an API key
-         * @description The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid keys that it made are revoked too, and those that they made: use it for a key that has leaked. Scope: `full`.
+         * @description The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid keys that it made are revoked too, those that they made, and those that took their place: use it for a key that has leaked, also when it has rotated itself. Scope: `full`.
          */
         delete: operations["revokeApiKey"];
     };

@@ -743,8 +743,8 @@ class ApiKeys(Resource):
         """Revoke an API key.
 
         The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid
-        keys that it made are revoked too, and those that they made: use it for a key that has leaked. Scope:
-        `full`.
+        keys that it made are revoked too, those that they made, and those that took their place: use it for a key
+        that has leaked, also when it has rotated itself. Scope: `full`.
         """
         return self._run(
             call_of(
@@ -795,8 +795,8 @@ class AsyncApiKeys(AsyncResource):
         """Revoke an API key.
 
         The key stays invalid permanently. Revoking it again changes nothing. With `descendants=true` the valid
-        keys that it made are revoked too, and those that they made: use it for a key that has leaked. Scope:
-        `full`.
+        keys that it made are revoked too, those that they made, and those that took their place: use it for a key
+        that has leaked, also when it has rotated itself. Scope: `full`.
         """
         return await self._run(
             call_of(
