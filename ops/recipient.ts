@@ -11,7 +11,7 @@ import type { Payee } from '../domain/payee.ts';
 import { recipientResource } from '../domain/resource/recipient.ts';
 import { settlementDetail } from '../domain/resource/settlement.ts';
 import { verificationDetail } from '../domain/resource/verification.ts';
-import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps } from './command.ts';
+import { AUDIT_PARAMETERS, changeCommand, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
 import { required, text } from './command-line/parameter.ts';
 import { EXIT, group } from './command-line/program.ts';
 import { lineOf } from './report.ts';
@@ -22,10 +22,11 @@ export const eraseCommand: OpsCommand = group('erase', 'Erases personal data, pe
   changeCommand({
     name: 'recipient',
     description:
-      'Makes the personal data of an inactive recipient unreadable. The first operator requests it, a second one confirms it.',
+      "Makes the personal data of an inactive recipient, or of a consumer's, unreadable. The first operator requests it, a " +
+      'second one confirms it.',
     takes: { recipientId, ...AUDIT_PARAMETERS },
     run: async (deps: OpsDeps, { recipientId: id, ...act }) => {
-      const { isErased, expiresAt } = await eraseRecipient(deps, id, act);
+      const { isErased, expiresAt } = await eraseRecipient(deps, id, { ...act, requestId: newRequestId() });
       deps.print(
         isErased
           ? `${id} is erased: its data key is destroyed. Amounts, dates and certificates stay.`

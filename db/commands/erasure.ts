@@ -3,6 +3,7 @@
  * table, permanently. One operator requests it and another one confirms it.
  */
 import { DomainError } from '../../domain/error.ts';
+import { recipientEventData } from '../../domain/resource/recipient.ts';
 import { CONFIRM_WITHIN_MS } from '../../domain/review.ts';
 import { type AuditAction, insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import {
@@ -13,26 +14,29 @@ import {
   insertErasure,
   lockRecipientToErase,
 } from '../queries/erasure.ts';
+import { recordEvent } from '../queries/event.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 /**
- * The first call requests it; the same call by another operator does it. The key is not opened, so a recipient that
- * nobody can read can be erased too.
+ * The first call requests it; the same call by another operator does it. A consumer's active recipient is deactivated by
+ * it, since no consumer can do that. The key is not opened, so a recipient that nobody can read can be erased too.
  *
  * @returns `isErased` false: it is requested, and can be confirmed until `expiresAt`
- * @throws DomainError `not_found`; `state_conflict` for a recipient that is active, has an open settlement or is
- *   erased, and for the operator who requested it
+ * @throws DomainError `not_found`; `state_conflict` for a partner's active recipient, one that has an open settlement or
+ *   is erased, and for the operator who requested it
  */
 export async function eraseRecipient(
   deps: CommitDeps & Pick<CommandDeps, 'now'>,
   recipientId: string,
-  { operator, note }: Omit<OperatorAct, 'requestId'>,
+  { operator, note, requestId }: OperatorAct,
 ): Promise<{ readonly isErased: boolean; readonly expiresAt: Date }> {
   const at = deps.now();
   return await commit(deps, 'recipient.erase', async (tx) => {
-    const { orgId, isActive, erasedAt } = await lockRecipientToErase(tx, recipientId);
+    const { locked, ownerKind } = await lockRecipientToErase(tx, recipientId);
+    const { orgId, erasedAt } = locked;
     if (erasedAt) throw conflict('erased', `It was erased at ${erasedAt.toISOString()}.`);
-    if (isActive) throw conflict('active', `The partner deactivates it first: DELETE /v1/recipients/${recipientId}`);
+    if (locked.isActive && ownerKind === 'partner')
+      throw conflict('active', `The partner deactivates it first: DELETE /v1/recipients/${recipientId}`);
     if (await hasOpenSettlement(tx, orgId, recipientId))
       throw conflict('open_settlement', 'A settlement to it is open. Wait for its end, or cancel it.');
     const audit = (action: AuditAction) =>
@@ -50,7 +54,18 @@ export async function eraseRecipient(
         `This operator has requested it. Another one confirms it before ${open.expiresAt.toISOString()}.`,
       );
     await confirmErasure(tx, open.erasureId, operator);
-    await destroyDataKey(tx, recipientId, at);
+    const erased = await destroyDataKey(tx, locked, at);
+    if (locked.isActive) {
+      await recordEvent(tx, {
+        orgId,
+        objectType: 'recipient',
+        objectId: recipientId,
+        type: 'recipient.deactivated',
+        data: recipientEventData(erased),
+        at: erased.updatedAt,
+        requestId,
+      });
+    }
     await audit('recipient_erase');
     return { isErased: true, expiresAt: open.expiresAt };
   });

@@ -1,23 +1,32 @@
 /** Requests to erase a recipient, under the recipient's lock, and what carries one out. */
-import { and, desc, eq, gt, isNull, sql } from 'drizzle-orm';
+import { and, desc, eq, gt, isNull } from 'drizzle-orm';
+import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
+import type { Recipient } from '../../domain/recipient.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
+import { organizations } from '../schema/organization.ts';
 import { recipientErasures, recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
-import { lockRecipientRow } from './recipient.ts';
+import { lockRecipientRow, type RecipientRow, unopenedRecipient } from './recipient.ts';
 import { isOpenSettlement } from './settlement.ts';
 
 type RecipientErasure = typeof recipientErasures.$inferSelect;
 
-/** Waits for the decisions that share the recipient. @throws DomainError `not_found` */
+/**
+ * Waits for the decisions that share the recipient.
+ *
+ * @returns the recipient, and the kind of the organization that owns it
+ * @throws DomainError `not_found`
+ */
 export async function lockRecipientToErase(tx: Tx, recipientId: string) {
   const [owner] = await tx
-    .select({ orgId: recipients.orgId })
+    .select({ orgId: recipients.orgId, kind: organizations.kind })
     .from(recipients)
+    .innerJoin(organizations, eq(organizations.orgId, recipients.orgId))
     .where(eq(recipients.recipientId, recipientId));
   if (!owner) throw new DomainError('not_found');
-  return await lockRecipientRow(tx, owner.orgId, recipientId);
+  return { locked: await lockRecipientRow(tx, owner.orgId, recipientId), ownerKind: owner.kind };
 }
 
 export async function hasOpenSettlement(tx: Tx, orgId: string, recipientId: string): Promise<boolean> {
@@ -52,16 +61,20 @@ export async function confirmErasure(tx: Tx, erasureId: string, confirmedBy: str
   await tx.update(recipientErasures).set({ confirmedBy }).where(eq(recipientErasures.erasureId, erasureId));
 }
 
-/** Also empties the metadata: it may have what the partner wrote about the person. */
-export async function destroyDataKey(tx: Tx, recipientId: string, at: Date): Promise<void> {
-  await tx
-    .update(recipients)
-    .set({
-      dataKeySealed: null,
-      personalDataSealed: null,
-      metadata: {},
-      erasedAt: at,
-      updatedAt: sql`greatest(${recipients.updatedAt}, ${at.toISOString()}::timestamptz)`,
-    })
-    .where(eq(recipients.recipientId, recipientId));
+/**
+ * Also deactivates the locked recipient, and empties the metadata: it may have what the partner wrote about the person.
+ *
+ * @returns the recipient as it then is
+ */
+export async function destroyDataKey(tx: Tx, locked: RecipientRow, at: Date): Promise<Recipient> {
+  const change = {
+    dataKeySealed: null,
+    personalDataSealed: null,
+    metadata: {},
+    isActive: false,
+    erasedAt: at,
+    updatedAt: notBefore(at, locked.updatedAt),
+  };
+  await tx.update(recipients).set(change).where(eq(recipients.recipientId, locked.recipientId));
+  return unopenedRecipient({ ...locked, ...change });
 }

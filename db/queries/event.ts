@@ -26,9 +26,10 @@ export type NewEvent = Stamp & {
   readonly test?: true;
 };
 
-/** What counts its events here. The statements of settlements and recipients count their own. */
+/** What counts its events here. The statements of settlements, and that of a request to deactivate, count their own. */
 const COUNTERS = {
   api_key: { table: 'api_keys', id: 'key_id' },
+  recipient: { table: 'recipients', id: 'recipient_id' },
   verification: { table: 'verifications', id: 'verification_id' },
   webhook: { table: 'webhooks', id: 'webhook_id' },
 } as const satisfies Partial<Record<ObjectType, { readonly table: string; readonly id: string }>>;
@@ -45,6 +46,7 @@ const counter = (type: Counted): Count =>
 
 const COUNT: { readonly [Type in Counted]: Count } = {
   api_key: counter('api_key'),
+  recipient: counter('recipient'),
   verification: counter('verification'),
   webhook: counter('webhook'),
 };

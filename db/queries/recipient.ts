@@ -44,15 +44,22 @@ export type OpenedRecipient = {
 
 /** @throws SealError when none of the service's keys opens it */
 export function openRecipient(sealer: Sealer, row: RecipientRow): OpenedRecipient {
-  const { personalDataSealed, eventSequence: _sequence, eventAt: _eventAt, ...stored } = row;
+  const recipient = unopenedRecipient(row);
+  const { personalDataSealed } = row;
   const dataKey = openDataKey(sealer, row);
-  if (!dataKey || personalDataSealed === null) return { recipient: { ...stored, ...NOTHING_HELD }, held: undefined };
+  if (!dataKey || personalDataSealed === null) return { recipient, held: undefined };
   const opened = dataKey.open(personalDataSealed, personalDataBinding(row.recipientId));
   const personalData = JSON.parse(opened.toString()) as PersonalData;
-  return { recipient: { ...stored, ...shownOf(personalData) }, held: { personalData, dataKey } };
+  return { recipient: { ...recipient, ...shownOf(personalData) }, held: { personalData, dataKey } };
 }
 
 const NOTHING_HELD = { name: null, email: null, phone: null, bankDetails: null, mobileDetails: null };
+
+/** A recipient without its personal data. */
+export function unopenedRecipient(row: RecipientRow): Recipient {
+  const { personalDataSealed: _sealed, eventSequence: _sequence, eventAt: _eventAt, ...stored } = row;
+  return { ...stored, ...NOTHING_HELD };
+}
 
 function shownOf({ bankDetails, ...personalData }: PersonalData) {
   if (bankDetails === null) return { ...personalData, bankDetails };

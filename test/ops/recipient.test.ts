@@ -4,7 +4,8 @@
  */
 import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
-import type { TestApi } from '../support/api.ts';
+import type { Caller, TestApi } from '../support/api.ts';
+import { createConsumerRecipient, signIn } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { createRecipient, jsonOf, recipientBody, settleBody } from '../support/partner.ts';
@@ -30,8 +31,7 @@ const test = withApi()
         ops('export', 'recipient', recipientId, '--operator', 'ana', ...NOTE, ...rest),
   );
 
-const deactivate = (api: TestApi, partner: Parameters<TestApi['call']>[0], id: string) =>
-  api.call(partner, 'DELETE', `/v1/recipients/${id}`);
+const deactivate = (api: TestApi, partner: Caller, id: string) => api.call(partner, 'DELETE', `/v1/recipients/${id}`);
 
 test('a second operator erases: reads show no personal data, and what was paid stays readable', async ({
   api,
@@ -74,8 +74,41 @@ test('a second operator erases: reads show no personal data, and what was paid s
   ).rejects.toMatchObject({ code: RESTRICT_VIOLATION });
 });
 
+test("a consumer's active recipient is deactivated by its erasure, with the event, and not before", async ({
+  api,
+  erase,
+}) => {
+  const id = await createConsumerRecipient(api, await signIn(api));
+  const stored = async () => {
+    const columns = 'is_active, erased_at, data_key_sealed, event_sequence::int';
+    return (await api.connection.pool.query(`SELECT ${columns} FROM recipients WHERE recipient_id = $1`, [id])).rows[0];
+  };
+  expect((await erase(id, 'ana')).exitCode).toBe(0);
+  expect(await stored()).toMatchObject({ is_active: true, erased_at: null });
+  expect((await erase(id, 'bo')).exitCode).toBe(0);
+  const erased = await stored();
+  expect(erased).toEqual({
+    is_active: false,
+    erased_at: expect.any(Date),
+    data_key_sealed: null,
+    event_sequence: 1,
+  });
+  const { rows } = await api.connection.pool.query('SELECT body FROM events WHERE object_id = $1', [id]);
+  expect(rows.map(({ body }) => JSON.parse(body.toString()))).toMatchObject([
+    {
+      type: 'recipient.deactivated',
+      sequence: 1,
+      data: { recipient_id: id, is_active: false, erased_at: erased.erased_at.toISOString() },
+    },
+  ]);
+});
+
 describe('is refused, and nothing is written,', () => {
-  test('for an active recipient, one with an open settlement, and an unknown one', async ({ api, partner, erase }) => {
+  test("for a partner's active recipient, one with an open settlement, and an unknown one", async ({
+    api,
+    partner,
+    erase,
+  }) => {
     const [active, paid] = [await createRecipient(api, partner), await createRecipient(api, partner)];
     await api.call(partner, 'POST', '/v2/settle', settleBody(paid), { 'idempotency-key': newId() });
     await deactivate(api, partner, paid);
@@ -101,7 +134,7 @@ describe('export recipient', () => {
   const draft = recipientBody({ name: NAME, ...contact, bank_details, metadata: { staff: '4711' } });
 
   /** A recipient that was verified, paid and renamed. */
-  async function createKnown(api: TestApi, partner: Parameters<TestApi['call']>[0]) {
+  async function createKnown(api: TestApi, partner: Caller) {
     const keyed = () => ({ 'idempotency-key': newId() });
     const { recipient_id: id } = jsonOf(await api.call(partner, 'POST', '/v1/recipients', draft, keyed()));
     const { verification_id: verificationId } = jsonOf(
