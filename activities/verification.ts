@@ -83,15 +83,15 @@ export function verificationSandboxActivities(deps: ActivityDeps) {
   }: VerificationInput): Promise<{ verification: Verification; reports: IdverifyReport[] }> => {
     const verification = await findVerification(deps, orgId, verificationId);
     if (!verification) throw new DomainError('not_found');
-    const { name } = await getRecipient(deps, orgId, verification.recipientId);
-    const answer = name === null ? undefined : sandboxReview(name);
+    const { subjectName } = verification;
+    const answer = subjectName === null ? undefined : sandboxReview(subjectName);
     return {
       verification,
       reports: answer ? [{ type: 'applicantPending' }, { type: 'applicantReviewed', answer }] : [],
     };
   };
   return {
-    /** What the recipient's name selects in the sandbox, as a list of events that does not contain the name. */
+    /** What the verification's name selects in the sandbox, as a list of events that does not contain the name. */
     planVerification: async (input: VerificationInput): Promise<VerificationEventStep[]> => {
       const { reports } = await reportsFor(input);
       return reports.map(({ type }, step) => ({ step, event: type }));

@@ -162,6 +162,19 @@ describe('the simulated provider', () => {
     });
   });
 
+  test('decides by the name that the verification was opened with, also after a new one', async ({
+    open,
+    activities,
+    api,
+    partner,
+  }) => {
+    const { input, recipientId } = await open('KYC REJECT Brown');
+    const answer = await api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, { name: 'KYC APPROVE Green' });
+    expect(answer.statusCode).toBe(200);
+    for (const step of [0, 1]) await activities.postVerificationEvent({ ...input, step });
+    expect((await statusOf(api, partner, recipientId)).latest.status).toBe('rejected');
+  });
+
   test('is started once for an applicant, however often the token is requested', async ({ api, partner }) => {
     const recipientId = await createRecipient(api, partner, { name: 'KYC APPROVE Brown' });
     const requestToken = async () =>
