@@ -105,7 +105,10 @@ export const recipientRoutes =
       async (request) => {
         const change = recipientChange(request.body);
         const { orgId } = principalOf(request);
-        const changed = await changeRecipient(deps, orgId, request.params.recipient_id, change);
+        const changed = await changeRecipient(deps, orgId, request.params.recipient_id, {
+          change,
+          requestId: request.id,
+        });
         return recipientResource(changed);
       },
     );

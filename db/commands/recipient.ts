@@ -20,6 +20,7 @@ import {
   toRecipient,
   updateRecipient,
 } from '../queries/recipient.ts';
+import { signalHeld } from '../queries/verification.ts';
 import { type CommandDeps, type CommitDeps, commit, commitStatement } from './commit.ts';
 import { type Creation, type CreationDeps, commitCreation } from './creation.ts';
 
@@ -45,7 +46,8 @@ export async function createRecipient(
 }
 
 /**
- * Changes the fields that are present.
+ * Changes the fields that are present. With another name, another decision may count for the settlements that are held
+ * (`decisionAboutPayee`), so they are signalled.
  *
  * @throws DomainError `not_found`; `state_conflict` for an inactive recipient; ValidationError
  */
@@ -53,7 +55,7 @@ export async function changeRecipient(
   deps: CommitDeps & Pick<CommandDeps, 'sealer' | 'now'>,
   orgId: string,
   recipientId: string,
-  change: RecipientChange,
+  { change, requestId }: { readonly change: RecipientChange; readonly requestId: string },
 ): Promise<Recipient> {
   return await commit(deps, 'recipient.change', async (tx) => {
     const { recipient, held } = await lockRecipient(tx, deps.sealer, orgId, recipientId);
@@ -64,7 +66,9 @@ export async function changeRecipient(
         { current_state: 'inactive' },
         'The recipient is inactive and takes no change.',
       );
-    return await updateRecipient(tx, recipient, held, { change, details, at: deps.now() });
+    const changed = await updateRecipient(tx, recipient, held, { change, details, at: deps.now() });
+    if (changed.name !== recipient.name) await signalHeld(tx, recipient, requestId);
+    return changed;
   });
 }
 

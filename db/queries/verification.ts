@@ -8,7 +8,7 @@ import { and, desc, eq, inArray, isNull, ne, type SQL } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
-import { type OutboxMessage, settlementMessage, verificationMessage } from '../../domain/outbox.ts';
+import { settlementMessage, verificationMessage } from '../../domain/outbox.ts';
 import type { Recipient, RecipientVerificationStatus } from '../../domain/recipient.ts';
 import { verificationResource } from '../../domain/resource/verification.ts';
 import {
@@ -257,7 +257,10 @@ export async function moveVerification(
   const othersOpen = move.to === 'expired' && (await hasOtherOpen(tx, verification));
   await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, moved, othersOpen), at);
   await recordStatus(tx, moved, { at, requestId: move.requestId });
-  if (decided) await signalDecision(tx, moved, move.requestId);
+  if (decided) {
+    await enqueue(tx, verificationMessage(moved, 'verificationDecided', move.requestId));
+    await signalHeld(tx, recipient, move.requestId);
+  }
   return moved;
 }
 
@@ -320,8 +323,15 @@ async function recordStatus(tx: Tx, verification: Verification, { at, requestId 
   });
 }
 
-/** Signals the verification's own workflow, and the workflow of every settlement that waits for the decision. */
-async function signalDecision(tx: Tx, verification: Verification, requestId: string): Promise<void> {
+/**
+ * Signals the workflow of every settlement that is held for this locked recipient: what verification says about its payee
+ * has changed.
+ */
+export async function signalHeld(
+  tx: Tx,
+  { orgId, recipientId }: Pick<Recipient, 'orgId' | 'recipientId'>,
+  requestId: string,
+): Promise<void> {
   const held = await tx
     .select({
       settlementId: settlements.settlementId,
@@ -332,15 +342,12 @@ async function signalDecision(tx: Tx, verification: Verification, requestId: str
     .from(settlements)
     .where(
       and(
-        eq(settlements.orgId, verification.orgId),
-        eq(settlements.recipientId, verification.recipientId),
+        eq(settlements.orgId, orgId),
+        eq(settlements.recipientId, recipientId),
         eq(settlements.status, 'compliance_hold'),
       ),
     );
-  const messages: OutboxMessage[] = [
-    verificationMessage(verification, 'verificationDecided', requestId),
-    ...held.map((settlement) => settlementMessage(settlement, 'verificationDecided', requestId)),
-  ];
+  const messages = held.map((settlement) => settlementMessage(settlement, 'verificationDecided', requestId));
   for (let start = 0; start < messages.length; start += SIGNAL_BATCH)
     await enqueue(tx, ...messages.slice(start, start + SIGNAL_BATCH));
 }

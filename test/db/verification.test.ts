@@ -85,6 +85,7 @@ function createKyc(api: TestApi, partner: Caller) {
       return jsonOf(answer).settlement_id;
     },
     admit: (settlementId: string) => activities.admitSettlement({ settlementId, orgId, nowMs: Date.now() }),
+    review: (settlementId: string) => activities.reviewSettlement({ settlementId, orgId, nowMs: Date.now() }),
     /** The objects whose workflows a decision signals. */
     signalled: async (): Promise<string[]> => {
       const rows = await db
@@ -239,4 +240,28 @@ test('a decision signals every settlement that is held for the recipient, and no
   const signalled = await kyc.signalled();
   expect(signalled).toEqual(expect.arrayContaining([held, alsoHeld, verificationId]));
   expect(signalled).not.toContain(elsewhere);
+});
+
+test('a new name signals every settlement that is held for the recipient, whose hold it may end', async ({
+  api,
+  partner,
+  kyc,
+}) => {
+  const recipientId = await kyc.newRecipient();
+  const path = `/v1/recipients/${recipientId}`;
+  const { name } = jsonOf(await api.call(partner, 'GET', path));
+  const change = async (body: object) => expect((await api.call(partner, 'PUT', path, body)).statusCode).toBe(200);
+  const { verificationId } = await kyc.open(recipientId);
+  await kyc.decide(verificationId, VERIFIED);
+  // Its own name again, but unverified: a verification is waited for.
+  await change({ name: 'Another Name' });
+  await change({ name });
+  const held = await kyc.accept(recipientId);
+  expect((await kyc.admit(held)).status).toBe('compliance_hold');
+  await change({ name, email: 'new@person.example' });
+  expect(await kyc.signalled()).not.toContain(held);
+  // The verification about the frozen name counts from now on.
+  await change({ name: 'Another Name' });
+  expect((await kyc.signalled()).filter((objectId) => objectId === held)).toHaveLength(1);
+  expect((await kyc.review(held)).status).toBe('awaiting_funds');
 });

@@ -104,9 +104,9 @@ export function moveOf(situation: Situation, { among, group, move }: Choice): Mo
 export function silentMessages(before: Situation, after: Situation): readonly OutboxMessage[] {
   const { settlement } = before;
   const isAdvanced = after.settlement.clockOffsetMs > settlement.clockOffsetMs;
-  const isDecided = NAMES.some(
-    (name) => before.identity.checks[name] === 'open' && after.identity.checks[name] !== 'open',
-  );
+  const isDecided =
+    before.identity.recipient.name !== after.identity.recipient.name ||
+    NAMES.some((name) => before.identity.checks[name] === 'open' && after.identity.checks[name] !== 'open');
   if (isAdvanced) return [settlementMessage(settlement, 'clockAdvanced', settlement.requestId)];
   return isDecided && settlement.status === 'compliance_hold'
     ? [settlementMessage(settlement, 'verificationDecided', settlement.requestId)]

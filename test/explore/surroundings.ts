@@ -36,7 +36,8 @@ export async function openRecipient(
   } as const;
   const { resourceId: recipientId } = await createRecipient(deps, orgId, draft, CREATION);
   const verifications = new Map<Name, string>();
-  const rename = (name: Name) => changeRecipient(deps, orgId, recipientId, { name: storedName(name, isScreeningHit) });
+  const rename = (name: Name) =>
+    changeRecipient(deps, orgId, recipientId, { change: { name: storedName(name, isScreeningHit) }, requestId });
   const check = async (name: Name, to: Identity['checks'][Name]): Promise<void> => {
     if (to === 'open') {
       const opening = { orgId, recipientId, requestId, documentType: null, documentCountry: null };
