@@ -39,22 +39,15 @@ export function verificationActivities(deps: Pick<ActivityDeps, keyof CommandDep
      *
      * @throws DomainError `state_conflict` once the verification has ended: the provider is no longer asked
      */
-    createApplicant: async ({ verificationId, orgId }: VerificationInput): Promise<void> => {
-      const verification = await findVerification(deps, orgId, verificationId);
-      if (!verification) throw new DomainError('not_found');
-      if (verification.applicantId !== null) return;
-      if (!isOpen(verification.status)) throw new DomainError('state_conflict');
-      const provider = deps.idverify;
-      // Another worker may have it, or this one after its restart: the workflow would remember a final failure.
-      if (!provider) throw new ProviderFailure('identity_provider', 'This worker has no identity provider.');
-      const { email, phone } = await getRecipient(deps, orgId, verification.recipientId);
-      const { verificationType } = verification;
-      const levelName = levelOf(verification);
-      const order = { verificationId, verificationType, levelName, email, phone };
-      const applicantId = await provider.createApplicant(order).catch((error: unknown) => {
-        throw error instanceof DomainError ? new ProviderFailure('identity_provider', error.message) : error;
-      });
-      await storeApplicant(deps, verification, { applicantId, simulated: provider.simulation });
+    createApplicant: async (input: VerificationInput): Promise<void> => {
+      let isStored = false;
+      // Another level may replace the one that the provider was asked for: then it is asked again, and keeps its applicant.
+      while (!isStored) {
+        const verification = await findVerification(deps, input.orgId, input.verificationId);
+        if (!verification) throw new DomainError('not_found');
+        if (verification.applicantId !== null) return;
+        isStored = await orderApplicant(deps, verification);
+      }
     },
 
     /** pending, in_review → expired, once its time is over. */
@@ -73,6 +66,24 @@ export function verificationActivities(deps: Pick<ActivityDeps, keyof CommandDep
       };
     },
   };
+}
+
+/** @returns whether the applicant was stored */
+async function orderApplicant(
+  deps: Pick<ActivityDeps, keyof CommandDeps | 'idverify'>,
+  verification: Verification,
+): Promise<boolean> {
+  const { verificationId, orgId, verificationType } = verification;
+  if (!isOpen(verification.status)) throw new DomainError('state_conflict');
+  const provider = deps.idverify;
+  // Another worker may have it, or this one after its restart: the workflow would remember a final failure.
+  if (!provider) throw new ProviderFailure('identity_provider', 'This worker has no identity provider.');
+  const { email, phone } = await getRecipient(deps, orgId, verification.recipientId);
+  const order = { verificationId, verificationType, levelName: levelOf(verification), email, phone };
+  const applicantId = await provider.createApplicant(order).catch((error: unknown) => {
+    throw error instanceof DomainError ? new ProviderFailure('identity_provider', error.message) : error;
+  });
+  return await storeApplicant(deps, verification, { applicantId, simulated: provider.simulation });
 }
 
 /** The simulated identity provider, for the local sandbox only. */

@@ -1,5 +1,10 @@
 /** Opening a verification that the identity provider decides: for partners (contract §8) and for consumers (§12). */
-import { answerApplicant, openProviderVerification, type ProviderOpening } from '../../db/commands/verification.ts';
+import {
+  answerApplicant,
+  openProviderVerification,
+  type ProviderOpening,
+  readWithApplicant,
+} from '../../db/commands/verification.ts';
 import type { Answer } from '../../db/queries/idempotency-key.ts';
 import { DomainError } from '../../domain/error.ts';
 import { type IdentityProvider, levelOf } from '../../domain/idverify.ts';
@@ -24,12 +29,14 @@ export async function openApplicant(
   const provider = deps.idverify;
   const unconfigured = new DomainError('provider_not_configured');
   const refusal = opening.refusal ?? (provider ? undefined : unconfigured);
-  const opened = await openProviderVerification(deps, { ...opening, refusal });
+  let opened = await openProviderVerification(deps, { ...opening, refusal });
   if ('answered' in opened) return opened.answered;
   if (!provider) throw unconfigured;
-  const { verification } = opened;
-  if (verification.applicantId === null) await deps.createApplicant(verification, opening.requestId);
-  const show = await showFor(provider, verification);
+  if (opened.verification.applicantId === null) {
+    await deps.createApplicant(opened.verification, opening.requestId);
+    opened = await readWithApplicant(deps, opened, opening);
+  }
+  const show = await showFor(provider, opened.verification);
   return await answerApplicant(deps, opened, { keyed: opening.keyed, status: 201, show });
 }
 

@@ -175,18 +175,38 @@ export async function openProviderVerification(
 /**
  * Stores the applicant that the provider created for a verification. The first one stays.
  *
+ * @param verification as it was when the provider was asked
  * @param applicant `simulated`: the sandbox's simulated provider reviews it from now on
+ * @returns false when it was not stored: there is one, or another level has replaced the one that was asked for
  */
 export async function storeApplicant(
   deps: CommitDeps,
   verification: Verification,
   applicant: { readonly applicantId: string; readonly simulated: boolean },
-): Promise<void> {
-  await commit(deps, 'verification.store_applicant', async (tx) => {
-    const first = await setApplicant(tx, verification, applicant.applicantId);
-    if (first && applicant.simulated)
+): Promise<boolean> {
+  return await commit(deps, 'verification.store_applicant', async (tx) => {
+    const isStored = await setApplicant(tx, verification, applicant.applicantId);
+    if (isStored && applicant.simulated)
       await enqueue(tx, sandboxVerificationMessage(verification, verification.requestId));
+    return isStored;
   });
+}
+
+/**
+ * The verification of a request whose applicant was created meanwhile. Until then another request may have replaced its
+ * level, which is fixed now.
+ *
+ * @throws DomainError `state_conflict` when the request names another level
+ */
+export async function readWithApplicant(
+  deps: ReadDeps,
+  { recipient, verification: { orgId, verificationId } }: OpenedForProvider,
+  { levelName }: Pick<ProviderOpening, 'levelName'>,
+): Promise<OpenedForProvider> {
+  const verification = await findVerification(deps, orgId, verificationId);
+  if (!verification) throw new DomainError('not_found');
+  if (levelName !== undefined && verification.levelName !== levelName) throw alreadyOpen(verification);
+  return { recipient, verification };
 }
 
 /**

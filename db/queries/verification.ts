@@ -4,7 +4,7 @@
  * recipient FOR SHARE before it is held. So either the move sees the held settlement and signals it, or the settlement
  * sees the decision.
  */
-import { and, desc, eq, inArray, isNull, ne, type SQL } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, ne, type SQL, sql } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
@@ -270,12 +270,18 @@ export async function setLevel(tx: Tx, verification: Verification, levelName: st
   return { ...verification, levelName };
 }
 
-/** Stores the provider's applicant; false when one was stored before. */
+/** Stores the provider's applicant; false when one was stored before, or when the level is no longer the one given. */
 export async function setApplicant(tx: Tx, verification: Verification, applicantId: string): Promise<boolean> {
   const updated = await tx
     .update(verifications)
     .set({ applicantId })
-    .where(and(owned(verification.orgId, verification.verificationId), isNull(verifications.applicantId)))
+    .where(
+      and(
+        owned(verification.orgId, verification.verificationId),
+        isNull(verifications.applicantId),
+        sql`${verifications.levelName} IS NOT DISTINCT FROM ${verification.levelName}`,
+      ),
+    )
     .returning({ verificationId: verifications.verificationId });
   return updated.length === 1;
 }

@@ -12,6 +12,7 @@ import type { TestApi } from '../support/api.ts';
 import { dumpTables, raceBehind } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { expectInvalid, expectRefused } from '../support/refusal.ts';
 import { complete, holdingRecipient, openVerification, statusOf, verifyBody } from '../support/verification.ts';
 
@@ -357,6 +358,14 @@ describe('GET /v1/kyc/status/{recipient_id}', () => {
   });
 });
 
+/** The provider hangs for the next two orders. @returns what answers each, in the order in which they come */
+function hangTwice(): ((applicantId: string) => void)[] {
+  const answers: ((applicantId: string) => void)[] = [];
+  const hang = () => new Promise<string>((resolve) => answers.push(resolve));
+  createApplicant.mockImplementationOnce(hang).mockImplementationOnce(hang);
+  return answers;
+}
+
 describe('POST /v1/kyc/idverify/applicant', () => {
   test('422 for an unknown level and 409 as for every opening, and the provider is not called', async ({
     api,
@@ -477,6 +486,53 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     await expectRefused(api, () => applicant(recipientId, { level_name: 'enhanced' }), 409, {
       current_state: 'pending',
     });
+  });
+
+  test('another level, while the provider is asked for the first one, holds for the applicant and for every token', async ({
+    api,
+    partner,
+    newRecipient,
+    applicant,
+  }) => {
+    const recipientId = await newRecipient();
+    const answers = hangTwice();
+    const [calls, tokens] = [createApplicant.mock.calls.length, issueToken.mock.calls.length];
+    const first = applicant(recipientId);
+    await vi.waitUntil(() => answers.length === 1, WAIT);
+    const second = applicant(recipientId, { level_name: 'another' });
+    await vi.waitUntil(() => answers.length === 2, WAIT);
+    answers[0]?.('app-basic');
+    const shown = [jsonOf(await first)];
+    answers[1]?.('app-late');
+    shown.push(jsonOf(await second));
+    const id = shown[0]?.verification_id;
+    for (const each of shown) expect(each).toMatchObject({ verification_id: id, applicant_id: `app-of-${id}` });
+    expect(await findVerification(api.deps, partner.orgId, id)).toMatchObject({
+      levelName: 'another',
+      applicantId: `app-of-${id}`,
+    });
+    const levelsOf = (orders: [{ readonly levelName: string }][]) => orders.map(([{ levelName }]) => levelName);
+    expect(levelsOf(createApplicant.mock.calls.slice(calls))).toEqual(['basic-kyc-level', 'another', 'another']);
+    expect(levelsOf(issueToken.mock.calls.slice(tokens))).toEqual(['another', 'another']);
+  });
+
+  test('409 for a level, if the applicant was created for another one meanwhile', async ({
+    newRecipient,
+    applicant,
+  }) => {
+    const recipientId = await newRecipient();
+    const answers = hangTwice();
+    const first = applicant(recipientId, { level_name: 'enhanced' });
+    await vi.waitUntil(() => answers.length === 1, WAIT);
+    const second = applicant(recipientId, { level_name: 'another' });
+    await vi.waitUntil(() => answers.length === 2, WAIT);
+    answers[1]?.('app-another');
+    expect((await second).statusCode).toBe(201);
+    answers[0]?.('app-late');
+    expect([(await first).statusCode, jsonOf(await first)]).toEqual([
+      409,
+      expect.objectContaining({ code: 'state_conflict', current_state: 'pending' }),
+    ]);
   });
 
   test('201 again with the same applicant and a new token; two at once are one verification', async ({
