@@ -3,7 +3,7 @@
  * started where it does not run. Its activity is repeated until the provider answers, also after this call has given
  * up.
  */
-import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
+import { type Client, WithStartWorkflowOperation, WorkflowUpdateFailedError } from '@temporalio/client';
 import { DomainError } from '../domain/error.ts';
 import { verificationMessage } from '../domain/outbox.ts';
 import type { Verification } from '../domain/verification.ts';
@@ -22,6 +22,9 @@ export type ApplicantDeps = {
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };
 
+/** A second one follows a failure for good, such as that of a failover which lost the verification for a while. */
+const TRIES_MAX = 4;
+
 /**
  * @returns a function that resolves once the applicant is stored
  * @throws DomainError `temporarily_unavailable` when that took too long, or Temporal is down; repeating continues
@@ -32,20 +35,32 @@ export const createApplicantByWorkflow =
     const { workflowType, options } = workflowStartOf(verificationMessage(verification, null, requestId), {
       runbookUrl,
     });
-    const startWorkflowOperation = new WithStartWorkflowOperation(workflowType, {
-      ...options,
-      workflowIdConflictPolicy: 'USE_EXISTING',
-    });
-    try {
-      await client.withDeadline(Date.now() + DEADLINE_MS, () =>
-        client.workflow.executeUpdateWithStart(createApplicant, {
-          // Requests that come at once, or again, wait for the same update.
-          updateId: `create-applicant:${verification.verificationId}`,
-          startWorkflowOperation,
+    const ask = (updateId: string) =>
+      client.workflow.executeUpdateWithStart(createApplicant, {
+        updateId,
+        startWorkflowOperation: new WithStartWorkflowOperation(workflowType, {
+          ...options,
+          workflowIdConflictPolicy: 'USE_EXISTING',
         }),
-      );
+      });
+    try {
+      await client.withDeadline(Date.now() + DEADLINE_MS, () => askUntilCreated(verification.verificationId, ask));
     } catch (error) {
       log.warn({ err: error, verification_id: verification.verificationId }, 'no applicant was created in time');
       throw new DomainError('temporarily_unavailable', {}, UNAVAILABLE);
     }
   };
+
+/**
+ * Requests that come at once, or again, wait for the same update. The run answers an id as it did the first time, for as
+ * long as it lives: so what has failed for good is asked again under the next id, by all of them.
+ */
+async function askUntilCreated(verificationId: string, ask: (updateId: string) => Promise<void>): Promise<void> {
+  for (let number = 1; ; number += 1) {
+    try {
+      return await ask(`create-applicant:${verificationId}:${number}`);
+    } catch (error) {
+      if (number === TRIES_MAX || !(error instanceof WorkflowUpdateFailedError)) throw error;
+    }
+  }
+}

@@ -1,4 +1,5 @@
 /** Verifications and the settlements that wait for them, over the whole service. */
+import { ApplicationFailure } from '@temporalio/common';
 import { describe, expect } from 'vitest';
 import { simulatedApplicantId } from '../../db/id.ts';
 import { DomainError } from '../../domain/error.ts';
@@ -13,9 +14,12 @@ import { complete, openVerification, statusOf } from '../support/verification.ts
 
 /** The e-mail addresses of recipients for whom the provider fails, twice each. */
 const failing = new Map<string | null, number>();
+/** Those whose first try finds no verification, as after a failover that lost it for a while. */
+const lost = new Set<string | null>();
 const idverify: IdentityProvider = {
   simulation: true,
   createApplicant: async ({ verificationId, email }) => {
+    if (lost.delete(email)) throw ApplicationFailure.nonRetryable('There is no such verification.', 'not_found');
     const left = failing.get(email) ?? 0;
     failing.set(email, left - 1);
     if (left > 0) throw new DomainError('temporarily_unavailable');
@@ -73,6 +77,21 @@ describe('an applicant', () => {
       ({ activityTaskStartedEventAttributes: attributes }) => (attributes ? [attributes.attempt] : []),
     );
     expect(started).toEqual([3]);
+  });
+
+  test('is created although an earlier try has failed for good, and requests at once share each try', async ({
+    world,
+    stack,
+  }) => {
+    const email = 'lost@acme.example';
+    lost.add(email);
+    const recipientId = await world.createRecipient({ email });
+    const [one, two] = await Promise.all([world.applicant(recipientId), world.applicant(recipientId)]);
+    expect(two).toMatchObject({ applicant_id: one.applicant_id });
+    const scheduled = (await eventsOf(stack, one.verification_id)).filter(
+      ({ activityTaskScheduledEventAttributes: attributes }) => attributes,
+    );
+    expect(scheduled).toHaveLength(2);
   });
 
   test('503 while no worker runs; repeating continues the same verification', async ({
