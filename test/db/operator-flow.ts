@@ -6,6 +6,7 @@ import type { Client } from '@temporalio/client';
 import { EXIT } from '../../ops/command-line/program.ts';
 import type { TestApi } from '../support/api.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
+import { createConsumerRecipient, signIn } from '../support/consumer.ts';
 import { createOps } from '../support/ops.ts';
 import { createRecipient } from '../support/partner.ts';
 import { BY_MANUAL_CARD, createSteps } from '../support/settlement.ts';
@@ -101,8 +102,11 @@ export async function playOperators(api: TestApi, { partner, webhookId, recipien
   const erased = await createRecipient(api, partner);
   await run('export', 'recipient', erased, ...ACT);
   await api.call(partner, 'DELETE', `/v1/recipients/${erased}`);
-  await run('erase', 'recipient', erased, ...ACT);
-  await run('erase', 'recipient', erased, ...BO);
+  const payee = await createConsumerRecipient(api, await signIn(api));
+  for (const id of [erased, payee]) {
+    await run('erase', 'recipient', id, ...ACT);
+    await run('erase', 'recipient', id, ...BO);
+  }
   await run('operator', 'add', 'cy', ...ACT);
   await run('operator', 'list');
   await run('operator', 'add', 'dee', ...ACT);
