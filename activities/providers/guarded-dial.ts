@@ -4,6 +4,7 @@
  * connection again: the addresses of a name may change at any time. TLS is verified against the name.
  */
 import net from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import tls from 'node:tls';
 import type { AttemptError } from '../../domain/webhook.ts';
 import { isAddress, isSameAddress } from '../../domain/webhook-address.ts';
@@ -21,7 +22,11 @@ export type DialOptions = {
 };
 
 const DNS_TIMEOUT_MS = 2_000;
+/** Of all addresses together. */
 const CONNECT_TIMEOUT_MS = 5_000;
+/** How long an address has before the next one is dialled too. */
+const HEAD_START_MS = 250;
+const TLS_TIMEOUT_MS = 5_000;
 const HTTPS_PORT = 443;
 
 /** The reason why there is no answer. */
@@ -42,11 +47,10 @@ export async function dial(options: DialOptions, url: URL, signal: AbortSignal):
   // One refused address refuses the name: the name's owner could choose which address we connect to.
   if (!addresses.every((address) => admitsAddress(address, options.rules))) throw new AttemptFailure('blocked_target');
   const port = url.port === '' ? HTTPS_PORT : Number(url.port);
-  const open = async (deadline: AbortSignal): Promise<net.Socket> => {
-    const socket = await dialFirst(options, addresses, port, deadline);
-    return url.protocol === 'https:' ? await secure(socket, host, options.ca, deadline) : socket;
-  };
-  return await withLinkedAbort([signal], open, CONNECT_TIMEOUT_MS);
+  const connect = (deadline: AbortSignal) => dialFirst(options, addresses, port, deadline);
+  const socket = await withLinkedAbort([signal], connect, CONNECT_TIMEOUT_MS);
+  if (url.protocol !== 'https:') return socket;
+  return await withLinkedAbort([signal], (deadline) => secure(socket, host, options.ca, deadline), TLS_TIMEOUT_MS);
 }
 
 async function resolve(
@@ -71,23 +75,35 @@ export function rejection(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** Connects to the first address that accepts a connection. */
+/**
+ * Connects to the first address that accepts a connection. A slow one goes on beside the next ones: so one dead address
+ * hides no other.
+ */
 async function dialFirst(
   options: DialOptions,
   addresses: readonly string[],
   port: number,
   signal: AbortSignal,
 ): Promise<net.Socket> {
+  const dialled = new Map<net.Socket, string>();
+  const opening: Promise<net.Socket>[] = [];
+  let reached: net.Socket | undefined;
   for (const address of addresses) {
     const socket = (options.dial ?? dialAddress)(address, port);
-    const reached = await opened(socket, 'connect', signal).catch(() => undefined);
-    if (!reached) continue;
-    const { remoteAddress = '' } = socket;
-    if (admitsAddress(remoteAddress, options.rules) && isSameAddress(remoteAddress, address)) return socket;
-    socket.destroy();
-    throw new AttemptFailure('blocked_target');
+    dialled.set(socket, address);
+    opening.push(opened(socket, 'connect', signal));
+    const headStart = delay(HEAD_START_MS, undefined, { ref: false });
+    reached = await Promise.race([Promise.any(opening), headStart]).catch(() => undefined);
+    if (reached || signal.aborted) break;
   }
-  throw new AttemptFailure('connect');
+  reached ??= await Promise.any(opening).catch(() => undefined);
+  for (const socket of dialled.keys()) if (socket !== reached) socket.destroy();
+  if (!reached) throw new AttemptFailure('connect');
+  const { remoteAddress = '' } = reached;
+  const isChecked = isSameAddress(remoteAddress, dialled.get(reached) ?? '');
+  if (isChecked && admitsAddress(remoteAddress, options.rules)) return reached;
+  reached.destroy();
+  throw new AttemptFailure('blocked_target');
 }
 
 const dialAddress = (address: string, port: number): net.Socket =>

@@ -341,6 +341,46 @@ describe('a public target', () => {
     ).toMatchObject({ status: 200 });
     expect(canary.dialled).toEqual(['1.1.1.1:443']);
   });
+
+  test('is reached at its third address when the first two never answer, and those connections are closed', async ({
+    canary,
+  }) => {
+    const silent: net.Socket[] = [];
+    const outcome = await post('https://hooks.partner.example/', {
+      resolve: resolveTo(PUBLIC_ADDRESS, '1.0.0.1', '1.1.1.1'),
+      dial: (address, port) => {
+        if (address === '1.1.1.1') return canary.dial()(address, port);
+        const socket = new net.Socket();
+        silent.push(socket);
+        return socket;
+      },
+      ca: CERTIFICATE,
+    });
+    expect(outcome).toMatchObject({ status: 200, error: null });
+    expect(silent.map(({ destroyed }) => destroyed)).toEqual([true, true]);
+  });
+
+  test('is reached at an address that accepts a connection late, also if another one refuses it', async ({
+    canary,
+  }) => {
+    const late = (address: string, port: number): net.Socket => {
+      const socket = canary.dial()(address, port);
+      const emit = socket.emit.bind(socket);
+      vi.spyOn(socket, 'emit').mockImplementation((event: string, ...given: unknown[]) => {
+        if (event !== 'connect') return emit(event, ...given);
+        setTimeout(() => emit(event), 600);
+        return true;
+      });
+      return socket;
+    };
+    expect(
+      await post('https://hooks.partner.example/', {
+        resolve: resolveTo(PUBLIC_ADDRESS, '1.1.1.1'),
+        dial: (address, port) => (address === PUBLIC_ADDRESS ? late(address, port) : net.connect(1, '127.0.0.1')),
+        ca: CERTIFICATE,
+      }),
+    ).toMatchObject({ status: 200, error: null });
+  });
 });
 
 describe('a kept connection', () => {
