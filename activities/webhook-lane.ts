@@ -234,7 +234,8 @@ async function send(lane: Lane, subscriber: Subscriber, delivery: ClaimedDeliver
   lane.wakeUp.wake();
 }
 
-function queueResult(lane: Lane, subscriber: Subscriber, { requestId }: ClaimedDelivery, result: AttemptResult): void {
+function queueResult(lane: Lane, subscriber: Subscriber, delivery: ClaimedDelivery, result: AttemptResult): void {
+  const { requestId, url } = delivery;
   const failed = result.outcome === 'failed';
   lane.sent += 1;
   if (failed) lane.failed += 1;
@@ -244,7 +245,7 @@ function queueResult(lane: Lane, subscriber: Subscriber, { requestId }: ClaimedD
   subscriber.isFailing ||= failed;
   if (!subscriber.isFailing) lane.finished.push(result);
   else {
-    subscriber.judged.push(result);
+    subscriber.judged.push({ ...result, url });
     subscriber.requestId = requestId;
     lane.toJudge.add(subscriber);
     judgeNext(lane);

@@ -1,5 +1,6 @@
 /** What a lane knows of a subscription, and how many of its requests may be in flight. */
-import type { AttemptResult, ClaimedDelivery } from '../db/queries/webhook-attempt.ts';
+import type { JudgedResult } from '../db/commands/webhook-attempt.ts';
+import type { ClaimedDelivery } from '../db/queries/webhook-attempt.ts';
 import { IN_FLIGHT, LANE_IN_FLIGHT_MAX, type LaneReport } from '../domain/webhook.ts';
 import type { SecretsOf } from './webhook-attempt.ts';
 
@@ -27,7 +28,7 @@ export const createSubscriber = ({ webhookId, orgId }: ClaimedDelivery, secretsO
   /** Sends what is queued, once its host has a place. */
   whenFree: (): void => undefined,
   /** Results that may change the subscription; they are recorded one group after the other. */
-  judged: [] as AttemptResult[],
+  judged: [] as JudgedResult[],
   isRecording: false,
   /** Of the last of these results. */
   requestId: '',

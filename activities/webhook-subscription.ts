@@ -74,7 +74,8 @@ async function playRound(
       if (!delivery) continue;
       const result = await sendDelivery(deps, delivery, secretsOf, connections, now());
       lastOutcome = result.error === null ? `succeeded with ${result.response_status}` : `failed: ${result.error}`;
-      await judgeAndRecord(deps, claimant, [{ webhookId, requestId: delivery.requestId, results: [result] }]);
+      const { requestId, url } = delivery;
+      await judgeAndRecord(deps, claimant, [{ webhookId, requestId, results: [{ ...result, url }] }]);
       if (result.error === null)
         await commitStatement(deps, 'subscription.release', (db) => releaseRetries(db, webhookId, now()));
     }

@@ -15,12 +15,15 @@ import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 const GONE = 410;
 
+/** A result that may change its subscription, and the URL that was asked. */
+export type JudgedResult = AttemptResult & Pick<ClaimedDelivery, 'url'>;
+
 /** Results of one subscription's deliveries, in the order in which they came. */
 export type SubscriptionResults = {
   readonly webhookId: string;
   /** Of the last of these deliveries. */
   readonly requestId: string;
-  readonly results: readonly AttemptResult[];
+  readonly results: readonly JudgedResult[];
 };
 
 /**
@@ -62,7 +65,9 @@ type Judged = ReturnType<typeof judge>;
 function judge(webhook: Webhook, { results = [], requestId = '' }: Partial<SubscriptionResults> = {}) {
   let span: FailingSpan = webhook;
   let disabled: Disabling | undefined;
-  for (const { outcome, at: startedAt, duration_ms, response_status } of results) {
+  // The answer of an earlier URL says nothing of the present one.
+  const own = results.filter(({ url }) => url === webhook.url);
+  for (const { outcome, at: startedAt, duration_ms, response_status } of own) {
     const at = new Date(Date.parse(startedAt) + duration_ms);
     span = outcome === 'succeeded' ? WORKING : afterFailure(span, at);
     const reason = response_status === GONE ? 'gone' : hasFailedTooLong(span.failingSince, at) ? 'failing' : undefined;
@@ -75,7 +80,7 @@ function judge(webhook: Webhook, { results = [], requestId = '' }: Partial<Subsc
 
 const isChanged = ({ webhook, span }: Judged): boolean => isOtherSpan(webhook, span);
 
-function earliestRetry(results: readonly AttemptResult[]): Date | undefined {
+function earliestRetry(results: readonly JudgedResult[]): Date | undefined {
   const leaving = results.filter(({ stays_in_lane }) => !stays_in_lane);
   const times = leaving.flatMap(({ next_attempt_at: at }) => (at === null ? [] : [Date.parse(at)]));
   return times.length === 0 ? undefined : new Date(Math.min(...times));

@@ -167,6 +167,31 @@ describe('a failed attempt', () => {
     expect(world.sent.length).toBeLessThan(20);
   });
 
+  test.for(['deliver', 'attempt'] as const)(
+    'of an earlier URL changes nothing of the subscription, and is retried at the new one (by %s)',
+    async (send, { world }) => {
+      const delivery = await world.ping();
+      world.answer = async () => {
+        await world.call('PATCH', `/v1/webhooks/${world.webhook.webhook_id}`, { url: 'http://127.0.0.1:9998/moved' });
+        return { status: 410, error: 'http_status' };
+      };
+      await world[send]();
+      expect(await world.read()).toMatchObject({ status: 'enabled', disabled_reason: null });
+      const { webhook_id: id } = world.webhook;
+      expect(await world.rowsOf('SELECT failing_since FROM webhooks WHERE webhook_id = $1', id)).toEqual([
+        { failing_since: null },
+      ]);
+      expect(await world.readDelivery(delivery)).toMatchObject({
+        status: 'pending',
+        attempts: [{ number: 1, outcome: 'failed', response_status: 410 }],
+      });
+      world.answer = succeeding;
+      await world.makeDue();
+      await world[send]();
+      expect(world.sent.map(({ url }) => url)).toEqual([world.webhook.url, 'http://127.0.0.1:9998/moved']);
+    },
+  );
+
   test('five days of failures disable the subscription, whichever deliveries failed', async ({ world }) => {
     world.answer = failing;
     const startMs = world.nowMs;

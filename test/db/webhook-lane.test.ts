@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, vi } from 'vitest';
 import type { Tx } from '../../db/client.ts';
-import { judgeAndRecord } from '../../db/commands/webhook-attempt.ts';
+import { type JudgedResult, judgeAndRecord } from '../../db/commands/webhook-attempt.ts';
 import { recordEvent } from '../../db/queries/event.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../../db/queries/outbox.ts';
 import { lockSubscriptions } from '../../db/queries/webhook.ts';
@@ -80,7 +80,7 @@ async function createWorld(api: TestApi) {
         free: new Map(),
         ...claim,
       }),
-    judge: (claimant: number, results: readonly AttemptResult[], { webhookId }: Subscription = own) =>
+    judge: (claimant: number, results: readonly JudgedResult[], { webhookId }: Subscription = own) =>
       judgeAndRecord(api.deps, claimant, [{ webhookId, requestId: 'test', results }]),
     look: () => db.transaction((tx) => lookForRetries(tx, own.webhookId)),
     wakeRows: async (): Promise<number> =>
@@ -124,10 +124,11 @@ async function createWorld(api: TestApi) {
 type Subscription = { readonly owner: Caller; readonly orgId: string; readonly webhookId: string };
 
 function resultOf(
-  { webhookId, deliveryId, claimedAt }: Pick<ClaimedDelivery, 'webhookId' | 'deliveryId' | 'claimedAt'>,
+  { webhookId, deliveryId, claimedAt, url }: ClaimedDelivery,
   { failed = false, retryMs = 5_000 }: { readonly failed?: boolean; readonly retryMs?: number } = {},
-): AttemptResult {
+): JudgedResult {
   return {
+    url,
     webhook_id: webhookId,
     delivery_id: deliveryId,
     claimed_at: claimedAt,
