@@ -50,7 +50,8 @@ export const StartedReplayResponse = z
 const ReplayStatusName = openEnum(
   'ReplayStatus',
   REPLAY_STATUSES,
-  '`completed`: all that matched was sent again or left out. `canceled`: the subscription was deleted.',
+  '`completed`: all that matched was sent again or left out. `canceled`: the subscription was disabled or ' +
+    'deleted.',
 );
 
 export const WebhookReplayResponse = z

@@ -30,7 +30,6 @@ import {
   webhookSecretBinding,
 } from '../queries/webhook.ts';
 import { getDeliveryOfEvent } from '../queries/webhook-delivery.ts';
-import { cancelReplay } from '../queries/webhook-replay.ts';
 import { wakeSubscriptions } from '../queries/webhook-retry.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { type Creation, commitCreation } from './creation.ts';
@@ -65,7 +64,7 @@ export async function createWebhook(
 
 /**
  * Changes the fields that are present; `status` disables and enables. Disabling skips the pending deliveries, however
- * many: they are shown as skipped at once, and its workflow changes their rows.
+ * many: they are shown as skipped at once, and its workflow changes their rows. Its running replay ends.
  *
  * @throws DomainError `not_found`; `state_conflict` for enabling what an operator has disabled
  */
@@ -103,7 +102,6 @@ export async function disableWebhookAsOperator(
     if (webhook.disabledReason === 'operator')
       throw new DomainError('state_conflict', { current_state: 'disabled' }, 'An operator has disabled it before.');
     await disableWebhook(tx, webhook, 'operator', at);
-    await cancelReplay(tx, webhookId);
     await wakeSubscriptions(tx, [{ webhook, at, requestId }]);
     await insertAuditEntry(tx, webhook.orgId, { objectId: webhookId, action: 'webhook_disable', ...act, at });
     return webhook;
@@ -152,7 +150,6 @@ export async function deleteWebhook(deps: Deps, orgId: string, webhookId: string
   await commit(deps, 'webhook.delete', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     await setWebhookDeleted(tx, webhook, deps.now());
-    await cancelReplay(tx, webhookId);
     await wakeSubscriptions(tx, [{ webhook, at: deps.now(), requestId }]);
   });
 }

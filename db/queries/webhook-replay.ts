@@ -53,7 +53,7 @@ export async function insertReplay(tx: Tx, { statuses, eventTypes, ...replay }: 
   });
 }
 
-/** Ends the running replay of a deleted subscription, after the step that is under way. */
+/** Ends the running replay of a subscription that is disabled or deleted, after the step that is under way. */
 export async function cancelReplay(tx: Tx, webhookId: string): Promise<void> {
   await tx.update(webhookReplays).set({ status: 'canceled', finishedAt: sql`now()` }).where(isRunning(webhookId));
 }

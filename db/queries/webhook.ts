@@ -11,6 +11,7 @@ import type { Database, Queryable, Tx } from '../client.ts';
 import { webhookEarlierSecrets, webhooks } from '../schema/webhook.ts';
 import { statement } from '../statement.ts';
 import { type List, readPage } from './page.ts';
+import { cancelReplay } from './webhook-replay.ts';
 
 type WebhookRow = typeof webhooks.$inferSelect;
 export type WebhookDraft = Pick<Webhook, 'url' | 'eventTypes' | 'description'>;
@@ -130,7 +131,7 @@ const ONE_MORE_ENDING = sql`${webhooks.endings} + 1`;
 
 /**
  * Changes a locked subscription. Enabling clears why it was disabled. Enabling, disabling and another address clear
- * since when it failed. Disabling ends its pending deliveries.
+ * since when it failed. Disabling ends its pending deliveries and its running replay.
  */
 export async function updateWebhook(tx: Tx, webhook: Webhook, change: WebhookChange, at: Date): Promise<Webhook> {
   if (Object.keys(change).length === 0) return webhook;
@@ -151,10 +152,11 @@ export async function updateWebhook(tx: Tx, webhook: Webhook, change: WebhookCha
     .where(present(webhook.orgId, webhook.webhookId))
     .returning();
   if (!row) throw new Error(`webhook ${webhook.webhookId} was changed without its lock`);
+  if (webhook.status === 'enabled' && row.status === 'disabled') await cancelReplay(tx, webhook.webhookId);
   return toWebhook(row);
 }
 
-/** Disables a locked subscription, not by its owner; its pending deliveries are skipped. */
+/** Disables a locked subscription, not by its owner; its pending deliveries are skipped, and its running replay ends. */
 export async function disableWebhook(
   tx: Tx,
   webhook: Webhook,
@@ -170,6 +172,7 @@ export async function disableWebhook(
       updatedAt: notBefore(at, webhook.updatedAt),
     })
     .where(owned(webhook.orgId, webhook.webhookId));
+  await cancelReplay(tx, webhook.webhookId);
 }
 
 type Times = readonly (string | null)[];
@@ -234,12 +237,13 @@ export async function deleteExpiredSecrets(db: Queryable, at: Date): Promise<num
   return rowCount ?? 0;
 }
 
-/** Marks a locked subscription as deleted, which ends its pending deliveries, and erases its secrets. */
+/** Marks a locked subscription as deleted, which ends its pending deliveries and its replay, and erases its secrets. */
 export async function setWebhookDeleted(tx: Tx, webhook: Webhook, at: Date): Promise<void> {
   const deletedAt = notBefore(at, webhook.updatedAt);
   await tx
     .update(webhooks)
     .set({ deletedAt, updatedAt: deletedAt, endings: ONE_MORE_ENDING, secretSealed: null })
     .where(owned(webhook.orgId, webhook.webhookId));
+  await cancelReplay(tx, webhook.webhookId);
   await tx.delete(webhookEarlierSecrets).where(eq(webhookEarlierSecrets.webhookId, webhook.webhookId));
 }

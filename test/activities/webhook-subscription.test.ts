@@ -6,6 +6,7 @@ import { deleteExpiredSecrets } from '../../db/queries/webhook.ts';
 import { RETRY_JITTER } from '../../domain/webhook.ts';
 import { jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
+import { ALWAYS } from '../support/replay.ts';
 import { type Answer, failing, type Sent, succeeding, test } from './delivery.ts';
 
 const HOUR_MS = 3_600_000;
@@ -151,8 +152,12 @@ describe('a failed attempt', () => {
     expect(await world.readDelivery(delivery)).toMatchObject({ status: 'exhausted', next_attempt_at: null });
   });
 
-  test('410 disables the subscription and skips pending deliveries, its own as well', async ({ world }) => {
+  test('410 disables the subscription, skips pending deliveries, its own as well, and ends its replay', async ({
+    world,
+  }) => {
     await world.burst(20);
+    const path = `/v1/webhooks/${world.webhook.webhook_id}`;
+    const { replay_id: id } = jsonOf(await world.call('POST', `${path}/replay`, ALWAYS));
     // Not asked for, so that none is sent to a disabled subscription.
     world.answer = async () => ({ status: 410, error: 'http_status' });
     await world.deliver();
@@ -163,6 +168,7 @@ describe('a failed attempt', () => {
       world.webhook.webhook_id,
     );
     expect(statuses).toEqual([{ status: 'skipped' }]);
+    expect(jsonOf(await world.call('GET', `${path}/replays/${id}`))).toMatchObject({ status: 'canceled', sent: 0 });
     // Some more may be under way by then.
     expect(world.sent.length).toBeLessThan(20);
   });

@@ -157,6 +157,22 @@ describe('a replay', () => {
     expect(await missed.statuses()).toEqual(SKIPPED);
   });
 
+  test('ends as canceled when its subscription is disabled, and goes on if that was disabled before', async ({
+    missed,
+  }) => {
+    const disable = () => missed.call('PATCH', '', { status: 'disabled' });
+    await missed.call('PATCH', '', { status: 'enabled' });
+    const canceled = await missed.start();
+    expect((await disable()).statusCode).toBe(200);
+    expect(await missed.read(canceled)).toMatchObject({ status: 'canceled', finished_at: expect.any(String) });
+    await missed.round();
+    expect(await missed.statuses()).toEqual(SKIPPED);
+    const id = await missed.start();
+    await disable();
+    await missed.round();
+    expect(await missed.read(id)).toMatchObject({ status: 'completed', sent: 4 });
+  });
+
   test('leaves out and counts what was redelivered five times within a day', async ({ missed }) => {
     const [first] = await missed.deliveries();
     const full = `UPDATE webhook_deliveries SET redelivered_at = array_fill(now(), ARRAY[${REDELIVERIES_MAX}])`;

@@ -1829,7 +1829,7 @@ export interface components {
         };
         /** @description The verification of a recipient. Settlements of 1 000.00 and more need `verified`. May grow. */
         RecipientVerificationStatus: "unverified" | "pending" | "verified" | "rejected" | "expired";
-        /** @description `completed`: all that matched was sent again or left out. `canceled`: the subscription was deleted. May grow. */
+        /** @description `completed`: all that matched was sent again or left out. `canceled`: the subscription was disabled or deleted. May grow. */
         ReplayStatus: "running" | "completed" | "canceled";
         ReplayWebhookRequest: {
             /** Deliveries that were created then or later. Example: `2026-11-21T08:00:00.000Z`. */

@@ -246,7 +246,9 @@ RecipientKind = Literal["vendor", "contractor"]
 RecipientVerificationStatus = Literal["unverified", "pending", "verified", "rejected", "expired"]
 """The verification of a recipient. Settlements of 1 000.00 and more need `verified`. May grow."""
 ReplayStatus = Literal["running", "completed", "canceled"]
-"""`completed`: all that matched was sent again or left out. `canceled`: the subscription was deleted. May grow."""
+"""`completed`: all that matched was sent again or left out. `canceled`: the subscription was disabled or deleted.
+May grow.
+"""
 ReplayedStatus = Literal["pending", "succeeded", "exhausted", "skipped", "canceled"]
 """The deliveries that are sent again."""
 ReviewOutcome = Literal["paid", "refused"]
