@@ -25,7 +25,14 @@ import { createDestinations, type Destinations } from './destination.ts';
 import { whileHeartbeating } from './long-activity.ts';
 import { keepConnections } from './providers/guarded-http.ts';
 import { openSecrets, sendDelivery } from './webhook-attempt.ts';
-import { createSubscriber, endMinute, freePlaces, type Subscriber } from './webhook-subscriber.ts';
+import {
+  createSubscriber,
+  endMinute,
+  freePlaces,
+  isCurrent,
+  type Queued,
+  type Subscriber,
+} from './webhook-subscriber.ts';
 
 /**
  * After this time the activity ends once nothing is in flight, and after twice the time it claims no more: so its
@@ -203,35 +210,41 @@ function take(lane: Lane, delivery: ClaimedDelivery): void {
   subscriber.isFailing ||= delivery.isFailing;
   if (subscriber.isFailing) subscriber.inFlightMax = IN_FLIGHT.failing;
   lane.known.set(delivery.deliveryId, delivery.claimedAt);
-  subscriber.queue.push(delivery);
+  subscriber.queue.push({ delivery, sinceMs: performance.now() });
   sendQueued(lane, subscriber);
 }
 
 function sendQueued(lane: Lane, subscriber: Subscriber): void {
   while (subscriber.judged.length === 0 && subscriber.inFlight < subscriber.inFlightMax) {
-    const [delivery] = subscriber.queue;
-    if (!delivery) return;
-    const destination = { url: delivery.url, isFailing: subscriber.isFailing };
+    const [queued] = subscriber.queue;
+    if (!queued) return;
+    const destination = { url: queued.delivery.url, isFailing: subscriber.isFailing };
     if (!lane.destinations.take(destination, subscriber.whenFree)) return;
     subscriber.queue.shift();
-    void send(lane, subscriber, delivery).finally(() => lane.destinations.release(destination));
+    void send(lane, subscriber, queued).finally(() => lane.destinations.release(destination));
   }
 }
 
-async function send(lane: Lane, subscriber: Subscriber, delivery: ClaimedDelivery): Promise<void> {
-  const { deps, connections } = lane;
-  if (delivery.attempt === 1 && !subscriber.isFailing) deps.observer?.deliveryTaken(delivery.lateSeconds);
+async function send(lane: Lane, subscriber: Subscriber, queued: Queued): Promise<void> {
   lane.inFlight += 1;
   subscriber.inFlight += 1;
-  const result = await sendDelivery(deps, delivery, subscriber.secretsOf, connections, deps.now()).catch(
-    (error: unknown) => ({ error }),
-  );
+  const result = await attempt(lane, subscriber, queued).catch((error: unknown) => ({ error }));
   lane.inFlight -= 1;
   subscriber.inFlight -= 1;
-  if ('outcome' in result) queueResult(lane, subscriber, delivery, result);
-  else await giveUp(lane, delivery, result.error);
+  if (!result) await giveBackOutdated(lane, subscriber, queued);
+  else if ('outcome' in result) queueResult(lane, subscriber, queued.delivery, result);
+  else await giveUp(lane, queued.delivery, result.error);
   sendQueued(lane, subscriber);
   lane.wakeUp.wake();
+}
+
+/** @returns undefined when nothing was sent: the subscription has changed since the claim */
+async function attempt(lane: Lane, subscriber: Subscriber, queued: Queued): Promise<AttemptResult | undefined> {
+  const { deps, connections } = lane;
+  if (!(await isCurrent(deps.db, subscriber, queued))) return undefined;
+  const { delivery } = queued;
+  if (delivery.attempt === 1 && !subscriber.isFailing) deps.observer?.deliveryTaken(delivery.lateSeconds);
+  return await sendDelivery(deps, delivery, subscriber.secretsOf, connections, deps.now());
 }
 
 function queueResult(lane: Lane, subscriber: Subscriber, delivery: ClaimedDelivery, result: AttemptResult): void {
@@ -296,19 +309,27 @@ async function judge(lane: Lane): Promise<void> {
 }
 
 /**
- * Releases the deliveries that were claimed while the endpoint worked, and were not sent. They are claimed again, in the
- * small numbers that a failing endpoint gets.
+ * Releases the deliveries that were claimed and not sent. They are claimed again: after a failure, in the small numbers
+ * that a failing endpoint gets.
  */
 async function giveBack(lane: Lane, group: readonly Subscriber[]): Promise<void> {
   const given = group.flatMap(({ queue }) => queue.splice(0));
   if (given.length === 0) return;
-  const ids = given.map(({ deliveryId }) => deliveryId);
+  const ids = given.map(({ delivery }) => delivery.deliveryId);
   try {
     await releaseDeliveries(lane.deps.db, lane.claimant, ids);
   } finally {
     // If the statement failed, the lane finds them as left over.
-    for (const { deliveryId, claimedAt } of given) forget(lane, deliveryId, claimedAt);
+    for (const { delivery } of given) forget(lane, delivery.deliveryId, delivery.claimedAt);
   }
+}
+
+/** What was claimed before its subscription was changed is claimed again, as it is now, or ended. */
+async function giveBackOutdated(lane: Lane, subscriber: Subscriber, queued: Queued): Promise<void> {
+  subscriber.queue.unshift(queued);
+  await giveBack(lane, [subscriber]).catch((error: unknown) => {
+    lane.failure = { error };
+  });
 }
 
 /**

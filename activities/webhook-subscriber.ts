@@ -1,6 +1,8 @@
 /** What a lane knows of a subscription, and how many of its requests may be in flight. */
+import type { Queryable } from '../db/client.ts';
 import type { JudgedResult } from '../db/commands/webhook-attempt.ts';
 import type { ClaimedDelivery } from '../db/queries/webhook-attempt.ts';
+import { findTarget, type Target } from '../db/queries/webhook-lane.ts';
 import { IN_FLIGHT, LANE_IN_FLIGHT_MAX, type LaneReport } from '../domain/webhook.ts';
 import type { SecretsOf } from './webhook-attempt.ts';
 
@@ -8,12 +10,15 @@ import type { SecretsOf } from './webhook-attempt.ts';
 const LEARNED = 2 * IN_FLIGHT.first;
 /**
  * How many deliveries are claimed before they can be sent, to a subscription that answers well: at most as many as it
- * takes in this time, because they are still sent if it is disabled meanwhile.
+ * takes in this time, because they are sent without another look at it. What has waited longer, because it has become
+ * slow or its host is busy, is compared with it first.
  */
 const QUEUED = { most: 224, ms: 500 } as const;
 /** How many subscriptions a report names. */
 const SLOWEST_MAX = 5;
 
+/** A claimed delivery, and since when it waits in this process. */
+export type Queued = { readonly delivery: ClaimedDelivery; readonly sinceMs: number };
 export type Subscriber = ReturnType<typeof createSubscriber>;
 
 export const createSubscriber = ({ webhookId, orgId }: ClaimedDelivery, secretsOf: SecretsOf) => ({
@@ -24,7 +29,9 @@ export const createSubscriber = ({ webhookId, orgId }: ClaimedDelivery, secretsO
   inFlightMax: IN_FLIGHT.first as number,
   isFailing: false,
   /** Claimed, and sent as soon as fewer are in flight. */
-  queue: [] as ClaimedDelivery[],
+  queue: [] as Queued[],
+  /** The last look at what it is now. */
+  look: { atMs: Number.NEGATIVE_INFINITY, target: undefined as Promise<Target | undefined> | undefined },
   /** Sends what is queued, once its host has a place. */
   whenFree: (): void => undefined,
   /** Results that may change the subscription; they are recorded one group after the other. */
@@ -36,6 +43,24 @@ export const createSubscriber = ({ webhookId, orgId }: ClaimedDelivery, secretsO
   requests: 0,
   totalMs: 0,
 });
+
+/**
+ * Whether a delivery may still be sent as it was claimed. Its subscription may have been disabled, deleted, moved or
+ * given another secret since. One look serves all that waits, for as long as a delivery may wait without one.
+ */
+export async function isCurrent(
+  db: Queryable,
+  subscriber: Subscriber,
+  { delivery, sinceMs }: Queued,
+): Promise<boolean> {
+  const nowMs = performance.now();
+  if (nowMs - sinceMs <= QUEUED.ms) return true;
+  if (nowMs - subscriber.look.atMs > QUEUED.ms)
+    subscriber.look = { atMs: nowMs, target: findTarget(db, subscriber.webhookId).catch(() => undefined) };
+  const target = await subscriber.look.target;
+  const [secretSealed] = delivery.secretsSealed;
+  return target?.url === delivery.url && target.endings === delivery.endings && target.secretSealed === secretSealed;
+}
 
 /**
  * How many more requests may be under way to each subscription that has some, or that has proved fast.

@@ -24,6 +24,8 @@ export type ClaimedDelivery = {
   readonly lateSeconds: number;
   readonly traceparent: string | null;
   readonly url: string;
+  /** Of its subscription. */
+  readonly endings: number;
   /** Of its subscription: sealed, the current one first, then the earlier ones that still sign. */
   readonly secretsSealed: readonly string[];
   /** Its subscription has failed since its last success. */
@@ -36,7 +38,8 @@ export const ABANDONED_BEFORE = `now() - interval '2 minutes'`;
 /** What a claim returns of a delivery `d` and its subscription `w`: add it to the columns of an UPDATE's RETURNING. */
 export const CLAIMED_COLUMNS = `d.delivery_id, d.webhook_id, d.org_id, d.event_id, d.request_id, d.claimed_at, d.traceparent,
     1 + d.attempt_count - d.prior_attempts AS attempt, d.lane_key,
-    extract(epoch FROM now() - d.next_attempt_at)::float8 AS late_seconds, w.url, w.secret_sealed, w.failing_since`;
+    extract(epoch FROM now() - d.next_attempt_at)::float8 AS late_seconds, w.url, w.endings, w.secret_sealed,
+    w.failing_since`;
 
 /**
  * The columns of a `ClaimedDelivery`, for rows `c` with the columns above.
@@ -47,7 +50,7 @@ export const claimedText = (now: string): string => `c.delivery_id AS "deliveryI
     c.org_id AS "orgId", c.event_id AS "eventId", c.attempt,
     c.lane_key IS NOT NULL AS "isInLane", c.request_id AS "requestId", c.claimed_at AS "claimedAt",
     c.late_seconds AS "lateSeconds",
-    c.traceparent, (SELECT body FROM events e WHERE e.event_id = c.event_id) AS body, c.url,
+    c.traceparent, (SELECT body FROM events e WHERE e.event_id = c.event_id) AS body, c.url, c.endings,
     c.failing_since IS NOT NULL AS "isFailing", array_remove(ARRAY[c.secret_sealed], NULL) || ARRAY(
       SELECT s.secret_sealed FROM webhook_earlier_secrets s
       WHERE s.webhook_id = c.webhook_id AND s.expires_at > ${now} ORDER BY s.expires_at DESC, s.secret_id DESC

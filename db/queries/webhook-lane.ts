@@ -197,6 +197,20 @@ export async function exchangeDeliveries(
   };
 }
 
+/** What decides, of a subscription, whether and how it gets a request. */
+export type Target = { readonly url: string; readonly endings: number; readonly secretSealed: string | null };
+
+const targetStatement = statement<[webhookId: string], Target>(
+  'find_target',
+  `SELECT url, endings, secret_sealed AS "secretSealed" FROM webhooks WHERE webhook_id = $1`,
+);
+
+/** The target of a subscription, also of a deleted one. */
+export async function findTarget(db: Queryable, webhookId: string): Promise<Target | undefined> {
+  const [row] = await targetStatement(db, webhookId);
+  return row;
+}
+
 const releaseStatement = statement<[claimant: number, deliveryIds: readonly string[]], never>(
   'release_deliveries',
   `UPDATE webhook_deliveries SET claimed_by = 0, claimed_at = NULL

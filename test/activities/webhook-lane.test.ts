@@ -9,21 +9,24 @@ import { openClaimant } from '../../db/queries/webhook-attempt.ts';
 import { exchangeDeliveries } from '../../db/queries/webhook-lane.ts';
 import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
 import { activityDeps } from '../support/activity.ts';
+import type { TestApi } from '../support/api.ts';
+import type { Json } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
 import { subscribe } from '../support/webhook.ts';
 import { type Answer, failing, succeeding, test } from './delivery.ts';
 
 /** Requests that are answered only by `release`. */
-function held() {
+function held(given: Partial<GuardedAnswer> = {}) {
   const releases: (() => void)[] = [];
-  const answer: Answer = () => new Promise((resolve) => releases.push(() => resolve({})));
+  const answer: Answer = () => new Promise((resolve) => releases.push(() => resolve(given)));
   return { answer, count: () => releases.length, release: () => releases.splice(0).map((release) => release()) };
 }
 
 describe('a lane', () => {
   test('has a bounded number of requests to one host over all subscriptions, and holds up no other host', async ({
     world,
+    api,
   }) => {
     const crowded = [9_998, 9_998, 9_998].map((port, n) => world.subscribe(`http://127.0.0.1:${port}/${n}`));
     const other = await world.subscribe('http://127.0.0.1:9997/other');
@@ -31,9 +34,10 @@ describe('a lane', () => {
     const { answer, count, release } = held();
     world.answer = answer;
     for (const { webhook_id: webhookId } of targets) await world.burst(4, { orgId: world.owner.orgId, webhookId });
+    const statements = recordStatements(api.connection.pool);
     const stop = world.startLanes(createDestinations(4));
     await vi.waitUntil(() => count() === 8, WAIT);
-    await delay(300);
+    await delay(600);
     const sentTo = (port: string) => world.sent.filter(({ url }) => new URL(url).port === port).length;
     expect([sentTo('9998'), sentTo('9997')]).toEqual([4, 4]);
     world.answer = succeeding;
@@ -41,6 +45,10 @@ describe('a lane', () => {
     await vi.waitUntil(async () => !(await world.isDue()), WAIT);
     await stop();
     expect(world.sent).toHaveLength(16);
+    // Eight have waited for more than half a second: none is given back, and one look serves those of a subscription.
+    const made = statements();
+    expect(made).not.toContain('release_deliveries');
+    expect(made.filter((name) => name === 'find_target').length).toBeLessThan(8);
   });
 
   test('has four requests to a new subscription in flight, and sends the next when one is answered', async ({
@@ -85,6 +93,34 @@ describe('a lane', () => {
     await world.deliver();
     expect(most).toBe(1);
   });
+
+  test.for<[string, Parameters<TestApi['call']>[1], string, Json | undefined, readonly string[]]>([
+    ['disabled', 'PATCH', '', { status: 'disabled' }, []],
+    ['deleted', 'DELETE', '', undefined, []],
+    ['moved', 'PATCH', '', { url: 'http://127.0.0.1:9998/moved' }, ['http://127.0.0.1:9998/moved 1']],
+    ['given a new secret', 'POST', '/rotate-secret', undefined, ['http://127.0.0.1:9999/hook 2']],
+  ])(
+    'sends nothing by an old claim later than half a second after a slow subscription was %s',
+    async ([_, method, below, body, later], { world }) => {
+      const slow = held({ durationMs: 14_000 });
+      world.answer = (url) => (world.sent.length > 64 ? slow.answer(url) : succeeding(url));
+      await world.burst(300);
+      const stop = world.startLanes();
+      await vi.waitUntil(() => slow.count() === 32, WAIT);
+      await world.call(method, `/v1/webhooks/${world.webhook.webhook_id}${below}`, body);
+      await delay(600);
+      const begun = world.sent.length;
+      world.answer = succeeding;
+      slow.release();
+      await vi.waitUntil(async () => !(await world.isDue()), WAIT);
+      await stop();
+      const signatures = (text = '') => text.split(' ').length;
+      const seen = world.sent
+        .slice(begun)
+        .map(({ url, headers }) => `${url} ${signatures(headers['webhook-signature'])}`);
+      expect([...new Set(seen)]).toEqual(later);
+    },
+  );
 
   test('serves many deliveries with one statement: one in a burst costs less than a tenth', async ({ world, api }) => {
     await world.burst(400);

@@ -17,6 +17,7 @@ import { openClaimant } from '../../db/queries/webhook-attempt.ts';
 import {
   exchangeDeliveries,
   findOldestUnclaimed,
+  findTarget,
   laneKeysOf,
   notifyLanes,
   releaseDeliveries,
@@ -125,6 +126,7 @@ export async function playRare(api: TestApi): Promise<void> {
   const claimant = await openClaimant(db);
   const keys = laneKeysOf(0);
   await findOldestUnclaimed(db, keys);
+  await findTarget(db, 'none');
   await releaseDeliveries(db, claimant, ['none']);
   const own = { claimant, known: new Map(), keys, after: undefined, limit: 32, firstMax: 4, free: new Map() };
   // In its first seconds a lane only takes over.
