@@ -33,9 +33,6 @@ const dateOf = (moment: Date): string => moment.toISOString().slice(0, 10);
 export const isTooLong = ({ from, to }: UsagePeriod): boolean =>
   to.getTime() - from.getTime() >= USAGE_DAYS_MAX * DAY_MS;
 
-/** The first moment after the period. */
-export const endOf = ({ to }: UsagePeriod): Date => new Date(to.getTime() + DAY_MS);
-
 /** The dates of a period, in their order. */
 export function datesOf({ from, to }: UsagePeriod): string[] {
   const dates: string[] = [];

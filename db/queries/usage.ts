@@ -5,7 +5,7 @@
 import { sql } from 'drizzle-orm';
 import type { Currency } from '../../domain/money.ts';
 import type { SettlementStatus } from '../../domain/settlement/state.ts';
-import { type CreatedKind, type DayOfUsage, datesOf, endOf, type UsagePeriod } from '../../domain/usage.ts';
+import { type CreatedKind, type DayOfUsage, datesOf, type UsagePeriod } from '../../domain/usage.ts';
 import type { VerificationStatus } from '../../domain/verification.ts';
 import type { DeliveryStatus } from '../../domain/webhook.ts';
 import type { Database } from '../client.ts';
@@ -23,8 +23,10 @@ type Counted = {
 /** The days of a period, in their order, also those without any use. From one snapshot. */
 export async function readUsage(db: Database, orgId: string, period: UsagePeriod): Promise<DayOfUsage[]> {
   const day = sql.raw(`to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')`);
-  const [from, end] = [period.from.toISOString(), endOf(period).toISOString()];
-  const within = sql`org_id = ${orgId} AND created_at >= ${from}::timestamptz AND created_at < ${end}::timestamptz`;
+  const [from, to] = [period.from.toISOString(), period.to.toISOString()];
+  // PostgreSQL adds the day: it cannot read how JavaScript writes the one after 9999-12-31.
+  const within = sql`org_id = ${orgId} AND created_at >= ${from}::timestamptz
+    AND created_at < ${to}::timestamptz + interval '24 hours'`;
   const created = (kind: CreatedKind, present = sql`true`) => sql`
     SELECT ${kind}::text, ${day}, NULL, NULL, count(*)::int, NULL FROM ${sql.identifier(kind)}
     WHERE ${within} AND ${present} GROUP BY 2`;

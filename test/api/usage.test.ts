@@ -27,6 +27,11 @@ describe('GET /v1/usage', () => {
     expect([answer.statusCode, faultsOf(answer)]).toEqual([422, faults]);
   });
 
+  test.for(['1970-01-01', '9999-12-31'])('200 for %s, one end of all days', async (date, { api, partner }) => {
+    const answer = await api.call(partner, 'GET', `/v1/usage?from=${date}&to=${date}`);
+    expect([answer.statusCode, jsonOf(answer)]).toMatchObject([200, { days: [{ date, created: { recipients: 0 } }] }]);
+  });
+
   test('200 with every day of the period, and each record on the day on which it began', async ({ api, clock }) => {
     clock.stop(new Date('2026-11-21T23:59:59.000Z'));
     const caller = await api.createCaller();
