@@ -9,6 +9,7 @@ import { type CreatedKind, type DayOfUsage, datesOf, type UsagePeriod } from '..
 import type { VerificationStatus } from '../../domain/verification.ts';
 import type { DeliveryStatus } from '../../domain/webhook.ts';
 import type { Database } from '../client.ts';
+import { shownStatus } from './webhook-delivery.ts';
 
 type Counted = {
   readonly kind: 'settlement' | 'verification' | 'delivery' | CreatedKind;
@@ -36,7 +37,7 @@ export async function readUsage(db: Database, orgId: string, period: UsagePeriod
     FROM settlements WHERE ${within} GROUP BY 2, 3, 4
     UNION ALL SELECT 'verification', ${day}, status, NULL, count(*)::int, NULL
     FROM verifications WHERE ${within} GROUP BY 2, 3
-    UNION ALL SELECT 'delivery', ${day}, status, NULL, count(*)::int, NULL
+    UNION ALL SELECT 'delivery', ${day}, ${shownStatus}, NULL, count(*)::int, NULL
     FROM webhook_deliveries WHERE ${within}
       AND webhook_id = ANY (ARRAY(SELECT webhook_id FROM webhooks WHERE org_id = ${orgId} AND deleted_at IS NULL))
     GROUP BY 2, 3

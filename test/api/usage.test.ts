@@ -6,6 +6,7 @@ import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
 import { faultsOf } from '../support/refusal.ts';
 import { enterStates } from '../support/settlement.ts';
 import { complete, openVerification } from '../support/verification.ts';
+import { ping, subscribe } from '../support/webhook.ts';
 
 const test = withApi();
 
@@ -30,6 +31,18 @@ describe('GET /v1/usage', () => {
   test.for(['1970-01-01', '9999-12-31'])('200 for %s, one end of all days', async (date, { api, partner }) => {
     const answer = await api.call(partner, 'GET', `/v1/usage?from=${date}&to=${date}`);
     expect([answer.statusCode, jsonOf(answer)]).toMatchObject([200, { days: [{ date, created: { recipients: 0 } }] }]);
+  });
+
+  test('200 with the status that the list of deliveries shows', async ({ api }) => {
+    const caller = await api.createCaller();
+    const { webhook_id: id } = await subscribe(api, caller, 'http://127.0.0.1:9999/hook');
+    await ping(api, caller, id);
+    const today = new Date().toISOString().slice(0, 10);
+    const read = async () =>
+      jsonOf(await api.call(caller, 'GET', `/v1/usage?from=${today}&to=${today}`)).days[0].deliveries;
+    expect(await read()).toMatchObject({ pending: 1, skipped: 0 });
+    await api.call(caller, 'PATCH', `/v1/webhooks/${id}`, { status: 'disabled' });
+    expect(await read()).toMatchObject({ pending: 0, skipped: 1 });
   });
 
   test('200 with every day of the period, and each record on the day on which it began', async ({ api, clock }) => {
