@@ -27,6 +27,7 @@ export type ApiDeps = CommandDeps & {
     | 'consumerAllowedOrigins'
     | 'rateLimitPerMinute'
     | 'outboxMaxRows'
+    | 'retentionDays'
     | 'logLevel'
   >;
   readonly certificateKeys: CertificateKeys;

@@ -20,7 +20,8 @@ export type DayOfUsage = {
   /** What the settlements that settled collected, in the source currency. */
   readonly volumeMinor: Partial<Record<Currency, bigint>>;
   readonly verifications: Partial<Record<VerificationStatus, number>>;
-  readonly deliveries: Partial<Record<DeliveryStatus, number>>;
+  /** Null if some of them may have been deleted since. */
+  readonly deliveries: Partial<Record<DeliveryStatus, number>> | null;
   readonly created: Partial<Record<CreatedKind, number>>;
 };
 
@@ -32,6 +33,10 @@ const dateOf = (moment: Date): string => moment.toISOString().slice(0, 10);
 /** Whether a period, both ends included, has more days than one answer. */
 export const isTooLong = ({ from, to }: UsagePeriod): boolean =>
   to.getTime() - from.getTime() >= USAGE_DAYS_MAX * DAY_MS;
+
+/** Whether the deliveries of a day are all kept still, for so many days. */
+export const keepsDeliveries = (date: string, days: number, now: Date): boolean =>
+  Date.parse(date) >= now.getTime() - days * DAY_MS;
 
 /** The dates of a period, in their order. */
 export function datesOf({ from, to }: UsagePeriod): string[] {

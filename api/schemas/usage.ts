@@ -1,5 +1,6 @@
 /** What an organization used (contract §14). */
 import { z } from 'zod';
+import { RETENTION } from '../../domain/retention.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import { CREATED_KINDS, isTooLong, USAGE_DAYS_MAX } from '../../domain/usage.ts';
 import { VERIFICATION_STATUSES } from '../../domain/verification.ts';
@@ -49,7 +50,13 @@ const UsageDay = z
     ),
     volume: z.array(Volume).meta({ description: 'Of those of them that settled.' }),
     verifications: counts('VerificationUsage', VERIFICATION_STATUSES, 'Verifications opened that day, by status now.'),
-    deliveries: counts('DeliveryUsage', DELIVERY_STATUSES, 'Deliveries of events of that day, by status now.'),
+    deliveries: counts('DeliveryUsage', DELIVERY_STATUSES, 'Deliveries of events of a day, by status now.')
+      .nullable()
+      .meta({
+        description:
+          'Deliveries of events of that day; null once some of them may be deleted: they are kept for at least ' +
+          `${RETENTION.events.daysMin} days.`,
+      }),
     created: counts('CreationUsage', CREATED_KINDS, 'Objects created that day.'),
   })
   .meta({ id: 'UsageDay', description: 'What was used on one day.' });

@@ -1,6 +1,7 @@
 /**
  * What an organization used, counted from the records (contract §14). Each count reads the entries of an index between
- * two moments. Deleted subscriptions, and their deliveries, are not counted: nothing shows them.
+ * two moments. Deleted subscriptions, and their deliveries, are not counted: nothing shows them. Where the retention has
+ * deleted deliveries of a day, there is no count of them.
  */
 import { sql } from 'drizzle-orm';
 import type { Currency } from '../../domain/money.ts';
@@ -21,8 +22,17 @@ type Counted = {
   readonly minor: string | null;
 };
 
-/** The days of a period, in their order, also those without any use. From one snapshot. */
-export async function readUsage(db: Database, orgId: string, period: UsagePeriod): Promise<DayOfUsage[]> {
+/**
+ * The days of a period, in their order, also those without any use. From one snapshot.
+ *
+ * @param areKept whether no delivery of a day is deleted yet
+ */
+export async function readUsage(
+  db: Database,
+  orgId: string,
+  period: UsagePeriod,
+  areKept: (date: string) => boolean,
+): Promise<DayOfUsage[]> {
   const day = sql.raw(`to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')`);
   const [from, to] = [period.from.toISOString(), period.to.toISOString()];
   // PostgreSQL adds the day: it cannot read how JavaScript writes the one after 9999-12-31.
@@ -43,12 +53,13 @@ export async function readUsage(db: Database, orgId: string, period: UsagePeriod
     GROUP BY 2, 3
     UNION ALL ${created('recipients')} UNION ALL ${created('wallets')} UNION ALL ${created('api_keys')}
     UNION ALL ${created('webhooks', sql`deleted_at IS NULL`)}`);
-  return datesOf(period).map((date) =>
-    dayOf(
+  return datesOf(period).map((date) => {
+    const counted = dayOf(
       date,
       rows.filter((row) => row.date === date),
-    ),
-  );
+    );
+    return areKept(date) ? counted : { ...counted, deliveries: null };
+  });
 }
 
 function dayOf(date: string, rows: readonly Counted[]): DayOfUsage {

@@ -14,7 +14,7 @@ export const usageResource = (days: readonly DayOfUsage[]) => ({
       isCurrency(currency) ? [{ currency, amount: formatMoney(minor, currency) }] : [],
     ),
     verifications: allOf(VERIFICATION_STATUSES, verifications),
-    deliveries: allOf(DELIVERY_STATUSES, deliveries),
+    deliveries: deliveries && allOf(DELIVERY_STATUSES, deliveries),
     created: allOf(CREATED_KINDS, created),
   })),
 });

@@ -17,6 +17,7 @@ const CONFIG: ApiDeps['config'] = {
   consumerAllowedOrigins: [],
   rateLimitPerMinute: 1,
   outboxMaxRows: 1,
+  retentionDays: { events: 1, quotes: 1 },
   logLevel: 'silent',
 };
 

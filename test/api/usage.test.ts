@@ -33,6 +33,21 @@ describe('GET /v1/usage', () => {
     expect([answer.statusCode, jsonOf(answer)]).toMatchObject([200, { days: [{ date, created: { recipients: 0 } }] }]);
   });
 
+  test('200 with null for the deliveries of a day of which some are deleted by now, and counts from then on', async ({
+    api,
+    clock,
+  }) => {
+    clock.stop(new Date('2026-11-22T08:00:00.000Z'));
+    const caller = await api.createCaller('read');
+    // They are kept for 90 days.
+    const { days } = jsonOf(await api.call(caller, 'GET', '/v1/usage?from=2026-08-23&to=2026-08-25'));
+    expect(days).toMatchObject([
+      { date: '2026-08-23', deliveries: null, settlements: { accepted: 0 } },
+      { date: '2026-08-24', deliveries: null },
+      { date: '2026-08-25', deliveries: { pending: 0, succeeded: 0 } },
+    ]);
+  });
+
   test('200 with the status that the list of deliveries shows', async ({ api }) => {
     const caller = await api.createCaller();
     const { webhook_id: id } = await subscribe(api, caller, 'http://127.0.0.1:9999/hook');

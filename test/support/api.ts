@@ -13,6 +13,7 @@ import { newId } from '../../db/id.ts';
 import { createLongLists } from '../../db/queries/long-list.ts';
 import { apiKeys, organizations } from '../../db/schema/index.ts';
 import { createSealer } from '../../db/seal.ts';
+import { RETENTION } from '../../domain/retention.ts';
 import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { Scope } from '../../domain/scope.ts';
 import type { KeyRing } from '../../ops/keys.ts';
@@ -107,6 +108,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
       consumerAllowedOrigins: [],
       rateLimitPerMinute: 1_000_000,
       outboxMaxRows: 200_000,
+      retentionDays: { events: RETENTION.events.daysMin, quotes: RETENTION.quotes.daysMin },
       logLevel: 'silent',
       ...options.config,
     },

@@ -1186,7 +1186,7 @@ export interface components {
         };
         /** @description `pending`: it is sent, or sent again. `exhausted`: every attempt failed. `skipped`: the subscription was disabled. `canceled`: the subscription was deleted. May grow. */
         DeliveryStatus: "pending" | "succeeded" | "exhausted" | "skipped" | "canceled";
-        /** @description Deliveries of events of that day, by status now. */
+        /** @description Deliveries of events of a day, by status now. */
         DeliveryUsage: {
             /** How many: `pending`. Example: `3`. */
             pending: number;
@@ -2333,7 +2333,8 @@ export interface components {
             /** @description Of those of them that settled. */
             volume: components["schemas"]["UsageVolume"][];
             verifications: components["schemas"]["VerificationUsage"];
-            deliveries: components["schemas"]["DeliveryUsage"];
+            /** @description Deliveries of events of that day; null once some of them may be deleted: they are kept for at least 90 days. */
+            deliveries: components["schemas"]["DeliveryUsage"] | null;
             created: components["schemas"]["CreationUsage"];
         };
         UsageResponse: {

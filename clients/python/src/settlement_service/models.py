@@ -1072,7 +1072,7 @@ class DeliveryMinutes(TypedDict):
 
 
 class DeliveryUsage(TypedDict):
-    """Deliveries of events of that day, by status now."""
+    """Deliveries of events of a day, by status now."""
     pending: int
     """How many: `pending`."""
     succeeded: int
@@ -2099,7 +2099,8 @@ class UsageDay(TypedDict):
     volume: list[UsageVolume]
     """Of those of them that settled."""
     verifications: VerificationUsage
-    deliveries: DeliveryUsage
+    deliveries: DeliveryUsage | None
+    """Deliveries of events of that day; null once some of them may be deleted: they are kept for at least 90 days."""
     created: CreationUsage
 
 
