@@ -24,25 +24,33 @@ export type Problem<C extends ProblemCode = ProblemCode> = AnyProblem & { readon
 /** One fault of an invalid request. `loc` is the way to the field, such as `['body', 'amount']`. */
 export type Fault = components['schemas']['ValidationError'];
 
-type Context = {
+export type Context = {
   /** Of the creation that failed, so that it can be stored and repeated. It holds the body: treat it as a secret. */
   readonly intent?: Intent | undefined;
+  readonly maybeDone?: boolean;
   readonly cause?: unknown;
 };
 
 /** Every error that this client throws by itself. */
 export class SettlementError extends Error {
   readonly intent: Intent | undefined;
+  /**
+   * Whether the API may have carried out an attempt of this call, not only the one that failed last. Of an earlier call
+   * with the same intent it says nothing: what that one did is not undone by this error. Until you know whether a creation
+   * was carried out, send the same intent again, and never a new one.
+   */
+  readonly maybeDone: boolean;
 
-  constructor(message: string, { intent, cause }: Context = {}) {
+  constructor(message: string, { intent, maybeDone = false, cause }: Context = {}) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = new.target.name;
+    this.maybeDone = maybeDone;
     // Not enumerable: a logger that prints the error's own fields must not print the body.
     Object.defineProperty(this, 'intent', { value: intent, enumerable: false });
   }
 }
 
-/** The API refused the request. */
+/** The API refused the last attempt. */
 export class ApiError<C extends ProblemCode = ProblemCode> extends SettlementError {
   readonly status: number;
   readonly code: C;
@@ -85,16 +93,15 @@ export class ValidationFailed extends SettlementError {
   }
 }
 
-/**
- * There was no complete answer: whether the API did the work is unknown, unless `reason` is `not_connected`. Repeat a
- * creation with its `intent`, never with a new key.
- */
+/** There was no complete answer. `reason` is `not_connected` only if no attempt of the call was sent. */
 export class ConnectionFailed extends SettlementError {
   readonly reason: ConnectionFault;
 
-  constructor(reason: ConnectionFault, baseUrl: string, context?: Context) {
-    super(CONNECTION_TEXT[reason](baseUrl), context);
-    this.reason = reason;
+  constructor(fault: ConnectionFault, baseUrl: string, context: Context = {}) {
+    const lost = `There is no connection to ${baseUrl} any more. The API may have carried out an earlier attempt.`;
+    const isLost = fault === 'not_connected' && context.maybeDone;
+    super(isLost ? lost : CONNECTION_TEXT[fault](baseUrl), context);
+    this.reason = isLost ? 'connection_lost' : fault;
   }
 }
 

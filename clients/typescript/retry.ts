@@ -45,6 +45,17 @@ export function mayRetry(failure: Failure, isRepeatable: boolean): boolean {
   return isRepeatable && PROXY_STATUSES.includes(failure.status);
 }
 
+/** Refusals of the API itself with a status of 5xx, before any work. */
+const REFUSED = ['launch_gates_closed', 'local_sandbox_only', 'provider_not_configured', 'remote_environment'];
+
+/** Whether the API may have carried out an attempt that ended so. */
+export function maybeDone(failure: Failure): boolean {
+  if ('fault' in failure) return failure.fault !== 'not_connected';
+  const { status, code } = failure;
+  if (status === 429) return false;
+  return code === undefined || (status >= 500 && !REFUSED.includes(code));
+}
+
 /**
  * The wait before the next attempt: exponential, and random between half and all of it, so that many clients do not
  * come back at the same moment. `Retry-After` is never undercut.

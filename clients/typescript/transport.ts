@@ -5,6 +5,7 @@ import {
   ConnectionFailed,
   type ConnectionFault,
   ConnectTimeout,
+  type Context,
   DeadlinePassed,
   type Fault,
   type Problem,
@@ -19,6 +20,7 @@ import {
   connectionFault,
   type Failure,
   FIRST_CONTACT_ATTEMPTS_MAX,
+  maybeDone,
   mayRetry,
   pause,
   RETRY_AFTER_MAX_MS,
@@ -93,12 +95,14 @@ export function createTransport(options: TransportOptions): Send {
   async function sendUntilAnswered(call: Call, unreachable: AbortSignal | undefined): Promise<RawAnswer> {
     const limitMs = Math.max(call.timeoutMs ?? limits.timeoutMs, call.attemptTimeoutMs ?? 0);
     const endMs = Math.min(performance.now() + limitMs, call.deadlineMs ?? Number.POSITIVE_INFINITY);
+    let earlier = false;
     for (let attempt = 1; ; attempt += 1) {
       call.signal?.throwIfAborted();
-      const outcome = await attemptOnce(options, call, endMs - performance.now(), unreachable);
+      const outcome = await attemptOnce(options, call, { leftMs: endMs - performance.now(), unreachable, earlier });
       hasAnswered ||= 'answer' in outcome || 'status' in outcome.failure;
       if ('answer' in outcome) return outcome.answer;
       const { failure, error } = outcome;
+      earlier = error.maybeDone;
       if (unreachable?.aborted) throw new ConnectTimeout(baseUrl, limits.connectTimeoutMs, error);
       const askedSeconds = error instanceof ApiError ? error.retryAfterSeconds : undefined;
       const waitMs = backoffMs(attempt, askedSeconds, Math.random);
@@ -122,11 +126,17 @@ export function createTransport(options: TransportOptions): Send {
   };
 }
 
+type Circumstances = {
+  readonly leftMs: number;
+  readonly unreachable: AbortSignal | undefined;
+  /** Whether the API may have carried out an attempt before this one. */
+  readonly earlier: boolean;
+};
+
 async function attemptOnce(
   options: TransportOptions,
   call: Call,
-  leftMs: number,
-  unreachable: AbortSignal | undefined,
+  { leftMs, unreachable, earlier }: Circumstances,
 ): Promise<Attempt> {
   const timeoutMs = Math.min(call.attemptTimeoutMs ?? options.limits.attemptTimeoutMs, leftMs);
   const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)));
@@ -143,11 +153,13 @@ async function attemptOnce(
     const answer = { status: response.status, headers: response.headers, bytes, intent: call.intent };
     // Without a body, to a caller that named the answer it has.
     const isUnchanged = response.status === 304;
-    return response.ok || isUnchanged ? { answer } : refusal(answer);
+    return response.ok || isUnchanged ? { answer } : refusal(answer, earlier);
   } catch (cause) {
     call.signal?.throwIfAborted();
     const fault: ConnectionFault = timeout.aborted ? 'timeout' : connectionFault(cause);
-    return { failure: { fault }, error: new ConnectionFailed(fault, options.baseUrl, { cause, intent: call.intent }) };
+    const failure = { fault };
+    const context = { cause, intent: call.intent, maybeDone: earlier || maybeDone(failure) };
+    return { failure, error: new ConnectionFailed(fault, options.baseUrl, context) };
   }
 }
 
@@ -159,19 +171,22 @@ const headersOf = ({ credentials }: TransportOptions, { headers, body, intent }:
   ...headers,
 });
 
-function refusal(answer: RawAnswer): Attempt & { readonly error: SettlementError } {
+function refusal(answer: RawAnswer, earlier: boolean): Attempt {
   const { status, headers, intent } = answer;
   const body = jsonOf(answer);
-  const context = { intent };
+  const failed = (code: string | undefined, errorOf: (context: Context) => SettlementError): Attempt => {
+    const failure = { status, ...(code !== undefined && { code }) };
+    return { failure, error: errorOf({ intent, maybeDone: earlier || maybeDone(failure) }) };
+  };
   if (isProblem(body)) {
     const seconds = retryAfterSeconds(headers.get('Retry-After'), Date.now());
-    return { failure: { status, code: body.code }, error: new ApiError(body, seconds, context) };
+    return failed(body.code, (context) => new ApiError(body, seconds, context));
   }
   if (status === 422 && isFaultList(body)) {
-    const error = new ValidationFailed(body.detail, headers.get('X-Request-ID') ?? undefined, context);
-    return { failure: { status, code: 'validation' }, error };
+    const requestId = headers.get('X-Request-ID') ?? undefined;
+    return failed('validation', (context) => new ValidationFailed(body.detail, requestId, context));
   }
-  return { failure: { status }, error: new UnexpectedAnswer(status, context) };
+  return failed(undefined, (context) => new UnexpectedAnswer(status, context));
 }
 
 /** Undefined when the body is not JSON. */
@@ -197,7 +212,7 @@ const isFaultList = (body: unknown): body is { readonly detail: readonly Fault[]
 export function withJson<T>(answer: RawAnswer): Answer<T> {
   const { status, headers, bytes, intent } = answer;
   const data: unknown = bytes.length === 0 ? undefined : jsonOf(answer);
-  if (data === undefined && bytes.length > 0) throw new UnexpectedAnswer(status, { intent });
+  if (data === undefined && bytes.length > 0) throw new UnexpectedAnswer(status, { intent, maybeDone: true });
   return { status, headers, data: data as T };
 }
 

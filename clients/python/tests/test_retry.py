@@ -106,11 +106,53 @@ def test_waits_double_up_to_a_limit_and_end_with_the_last_attempt(run: Run) -> N
     script = Script([problem(503, UNAVAILABLE), *[REFUSED] * 9])
     with pytest.raises(ConnectionFailedError) as caught:
         run(script, lambda client: client.settlements.create(**FIELDS), RetryPolicy(attempts_max=10))
-    assert not caught.value.maybe_done
+    assert caught.value.maybe_done
     expected = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
     assert len(script.waits) == len(expected)
     for wait, most in zip(script.waits, expected, strict=True):
         assert most / 2 <= wait <= most
+
+
+@pytest.mark.parametrize("first", [BROKEN[0], problem(503, UNAVAILABLE), httpx.Response(502), httpx.Response(504)])
+def test_what_may_have_been_done_stays_so_after_connections_that_are_refused(run: Run, first: object) -> None:
+    script = Script([first, REFUSED, REFUSED])
+    with pytest.raises(ConnectionFailedError, match="may have carried out an earlier attempt") as caught:
+        run(script, lambda client: client.settlements.create(**FIELDS), RetryPolicy(attempts_max=3))
+    assert caught.value.maybe_done
+    assert caught.value.intent
+
+
+LATER = problem(429, "rate_limited", {"Retry-After": "31"})
+
+
+@pytest.mark.parametrize(
+    ("replies", "maybe_done"),
+    [
+        ([REFUSED, REFUSED], False),
+        ([problem(429, "rate_limited", {"Retry-After": "0"}), REFUSED], False),
+        ([LATER], False),
+        ([BROKEN[0], LATER], True),
+        ([BROKEN[0], problem(403, "organization_suspended")], True),
+        ([problem(403, "organization_suspended")], False),
+        ([answer(422, {"detail": []})], False),
+        ([problem(503, "launch_gates_closed")], False),
+        ([problem(500, "internal_error")], True),
+        ([problem(503, "new_one")], True),
+        ([httpx.Response(404, text="<html>")], True),
+        ([httpx.Response(200, text="<html>")], True),
+    ],
+)
+def test_every_error_says_whether_an_attempt_of_the_call_may_have_been_carried_out(
+    run: Run, replies: list[object], maybe_done: bool
+) -> None:
+    with pytest.raises(errors.CallFailedError) as caught:
+        run(
+            Script(replies),
+            lambda client: client.settlements.create(**FIELDS),
+            RetryPolicy(attempts_max=len(replies)),
+        )
+    assert caught.value.maybe_done == maybe_done
+    assert caught.value.intent
 
 
 @pytest.mark.parametrize("fault", [REFUSED, httpx.ConnectError("Name or service not known"), BROKEN[0]])

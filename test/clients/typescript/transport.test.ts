@@ -54,6 +54,8 @@ const test = base
     return createClient({ baseUrl, apiKey: 'sk_local_x', onRetry, ...options });
   });
 
+type Open = (options?: Partial<ClientOptions>) => ReturnType<typeof createClient>;
+
 const json =
   (status: number, body: object, headers: Record<string, string> = {}): Answer =>
   (response) =>
@@ -223,6 +225,55 @@ test("a proxy's page in place of a creation's answer is an error with the intent
   answers = [(response) => response.writeHead(200).end('<html>Sign in</html>')];
   const failed = open().settlements.create(WIRE);
   await expect(failed).rejects.toMatchObject({ name: 'UnexpectedAnswer', intent: { body: JSON.stringify(WIRE) } });
+});
+
+describe('an error says whether the API may have carried out any attempt of the call:', () => {
+  const refused = () => {
+    throw new TypeError('fetch failed', { cause: Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }) });
+  };
+  const reset = () => {
+    throw new TypeError('fetch failed', { cause: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) });
+  };
+  const answered = (status: number, code?: string, headers: Record<string, string> = {}) => {
+    const body = code === 'validation' ? { detail: [] } : { code, status, request_id: 'r' };
+    return () => new Response(code === undefined ? '<html>' : JSON.stringify(body), { status, headers });
+  };
+  const untilRefused = answered(429, 'rate_limited', { 'retry-after': '31' });
+  /** The error of a creation whose attempts end so. */
+  const failedAfter = async (open: Open, ...outcomes: (() => Response)[]): Promise<unknown> => {
+    const next = async () => (outcomes.shift() ?? refused)();
+    const client = open({ fetch: next, attemptsMax: outcomes.length });
+    return await client.settlements.create(WIRE).catch((error: unknown) => error);
+  };
+
+  test.for([
+    ['a lost connection', reset],
+    ['503 temporarily_unavailable', answered(503, 'temporarily_unavailable', { 'retry-after': '0' })],
+    ["a proxy's 502", answered(502)],
+    ["a proxy's 504", answered(504)],
+  ] as const)('%s stays so after connections that are refused', async ([, first], { open }) => {
+    const failed = await failedAfter(open, first, refused, refused);
+    expect(failed).toMatchObject({ maybeDone: true, reason: 'connection_lost', intent: { path: '/v2/settle' } });
+    expect(String(failed)).not.toContain('nothing was sent');
+    expect(String(failed)).toContain('may have carried out an earlier attempt');
+  });
+
+  test.for([
+    ['refused connections', [refused, refused], false],
+    ['429 and then refused connections', [answered(429, 'rate_limited', { 'retry-after': '0' }), refused], false],
+    ['429', [untilRefused], false],
+    ['a lost connection and then 429', [reset, untilRefused], true],
+    ['a lost connection and then 403', [reset, answered(403, 'organization_suspended')], true],
+    ['403', [answered(403, 'organization_suspended')], false],
+    ['422', [answered(422, 'validation')], false],
+    ['503 launch_gates_closed', [answered(503, 'launch_gates_closed')], false],
+    ['500', [answered(500, 'internal_error')], true],
+    ['a code of 5xx that is not known yet', [answered(503, 'new_one')], true],
+    ["another program's page", [answered(404)], true],
+    ["another program's page in place of the answer", [answered(200)], true],
+  ] as const)('%s', async ([, outcomes, maybeDone], { open }) => {
+    expect(await failedAfter(open, ...outcomes)).toMatchObject({ maybeDone });
+  });
 });
 
 test('an error without a connection says that nothing was sent', async ({ open }) => {

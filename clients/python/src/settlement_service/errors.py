@@ -17,17 +17,21 @@ class SettlementServiceError(Exception):
     """The base of every error of this package."""
 
 
-class ConnectionFailedError(SettlementServiceError):
-    """There was no answer, although the request was sent again where that is safe.
-
-    `maybe_done` tells whether the service may have carried it out. If it has an `intent`, create with the intent again:
-    the service carries it out once.
-    """
+class CallFailedError(SettlementServiceError):
+    """A call ended without the answer that it is for, although it was sent again where that is safe."""
 
     def __init__(self, message: str, *, maybe_done: bool, intent: Intent | None) -> None:
         super().__init__(message)
+        #: Whether the service may have carried out an attempt of this call, not only the one that failed last. Of an
+        #: earlier call with the same intent it says nothing: what that one did is not undone by this error.
         self.maybe_done = maybe_done
+        #: The creation that failed. Until you know whether it was carried out, create with this intent again, and never
+        #: with a new one: the service carries it out once.
         self.intent = intent
+
+
+class ConnectionFailedError(CallFailedError):
+    """There was no answer."""
 
 
 class WaitTimeoutError(SettlementServiceError):
@@ -38,22 +42,22 @@ class WaitTimeoutError(SettlementServiceError):
         self.last = last
 
 
-class UnexpectedAnswerError(SettlementServiceError):
+class UnexpectedAnswerError(CallFailedError):
     """The answer is not one of the service: a proxy's page, for example."""
 
-    def __init__(self, answer: Answer, intent: Intent | None) -> None:
-        super().__init__(f"The answer {answer.status} is not one of the settlement service.")
+    def __init__(self, answer: Answer, *, maybe_done: bool, intent: Intent | None) -> None:
+        message = f"The answer {answer.status} is not one of the settlement service."
+        super().__init__(message, maybe_done=maybe_done, intent=intent)
         self.status = answer.status
         self.content = answer.content
-        self.intent = intent
 
 
-class ApiError(SettlementServiceError):
-    """The service refused the request."""
+class ApiError(CallFailedError):
+    """The service refused the last attempt."""
 
     code_of_class: ClassVar[str | None] = None
 
-    def __init__(self, answer: Answer, problem: Mapping[str, Any], intent: Intent | None) -> None:
+    def __init__(self, answer: Answer, problem: Mapping[str, Any], *, maybe_done: bool, intent: Intent | None) -> None:
         self.status = answer.status
         self.problem = problem
         self.code: str = str(problem.get("code", ""))
@@ -63,9 +67,7 @@ class ApiError(SettlementServiceError):
         self.request_id: str | None = answer.headers.get("x-request-id")
         #: In how many seconds the service wants the next attempt, if it says so.
         self.retry_after = answer.retry_after
-        #: The creation that was refused. Its key is not bound to it, unless the code is `temporarily_unavailable`.
-        self.intent = intent
-        super().__init__(self._sentence())
+        super().__init__(self._sentence(), maybe_done=maybe_done, intent=intent)
 
     def _sentence(self) -> str:
         return f"{self.status} {self.code}: {self.detail} (request {self.request_id})"
@@ -261,14 +263,14 @@ CLASS_OF_CODE: Mapping[str, type[ApiError]] = {
 }
 
 
-def error_of(answer: Answer, intent: Intent | None) -> ApiError | UnexpectedAnswerError:
+def error_of(answer: Answer, *, maybe_done: bool, intent: Intent | None) -> ApiError | UnexpectedAnswerError:
     """The error that an answer with a status from 300 stands for."""
     problem = problem_of(answer)
     if problem is None:
-        return UnexpectedAnswerError(answer, intent)
-    if "code" not in problem:
-        return ValidationFailedError(answer, problem, intent)
-    return CLASS_OF_CODE.get(str(problem["code"]), ApiError)(answer, problem, intent)
+        return UnexpectedAnswerError(answer, maybe_done=maybe_done, intent=intent)
+    is_validation = "code" not in problem
+    kind = ValidationFailedError if is_validation else CLASS_OF_CODE.get(str(problem["code"]), ApiError)
+    return kind(answer, problem, maybe_done=maybe_done, intent=intent)
 
 
 def problem_of(answer: Answer) -> Mapping[str, Any] | None:

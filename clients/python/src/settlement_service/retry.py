@@ -14,6 +14,8 @@ from .errors import ConnectionFailedError, error_of, problem_of
 NOT_DONE = 429
 #: The service, or a proxy before it, could not answer now.
 UNAVAILABLE = (502, 503, 504)
+#: Refusals of the service itself with a status of 5xx, before any work.
+REFUSED = ("launch_gates_closed", "local_sandbox_only", "provider_not_configured", "remote_environment")
 #: As long as nothing has answered a client, its address is rather wrong than down for a moment.
 FIRST_CONTACT_ATTEMPTS_MAX = 3
 #: A timeout in seconds that is not over yet.
@@ -103,9 +105,8 @@ def exchange(
         if isinstance(outcome, Answer) and (outcome.status < 300 or outcome.status == NOT_MODIFIED):
             address.has_answered = True
             return outcome
-        if isinstance(outcome, NoAnswer):
-            maybe_done = maybe_done or outcome.maybe_done
-        else:
+        maybe_done = maybe_done or _maybe_done(outcome)
+        if isinstance(outcome, Answer):
             address.has_answered = True
         wait = _wait_before(attempt, outcome, policy, draw)
         is_silent = isinstance(outcome, NoAnswer) and outcome.connect_timed_out
@@ -118,6 +119,16 @@ def exchange(
             raise DeadlineError(fault) if end == call.deadline else fault
         yield Pause(wait)
     raise AssertionError("a policy has at least one attempt")
+
+
+def _maybe_done(outcome: Answer | NoAnswer | None) -> bool:
+    """Whether the service may have carried out an attempt that ended so."""
+    if not isinstance(outcome, Answer):
+        return outcome is None or outcome.maybe_done
+    if outcome.status == NOT_DONE:
+        return False
+    problem = problem_of(outcome)
+    return problem is None or (outcome.status >= 500 and problem.get("code") not in REFUSED)
 
 
 def _may_repeat(call: Call[Any], outcome: Answer | NoAnswer | None) -> bool:
@@ -149,7 +160,9 @@ def _wait_before(
 
 def _fault(call: Call[Any], address: Address, outcome: Answer | NoAnswer | None, maybe_done: bool) -> Exception:
     if isinstance(outcome, Answer):
-        return error_of(outcome, call.intent)
+        return error_of(outcome, maybe_done=maybe_done, intent=call.intent)
     cause = outcome.cause if outcome else "no answer"
     message = f"{call.method} {address.url}{call.path}: {cause}"
+    if maybe_done and not _maybe_done(outcome):
+        message += ". The service may have carried out an earlier attempt."
     return ConnectionFailedError(message, maybe_done=maybe_done, intent=call.intent)

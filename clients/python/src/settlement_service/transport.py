@@ -169,7 +169,7 @@ def _value(call: Call[T], answer: Answer) -> T:
     try:
         return call.read(answer)
     except ValueError:
-        raise UnexpectedAnswerError(answer, call.intent) from None
+        raise UnexpectedAnswerError(answer, maybe_done=True, intent=call.intent) from None
 
 
 def _answer(response: httpx.Response, content: bytes) -> Answer:
