@@ -27,6 +27,7 @@ export type ClientOptions = ConnectionOptions & {
  * `SettlementError`; a call ends after `timeoutMs` (60 s) with all its attempts.
  */
 export function createClient({ apiKey, ...options }: ClientOptions) {
+  requireCredential('apiKey', apiKey);
   const send = createTransport(
     transportOptions(options, () => (apiKey === undefined ? undefined : { 'X-API-Key': apiKey })),
   );
@@ -68,6 +69,12 @@ export function transportOptions(
     fetch: ownFetch,
     onRetry,
   };
+}
+
+/** @throws TypeError without the value, which an error of `fetch` would show in its text */
+export function requireCredential(name: string, value: string | undefined): void {
+  if (!/^[\x21-\x7e]*$/.test(value?.trim() ?? ''))
+    throw new TypeError(`${name} has characters that no credential has.`);
 }
 
 const definedOnly = <T extends object>(values: T): Partial<T> =>

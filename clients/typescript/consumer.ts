@@ -1,6 +1,6 @@
 /** The client of one consumer: a person with a session, instead of an organization with a key (contract §12). */
 import { downloadCertificate, downloadSignedFile } from './catalog.ts';
-import { type ConnectionOptions, transportOptions } from './client.ts';
+import { type ConnectionOptions, requireCredential, transportOptions } from './client.ts';
 import type { AnswerOf, BodyOf } from './operation.ts';
 import { createRequest, creationAt, listAt } from './request.ts';
 import { heldRead, REPEATABLE } from './settlement.ts';
@@ -16,6 +16,7 @@ export type ConsumerClientOptions = ConnectionOptions & {
 
 /** One client is one consumer: after `verifyOtp` it holds the session's token. */
 export function createConsumerClient({ accessToken, ...options }: ConsumerClientOptions) {
+  requireCredential('accessToken', accessToken);
   let token = accessToken;
   const send = createTransport(
     transportOptions(options, () => (token === undefined ? undefined : { Authorization: `Bearer ${token}` })),

@@ -69,7 +69,7 @@ def test_an_intent_of_another_operation_is_refused_before_it_is_sent(run: Run) -
         run(script, lambda client: client.settlements.create(prepared("/v1/wallets", None, {})))
 
 
-@pytest.mark.parametrize("key", ["short", "-starts-with-a-dash", "has a space in it", "x" * 129])
+@pytest.mark.parametrize("key", ["short", "-starts-with-a-dash", "has a space in it", "x" * 129, "x" * 16 + "\n"])
 def test_an_invalid_idempotency_key_is_refused_before_it_is_sent(key: str) -> None:
     with pytest.raises(ValueError, match="16 to 128"):
         prepared("/v2/settle", key, {})
@@ -94,8 +94,9 @@ def test_a_key_is_never_shown_and_a_broken_one_is_refused() -> None:
     client = Client(BASE, KEY)
     shown = repr(client) + repr(client._transport.settings)
     assert KEY not in shown
-    with pytest.raises(ValueError, match="credential"):
-        Client(BASE, "sk_local_x\r\nX-Other: 1")
+    for broken in ("sk_local_x\r\nX-Other: 1", f"{KEY}\n", ""):
+        with pytest.raises(ValueError, match="credential"):
+            Client(BASE, broken)
 
 
 def test_a_request_has_the_key_and_the_clients_name(run: Run) -> None:

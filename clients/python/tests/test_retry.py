@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+import traceback
 from functools import partial
 from typing import Any
 
@@ -180,6 +181,14 @@ def test_an_address_that_opens_no_connection_is_named_once_the_connect_timeout_i
             read("stl_1")
         assert time.monotonic() - started < 2
         assert not caught.value.maybe_done
+
+
+def test_what_http_does_not_allow_is_raised_at_once_without_its_text(run: Run) -> None:
+    script = Script([httpx.LocalProtocolError("Illegal header value b'sk_local_secret'")])
+    with pytest.raises(ConnectionFailedError, match="LocalProtocolError") as caught:
+        run(script, lambda client: client.settlements.get("stl_1"))
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
+    assert script.waits == []
 
 
 def test_no_attempt_begins_after_the_total_timeout(run: Run) -> None:

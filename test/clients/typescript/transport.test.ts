@@ -54,6 +54,14 @@ const test = base
     return createClient({ baseUrl, apiKey: 'sk_local_x', onRetry, ...options });
   });
 
+function failureOf(act: () => unknown): unknown {
+  try {
+    return act();
+  } catch (error) {
+    return error;
+  }
+}
+
 type Open = (options?: Partial<ClientOptions>) => ReturnType<typeof createClient>;
 
 const json =
@@ -359,6 +367,22 @@ describe('a wrong base URL', () => {
       expect(() => open({ baseUrl })).not.toThrow();
     },
   );
+});
+
+test.for(['sk_local_se\ncret', 'sk_local_se\u2013cret', 'sk_local_se cret'])(
+  'a text that no credential can be is refused before a request, and is in no error: %j',
+  (secret, { open, baseUrl }) => {
+    for (const act of [() => open({ apiKey: secret }), () => createConsumerClient({ baseUrl, accessToken: secret })]) {
+      const refused = failureOf(act);
+      expect(refused).toBeInstanceOf(TypeError);
+      expect(inspect(refused)).not.toContain('cret');
+    }
+  },
+);
+
+test('a key that was read from a file with a last newline is sent without it', async ({ open }) => {
+  await open({ apiKey: 'sk_local_x\n' }).settlements.get('stl_1');
+  expect(asked[0]?.headers['x-api-key']).toBe('sk_local_x');
 });
 
 test('an address that has answered once is tried as often as the limits say', async ({ open }) => {

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 QueryValue = Union[str, int, bool, datetime, Sequence[str], Mapping[str, str], None]
 
-IDEMPOTENCY_KEY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._:-]{15,127}$")
+IDEMPOTENCY_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{15,127}")
 CREATES = "POST"
 #: The answer, without a body, to a read that named the answer it has.
 NOT_MODIFIED = 304
@@ -110,7 +110,7 @@ def path_of(template: str, **values: str) -> str:
 def prepared(template: str, key: str | None, body: Mapping[str, object] | None = None, **values: str) -> Intent:
     """A creation with its key: the given one, or a new one."""
     chosen = str(uuid4()) if key is None else key
-    if not IDEMPOTENCY_KEY.match(chosen):
+    if not IDEMPOTENCY_KEY.fullmatch(chosen):
         raise ValueError("An idempotency key has 16 to 128 characters: A-Z a-z 0-9 . _ : -")
     text = "" if body is None else encoded(body).decode()
     return Intent(CREATES, path_of(template, **values), chosen, text)

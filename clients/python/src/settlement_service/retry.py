@@ -50,11 +50,12 @@ class Send:
 
 @dataclass(frozen=True)
 class NoAnswer:
-    """`maybe_done`: the request may have reached the service."""
+    """`maybe_done`: the request may have reached the service. `is_final`: a next attempt would end in the same way."""
 
     cause: str
     maybe_done: bool
     connect_timed_out: bool = False
+    is_final: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ def _maybe_done(outcome: Answer | NoAnswer | None) -> bool:
 
 def _may_repeat(call: Call[Any], outcome: Answer | NoAnswer | None) -> bool:
     if isinstance(outcome, NoAnswer):
-        return call.repeatable or not outcome.maybe_done
+        return not outcome.is_final and (call.repeatable or not outcome.maybe_done)
     if not isinstance(outcome, Answer):
         return False
     problem = problem_of(outcome)

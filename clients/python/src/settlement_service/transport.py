@@ -20,7 +20,7 @@ from .retry import Address, NoAnswer, Pause, RetryPolicy, Send, exchange
 T = TypeVar("T")
 
 USER_AGENT = "settlement-service-python/0"
-CREDENTIAL = re.compile(r"^[\x21-\x7e]+$")
+CREDENTIAL = re.compile(r"[\x21-\x7e]+")
 #: After these, nothing has reached the service.
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
@@ -47,7 +47,7 @@ class Settings:
             raise ValueError("base_url must be https: a key must not be sent over http")
 
     def authorize(self, name: str, value: str) -> None:
-        if not CREDENTIAL.match(value.removeprefix("Bearer ")):
+        if not CREDENTIAL.fullmatch(value.removeprefix("Bearer ")):
             raise ValueError("The credential has characters that no credential of the service has.")
         self.credential = (name, value)
 
@@ -177,6 +177,9 @@ def _answer(response: httpx.Response, content: bytes) -> Answer:
 
 
 def _no_answer(error: httpx.RequestError) -> NoAnswer:
+    if isinstance(error, httpx.LocalProtocolError):
+        # Its text can have a header's value. Under HTTP/2 it can also come after the request was sent.
+        return NoAnswer("LocalProtocolError", maybe_done=True, is_final=True)
     cause = f"{type(error).__name__} {error}".strip()
     return NoAnswer(
         cause,
