@@ -66,7 +66,7 @@ export type Call = CallOptions & {
   readonly isRepeatable: boolean;
   /** For one attempt. The call has at least so long. */
   readonly attemptTimeoutMs?: number | undefined;
-  /** Of `performance.now()`, from which on the answer is of no use. */
+  /** Of `performance.now()`, from which on the answer is of no use. Until then no limit ends the call. */
   readonly deadlineMs?: number | undefined;
 };
 
@@ -94,7 +94,7 @@ export function createTransport(options: TransportOptions): Send {
   let hasAnswered = false;
   async function sendUntilAnswered(call: Call, unreachable: AbortSignal | undefined): Promise<RawAnswer> {
     const limitMs = Math.max(call.timeoutMs ?? limits.timeoutMs, call.attemptTimeoutMs ?? 0);
-    const endMs = Math.min(performance.now() + limitMs, call.deadlineMs ?? Number.POSITIVE_INFINITY);
+    const endMs = call.deadlineMs ?? performance.now() + limitMs;
     let earlier = false;
     for (let attempt = 1; ; attempt += 1) {
       call.signal?.throwIfAborted();
@@ -106,10 +106,13 @@ export function createTransport(options: TransportOptions): Send {
       if (unreachable?.aborted) throw new ConnectTimeout(baseUrl, limits.connectTimeoutMs, error);
       const askedSeconds = error instanceof ApiError ? error.retryAfterSeconds : undefined;
       const waitMs = backoffMs(attempt, askedSeconds, Math.random);
-      const isTooLong = (askedSeconds ?? 0) * 1_000 > RETRY_AFTER_MAX_MS;
-      const attemptsMax = hasAnswered ? limits.attemptsMax : Math.min(limits.attemptsMax, FIRST_CONTACT_ATTEMPTS_MAX);
-      if (!mayRetry(failure, call.isRepeatable) || attempt >= attemptsMax || isTooLong) throw error;
-      if (performance.now() + waitMs >= endMs) throw endMs === call.deadlineMs ? new DeadlinePassed(error) : error;
+      if (!mayRetry(failure, call.isRepeatable)) throw error;
+      const isLate = performance.now() + waitMs >= endMs;
+      if (call.deadlineMs === undefined) {
+        const isTooLong = (askedSeconds ?? 0) * 1_000 > RETRY_AFTER_MAX_MS;
+        const attemptsMax = hasAnswered ? limits.attemptsMax : Math.min(limits.attemptsMax, FIRST_CONTACT_ATTEMPTS_MAX);
+        if (attempt >= attemptsMax || isTooLong || isLate) throw error;
+      } else if (isLate) throw new DeadlinePassed(error);
       onRetry?.({ method: call.method, path: call.path, attempt, waitMs, error });
       await pause(waitMs, call.signal);
     }

@@ -16,8 +16,8 @@ export type WaitOptions<T extends WithStatus> = CallOptions & {
   readonly until?: readonly T['status'][] | ((object: T) => boolean) | undefined;
 };
 
-/** A read of a wait ends with the wait. */
-export type ReadOptions = CallOptions & { readonly deadlineMs: number };
+/** A read of a wait ends with the wait; the first one as other calls do. */
+export type ReadOptions = CallOptions & { readonly deadlineMs?: number };
 
 /** What a held read waits for: an answer other than `seen`, or any change where the last answer had no `ETag`. */
 export type Hold = { readonly seconds: number; readonly seen: string | null };
@@ -46,13 +46,10 @@ export async function waitFor<T extends WithStatus>(
   { until = isTerminal, timeoutMs = WAIT_TIMEOUT_MS, signal }: WaitOptions<T> = {},
 ): Promise<T> {
   const isWanted = typeof until === 'function' ? until : (object: T) => isTerminal(object) || hasReached(object, until);
-  const startMs = performance.now();
-  const endMs = startMs + timeoutMs;
+  const endMs = performance.now() + timeoutMs;
   let { data: latest, headers } = await read(undefined, {
     signal,
-    deadlineMs: startMs + Math.max(timeoutMs, FIRST_ANSWER_MS),
-  }).catch((error: unknown) => {
-    throw error instanceof DeadlinePassed ? error.error : error;
+    timeoutMs: Math.max(timeoutMs, FIRST_ANSWER_MS),
   });
   for (let pauseMs = 0; !isWanted(latest); ) {
     const restMs = endMs - performance.now() - pauseMs;

@@ -105,6 +105,7 @@ class Timed(Script):
 
 
 UNAVAILABLE = problem(503, "temporarily_unavailable", {"Retry-After": "1"})
+LATER = problem(429, "rate_limited", {"Retry-After": "45"})
 
 
 def test_it_has_the_last_read_also_when_nothing_has_changed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,13 +144,22 @@ def test_a_refusal_of_a_read_is_raised_as_it_is(run: Run) -> None:
         run(script, lambda client: client.settlements.wait("s", timeout=3))
 
 
-def test_a_read_that_fails_longer_than_the_policy_allows_is_raised_as_it_is(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fault", [httpx.ConnectError("refused"), UNAVAILABLE, LATER], ids=["refused", "503", "429"])
+@pytest.mark.parametrize("policy", [RetryPolicy(), RetryPolicy(total_timeout=3, attempts_max=2)])
+def test_an_outage_within_its_timeout_is_waited_out_whatever_the_policy(
+    run: Run, monkeypatch: pytest.MonkeyPatch, fault: object, policy: RetryPolicy
 ) -> None:
-    script = Timed([settlement("accepted"), *[UNAVAILABLE] * 60], monkeypatch)
-    with pytest.raises(errors.TemporarilyUnavailableError):
-        run(script, lambda client: client.settlements.wait("s", timeout=600), RetryPolicy(total_timeout=3))
-    assert script.now() <= 40
+    script = Timed([settlement("accepted"), *[fault] * 40, settlement("settled", headers=HELD)], monkeypatch)
+    assert run(script, lambda client: client.settlements.wait("s", timeout=6_000), policy)["status"] == "settled"
+    assert script.now() > 35
+
+
+def test_an_outage_to_its_end_is_a_timeout(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Timed([settlement("accepted"), *[httpx.ConnectError("refused")] * 400], monkeypatch)
+    with pytest.raises(WaitTimeoutError) as caught:
+        run(script, lambda client: client.settlements.wait("s", timeout=600))
+    assert caught.value.last["status"] == "accepted"
+    assert 590 <= script.now() <= 600
 
 
 def test_the_hold_is_not_longer_than_the_time_that_is_left(run: Run) -> None:

@@ -460,6 +460,7 @@ describe('a wait', () => {
 
   test.for([
     ['503 temporarily_unavailable', problem(503, 'temporarily_unavailable')],
+    ['429 for longer than that', problem(429, 'rate_limited', { 'retry-after': '31' })],
     ['nothing', silent],
   ] as const)('ends in time also when the API answers %s', async ([, answer], { open }) => {
     answers = [json(200, { status: 'accepted' }, { etag: '"1"' }), ...Array.from({ length: 40 }, () => answer)];
@@ -467,6 +468,25 @@ describe('a wait', () => {
     const late = open().settlements.wait('stl_1', { timeoutMs: 1_000 });
     await expect(late).rejects.toMatchObject({ name: 'WaitTimeout', latest: { status: 'accepted' } });
     expect(performance.now() - startedMs).toBeLessThan(stretched(1_500));
+  });
+
+  test.for([
+    ['503', unavailable],
+    ['a lost connection', lost],
+  ] as const)('goes on after an outage that is longer than the limits of a call: %s', async ([, answer], { open }) => {
+    answers = [json(200, { status: 'accepted' }, { etag: '"1"' }), ...Array.from({ length: 3 }, () => answer)];
+    const settlement = await open({ attemptsMax: 2, timeoutMs: 100 }).settlements.wait('stl_1');
+    expect(settlement.status).toBe('settled');
+    expect(asked).toHaveLength(5);
+  });
+
+  test.for([
+    ['404', problem(404, 'not_found')],
+    ["a proxy's 403", (response: ServerResponse) => response.writeHead(403).end('<html>')],
+  ] as const)('ends at once for what does not pass by waiting: %s', async ([, answer], { open }) => {
+    answers = [json(200, { status: 'accepted' }, { etag: '"1"' }), answer];
+    await expect(open().settlements.wait('stl_1')).rejects.toThrow(/^(404|The answer 403)/);
+    expect(asked).toHaveLength(2);
   });
 
   test('that is over shows nothing of the object in a log', async ({ open }) => {

@@ -87,9 +87,9 @@ class Call(Generic[T]):
     body: bytes | None = field(default=None, repr=False)
     intent: Intent | None = None
     repeatable: bool = False
-    #: How long the service may hold the answer back, as the request asks for.
+    #: How long the service may hold the answer back, as the request asks for. It is repeated until its deadline then.
     held_s: float = 0.0
-    #: The moment after which the answer is of no use, by the clock of the transport.
+    #: The moment after which the answer is of no use, by the clock of the transport. It replaces the policy's total.
     deadline: float | None = None
     read: Callable[[Answer], T] = field(default=cast("Callable[[Answer], T]", Answer.json), repr=False)
 

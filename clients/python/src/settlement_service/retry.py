@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -94,11 +96,11 @@ def exchange(
     Raises `ApiError`, `UnexpectedAnswerError` or `ConnectionFailedError`, and `DeadlineError` at the call's deadline.
     """
     start = now()
-    end = start + policy.total_timeout + call.held_s
-    if call.deadline is not None:
-        end = min(end, call.deadline)
+    end = start + policy.total_timeout + call.held_s if call.deadline is None else call.deadline
+    # A wait that has had an answer ends at its deadline, and not before.
+    attempts_max, asked_max = (math.inf, math.inf) if call.held_s else (policy.attempts_max, policy.retry_after_max)
     maybe_done = False
-    for attempt in range(1, policy.attempts_max + 1):
+    for attempt in itertools.count(1):
         connect = policy.connect_timeout - (0 if address.has_answered else now() - start)
         outcome = yield Send(
             min(policy.attempt_timeout + call.held_s, max(end - now(), SHORTEST)), max(connect, SHORTEST)
@@ -110,16 +112,17 @@ def exchange(
         if isinstance(outcome, Answer):
             address.has_answered = True
         wait = _wait_before(attempt, outcome, policy, draw)
+        is_asked_too_long = isinstance(outcome, Answer) and (outcome.retry_after or 0) > asked_max
         is_silent = isinstance(outcome, NoAnswer) and outcome.connect_timed_out
         is_wrong = not address.has_answered and (is_silent or attempt >= FIRST_CONTACT_ATTEMPTS_MAX)
-        is_last = attempt == policy.attempts_max or is_wrong
-        if is_last or wait is None or not _may_repeat(call, outcome):
+        is_last = attempt >= attempts_max or is_wrong or is_asked_too_long
+        if is_last or not _may_repeat(call, outcome):
             raise _fault(call, address, outcome, maybe_done)
         if now() + wait > end:
             fault = _fault(call, address, outcome, maybe_done)
             raise DeadlineError(fault) if end == call.deadline else fault
         yield Pause(wait)
-    raise AssertionError("a policy has at least one attempt")
+    raise AssertionError("it ends by its policy or its deadline")
 
 
 def _maybe_done(outcome: Answer | NoAnswer | None) -> bool:
@@ -148,15 +151,15 @@ def _may_repeat(call: Call[Any], outcome: Answer | NoAnswer | None) -> bool:
 
 def _wait_before(
     attempt: int, outcome: Answer | NoAnswer | None, policy: RetryPolicy, draw: Callable[[], float]
-) -> float | None:
-    """`None` when the service asks for a longer wait than the policy allows."""
-    wait = min(policy.wait_first * 2.0 ** (attempt - 1), policy.wait_max)
+) -> float:
+    # A higher power is no number any more.
+    wait = min(policy.wait_first * 2.0 ** min(attempt - 1, 100), policy.wait_max)
     wait -= wait / 2 * draw()
     asked = outcome.retry_after if isinstance(outcome, Answer) else None
     if asked is None:
         return wait
     # Clients that were told the same moment do not come back in the same moment.
-    return None if asked > policy.retry_after_max else asked + policy.wait_first * draw()
+    return asked + policy.wait_first * draw()
 
 
 def _fault(call: Call[Any], address: Address, outcome: Answer | NoAnswer | None, maybe_done: bool) -> Exception:
