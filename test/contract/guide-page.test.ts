@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { STATUS_OF } from '../../api/http/error-handler.ts';
 import { GUIDES } from '../../api/pages/guide.ts';
 import { ERROR_CODES } from '../../domain/error.ts';
-import { EVENT_TYPES } from '../../domain/event.ts';
+import { EVENT_OF_STATUS, EVENT_TYPES } from '../../domain/event.ts';
 import { FAILURE_HELP, failureAddress, PROVIDER_FAILURE_HELP, sectionId } from '../../domain/failure-help.ts';
 import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
 import { FAILURES } from '../../domain/settlement/failure.ts';
@@ -61,6 +61,20 @@ test('the guide about retries lists the operations that need a key, and names ea
   const text = section.replaceAll('\n', ' ');
   expect(Object.values(words).filter((word) => !text.includes(word))).toEqual([]);
 });
+
+test.each([['docs/guides/webhooks.md'], ['clients/typescript/README.md'], ['clients/python/README.md']])(
+  '%s: the highest sequence is the state, and each other event of a settlement is a fact that is handled once',
+  (page) => {
+    const paragraphs = readSource(page)
+      .split('\n\n')
+      .map((text) => text.replaceAll(/\n */g, ' '));
+    const rule = paragraphs.filter((text) => /state.*highest `sequence`|A fact\b/.test(text)).join();
+    const states: readonly string[] = Object.values(EVENT_OF_STATUS);
+    const facts = EVENT_TYPES.filter((type) => type.startsWith('settlement.') && !states.includes(type));
+    expect(facts.filter((type) => !codes(rule).includes(type))).toEqual([]);
+    expect(rule).toContain('lower `sequence`');
+  },
+);
 
 describe('webhooks', () => {
   const text = guide('webhooks');
