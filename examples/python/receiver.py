@@ -1,11 +1,27 @@
-"""A receiver of webhooks: run it with WEBHOOK_SECRETS (several with commas, while you rotate) and PORT."""
+"""A receiver of webhooks: run it with WEBHOOK_SECRETS (several with commas, while you rotate), PORT and EVENTS, a file.
 
+It stores each event before it answers, and handles what is stored afterwards. So whenever it dies, no event that it has
+answered is lost.
+"""
+
+import json
 import os
+import sqlite3
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
 
 from settlement_service import WebhookVerificationError, webhooks
 
 secrets = os.environ["WEBHOOK_SECRETS"].split(",")
+arrived = Event()
+
+
+def database() -> sqlite3.Connection:
+    """Each thread has a connection of its own."""
+    one = sqlite3.connect(os.environ.get("EVENTS", "events.sqlite"))
+    one.execute("CREATE TABLE IF NOT EXISTS events (id TEXT PRIMARY KEY, body BLOB, handled INTEGER DEFAULT 0)")
+    return one
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -13,15 +29,31 @@ class Receiver(BaseHTTPRequestHandler):
         try:
             body = self.rfile.read(int(self.headers["content-length"]))
             event = webhooks.verify(body, self.headers, secrets)
-            print(
-                f"{event['type']}, number {event['sequence']}", flush=True
-            )  # Store its id first: it can arrive twice.
+            with closing(database()) as events, events:  # committed before the answer
+                # An event can arrive twice: then its id and its bytes are the same.
+                events.execute("INSERT OR IGNORE INTO events (id, body) VALUES (?, ?)", (event["id"], body))
             self.send_response(204)
+            arrived.set()
         except WebhookVerificationError as error:
             print(f"refused: {error.reason}", flush=True)
             self.send_response(400)
         self.end_headers()
 
 
+def handle_stored() -> None:
+    """Handles what is stored, also what is left from before this program started."""
+    while True:
+        arrived.clear()
+        with closing(database()) as events:
+            for event_id, body in events.execute("SELECT id, body FROM events WHERE NOT handled").fetchall():
+                with events:  # your work and its mark in one transaction
+                    event = json.loads(body)
+                    print(f"{event['type']}, number {event['sequence']}", flush=True)
+                    events.execute("UPDATE events SET handled = 1 WHERE id = ?", (event_id,))
+        arrived.wait()
+
+
 if __name__ == "__main__":
-    ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "4400"))), Receiver).serve_forever()
+    server = ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "4400"))), Receiver)
+    Thread(target=server.serve_forever, daemon=True).start()
+    handle_stored()

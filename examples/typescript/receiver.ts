@@ -1,15 +1,45 @@
-/** A receiver of webhooks: run it with WEBHOOK_SECRETS (several with commas, while you rotate) and PORT. */
+/**
+ * A receiver of webhooks: run it with WEBHOOK_SECRETS (several with commas, while you rotate), PORT and EVENTS (a folder).
+ * It stores each event before it answers, and handles what is stored afterwards. So whenever it dies, no event that it
+ * has answered is lost.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import path from 'node:path';
 import { WebhookVerificationError, webhooks } from '../../clients/typescript/index.ts';
 
 const secrets = (process.env['WEBHOOK_SECRETS'] ?? '').split(',');
+/** In your service, a table: the event's id is its key, beside the body and whether it is handled. */
+const folder = process.env['EVENTS'] ?? 'events';
+mkdirSync(folder, { recursive: true });
+
+/** Id and body together, or nothing. An event can arrive twice: then its id and its bytes are the same. */
+function store(id: string, body: Buffer): void {
+  const file = path.join(folder, id);
+  if (existsSync(`${file}.handled`)) return;
+  writeFileSync(`${file}.part`, body, { flush: true });
+  renameSync(`${file}.part`, `${file}.json`);
+}
+
+/** After each answer, and when the program starts again. In a database, the work and its mark are one transaction. */
+function handleStored(): void {
+  for (const name of readdirSync(folder).filter((file) => file.endsWith('.json'))) {
+    const file = path.join(folder, name);
+    const { type, sequence } = JSON.parse(readFileSync(file, 'utf8'));
+    console.log(`${type}, number ${sequence}`);
+    renameSync(file, file.replace(/json$/, 'handled'));
+  }
+}
+
+handleStored();
 createServer(async (request, response) => {
   try {
-    const event = webhooks.verify(Buffer.concat(await request.toArray()), request.headers, secrets);
-    console.log(`${event.type}, number ${event.sequence}`); // Store its id first: an event can arrive twice.
+    const body = Buffer.concat(await request.toArray());
+    store(webhooks.verify(body, request.headers, secrets).id, body);
     response.writeHead(204).end();
+    handleStored();
   } catch (error) {
     console.log(`refused: ${error instanceof WebhookVerificationError ? error.reason : error}`);
-    response.writeHead(400).end();
+    if (!response.headersSent) response.writeHead(error instanceof WebhookVerificationError ? 400 : 500).end();
   }
 }).listen(Number(process.env['PORT'] ?? 4400), '127.0.0.1');

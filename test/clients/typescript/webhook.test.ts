@@ -2,6 +2,9 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test as plain } from 'vitest';
@@ -92,15 +95,23 @@ plain('an event has the form of its type', () => {
 });
 
 const PINGS = 25;
-const DELIVERIES = 4 * PINGS;
 
 const test = withStack({ deliveries: true });
 
+/** A folder for what a receiver stores. */
+async function storeOf(onTestFinished: (end: () => Promise<void>) => void): Promise<string> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'receiver-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  return folder;
+}
+
+type Receiver = { readonly port: number; readonly events: string; readonly lines: string[] };
+
 /** The receiver of the examples, as a process. `lines` grows. */
-async function startReceiver(port: number, secrets: readonly string[], lines: string[]) {
+async function startReceiver({ port, events, lines }: Receiver, secrets: readonly string[]) {
   const child = spawn(process.execPath, ['--import', 'tsx', 'examples/typescript/receiver.ts'], {
     cwd: repositoryRoot,
-    env: { ...process.env, PORT: String(port), WEBHOOK_SECRETS: secrets.join(',') },
+    env: { ...process.env, PORT: String(port), EVENTS: events, WEBHOOK_SECRETS: secrets.join(',') },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   createInterface(child.stdout).on('line', (line) => lines.push(line));
@@ -118,33 +129,54 @@ async function startReceiver(port: number, secrets: readonly string[], lines: st
   };
 }
 
-test('the receiver of the examples verifies every delivery while the secret is rotated', async ({ stack, partner }) => {
+plain(
+  'the receiver of the examples handles each event once, also one that it stored before it died',
+  async ({ onTestFinished }) => {
+    const receiver: Receiver = { port: await freePort(), events: await storeOf(onTestFinished), lines: [] };
+    const now = new Date(Math.floor(Date.now() / 1_000) * 1_000);
+    await writeFile(path.join(receiver.events, 'stored.json'), '{"type":"settlement.failed","sequence":4}');
+    const stop = await startReceiver(receiver, [SECRET]);
+    for (const _ of [1, 2]) {
+      const headers = headersOf(BODY, [SECRET], now);
+      const { status } = await fetch(`http://127.0.0.1:${receiver.port}`, { method: 'POST', headers, body: BODY });
+      expect(status).toBe(204);
+    }
+    await stop();
+    await (await startReceiver(receiver, [SECRET]))();
+    const handled = receiver.lines.filter((line) => !line.startsWith('refused'));
+    expect(handled).toEqual(['settlement.failed, number 4', 'settlement.settled, number 5']);
+  },
+);
+
+test('the receiver of the examples verifies every event while the secret is rotated', async ({
+  stack,
+  partner,
+  onTestFinished,
+}) => {
   const client = createClient({ baseUrl: stack.baseUrl, apiKey: partner.apiKey });
-  const port = await freePort();
+  const receiver: Receiver = { port: await freePort(), events: await storeOf(onTestFinished), lines: [] };
   const { webhook_id: id, secret } = await client.webhooks.create({
-    url: `http://127.0.0.1:${port}/`,
+    url: `http://127.0.0.1:${receiver.port}/`,
     event_types: ['*'],
   });
-  const lines: string[] = [];
-  const verified = () => lines.filter((line) => line.startsWith('webhook.ping')).length;
-  const replayUntil = async (count: number): Promise<void> => {
-    await client.webhooks.replay(id, { since: '2026-01-01T00:00:00Z', statuses: ['succeeded'] });
+  const verified = () => receiver.lines.filter((line) => line.startsWith('webhook.ping')).length;
+  const sendUntil = async (count: number): Promise<void> => {
+    await Promise.all(Array.from({ length: PINGS }, () => client.webhooks.sendTestEvent(id)));
     await until(verified, (received) => received >= count);
   };
-  let stop = await startReceiver(port, [secret], lines);
-  await Promise.all(Array.from({ length: PINGS }, () => client.webhooks.sendTestEvent(id)));
-  await until(verified, (received) => received >= PINGS);
+  let stop = await startReceiver(receiver, [secret]);
+  await sendUntil(PINGS);
   // Both secrets sign: the receiver still has the old one, then both, then the new one alone.
   const rotated = await client.webhooks.rotateSecret(id);
-  await replayUntil(2 * PINGS);
+  await sendUntil(2 * PINGS);
   await stop();
-  stop = await startReceiver(port, [rotated.secret, secret], lines);
-  await replayUntil(3 * PINGS);
+  stop = await startReceiver(receiver, [rotated.secret, secret]);
+  await sendUntil(3 * PINGS);
   await stop();
-  stop = await startReceiver(port, [rotated.secret], lines);
-  await replayUntil(DELIVERIES);
+  stop = await startReceiver(receiver, [rotated.secret]);
+  await sendUntil(4 * PINGS);
   await stop();
-  expect(verified()).toBe(DELIVERIES);
+  expect(verified()).toBe(4 * PINGS);
   // Each start asked once without a signature, to see whether it listens.
-  expect(lines.filter((line) => line.startsWith('refused'))).toEqual(Array(3).fill('refused: missing_header'));
+  expect(receiver.lines.filter((line) => line.startsWith('refused'))).toEqual(Array(3).fill('refused: missing_header'));
 });

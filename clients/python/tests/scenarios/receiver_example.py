@@ -1,4 +1,4 @@
-"""Runs the receiver of the examples and lets the service send it one event.
+"""Runs the receiver of the examples, lets the service send it an event twice, then another one.
 
 `python receiver_example.py <receiver.py>`, with API and API_KEY. It prints what the receiver printed.
 """
@@ -9,9 +9,11 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
-from settlement_service import Client
+from settlement_service import Client, models
 
 
 def free_port() -> int:
@@ -29,18 +31,34 @@ def until_listening(port: int) -> None:
         time.sleep(0.05)
 
 
+def wait_for_deliveries(client: Client, webhook_id: str, attempts: int) -> list[models.WebhookDeliveryResponse]:
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        deliveries = list(client.webhooks.deliveries(webhook_id, status="succeeded"))
+        if sum(one["attempt_count"] for one in deliveries) >= attempts:
+            return deliveries
+        time.sleep(0.05)
+    raise TimeoutError
+
+
 def main(program: str, port: int) -> None:
-    with Client(os.environ["API"], os.environ["API_KEY"]) as client:
+    with tempfile.TemporaryDirectory() as folder, Client(os.environ["API"], os.environ["API_KEY"]) as client:
         webhook = client.webhooks.create(url=f"http://127.0.0.1:{port}/", event_types=["webhook.ping"])
         secrets = f"whsec_{'A' * 43}=,{webhook['secret']}"
-        env = {**os.environ, "WEBHOOK_SECRETS": secrets, "PORT": str(port)}
+        env = {**os.environ, "WEBHOOK_SECRETS": secrets, "PORT": str(port), "EVENTS": str(Path(folder, "events"))}
         command = [sys.executable, program]
         with subprocess.Popen(
             command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         ) as receiver:
             until_listening(port)
-            client.webhooks.send_test_event(webhook["webhook_id"], event_type="settlement.settled")
+            webhook_id = webhook["webhook_id"]
+            client.webhooks.send_test_event(webhook_id, event_type="settlement.settled")
             assert receiver.stdout is not None
+            print(receiver.stdout.readline().strip())
+            sent = wait_for_deliveries(client, webhook_id, 1)[0]
+            client.webhooks.redeliver(webhook_id, sent["delivery_id"])
+            wait_for_deliveries(client, webhook_id, 2)
+            client.webhooks.send_test_event(webhook_id, event_type="settlement.failed")
             print(receiver.stdout.readline().strip())
             receiver.kill()
 
