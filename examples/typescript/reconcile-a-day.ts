@@ -10,10 +10,10 @@ const batch = randomUUID();
 type Entry = { readonly reference: string; readonly status: Settlement['status']; readonly amount: string };
 
 /** What the partner believes. */
-const book: readonly Entry[] = ['INV-1001', 'INV-1002', 'INV-1003', 'INV-1005'].map((reference) => ({
-  reference,
+const book: readonly Entry[] = [1, 2, 3, 5, 6, 7].map((number) => ({
+  reference: `INV-100${number}`,
   status: 'settled',
-  amount: reference === 'INV-1003' ? '300.00' : '250.00',
+  amount: number === 3 ? '300.00' : '250.00',
 }));
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -28,28 +28,43 @@ const day = {
   metadata: { batch },
 };
 
-const byReference = new Map<string, Settlement>();
-for await (const found of client.settlements.list(day)) byReference.set(found.reference ?? '', found);
+/** Several may have one reference: an order that was declined and sent again, or one that was paid twice. */
+const byReference = new Map<string, Settlement[]>();
+for await (const one of client.settlements.list(day)) {
+  const reference = one.reference ?? '';
+  byReference.set(reference, [...(byReference.get(reference) ?? []), one]);
+}
 
 for (const reference of [...new Set([...book.map((entry) => entry.reference), ...byReference.keys()])].sort()) {
   const booked = book.find((entry) => entry.reference === reference);
-  console.log(`${reference} ${explain(booked, byReference.get(reference))}`);
+  console.log(`${reference} ${explain(booked, byReference.get(reference) ?? [])}`);
 }
+const all = [...byReference.values()].flat();
 let settled = 0;
 for await (const _ of client.settlements.list({ ...day, status: ['settled'] })) settled += 1;
-console.log(`${byReference.size} settlements today, ${settled} of them settled`);
+console.log(`${all.length} settlements today, ${settled} of them settled`);
 
-function explain(booked: Entry | undefined, found: Settlement | undefined): string {
-  if (found === undefined) return 'is missing at the service: nothing was accepted, so its intent can be sent again';
-  const { status, amount, source_currency: currency, failure } = found;
-  if (booked === undefined) return `is missing in the book: ${status}, ${amount} ${currency}`;
-  if (booked.status !== status) return `differs: booked as ${booked.status}, but ${status} (${failure?.code})`;
-  if (booked.amount !== amount)
-    return `differs: booked with ${booked.amount} ${currency}, ${status} with ${amount} ${currency}`;
-  return `agrees: ${status}, ${amount} ${currency}`;
+function textOf({ status, amount, source_currency: currency, failure }: Settlement): string {
+  return failure ? `${status} (${failure.code})` : `${status}, ${amount} ${currency}`;
 }
 
-/** Four settlements, one of which fails. A real day has them already. @returns when they were created */
+/** @param found the newest first */
+function explain(booked: Entry | undefined, found: readonly Settlement[]): string {
+  const notPaid = found.filter(({ status }) => ['rejected', 'expired', 'failed', 'canceled'].includes(status));
+  const paid = found.filter((one) => !notPaid.includes(one));
+  if (paid.length > 1) return `differs: paid or being paid ${paid.length} times: ${paid.map(textOf).join('; ')}`;
+  const [one = notPaid.shift()] = paid;
+  if (one === undefined) return 'is missing at the service: nothing was accepted, so its intent can be sent again';
+  const beside = notPaid.map((other) => `; beside it ${textOf(other)}`).join('');
+  const { status, amount, source_currency: currency } = one;
+  if (booked === undefined) return `is missing in the book: ${textOf(one)}${beside}`;
+  if (booked.status !== status) return `differs: booked as ${booked.status}, but ${textOf(one)}${beside}`;
+  if (booked.amount !== amount)
+    return `differs: booked with ${booked.amount} ${currency}, ${status} with ${amount} ${currency}${beside}`;
+  return `agrees: ${textOf(one)}${beside}`;
+}
+
+/** Some settlements, of which two fail. A real day has them already. @returns when they were created */
 async function settleADay(): Promise<string[]> {
   const { recipient_id } = await client.recipients.create({
     kind: 'contractor',
@@ -58,18 +73,21 @@ async function settleADay(): Promise<string[]> {
     country: 'JM',
     bank_details: { bank_name: 'Example Bank of Jamaica', account_number: '004512378', currency: 'JMD' },
   });
-  const settle = async (reference: string): Promise<string> => {
+  const settle = async (reference: string, card_token = 'tok_visa'): Promise<string> => {
     const accepted = await client.settlements.create({
       corridor: 'US-JM',
       amount: '250.00',
       recipient_id,
       payment_method: 'card',
       payout_rail: 'bank_transfer',
-      card_token: reference === 'INV-1002' ? 'tok_declined' : 'tok_visa',
+      card_token,
       reference,
       metadata: { batch },
     });
     return (await client.settlements.wait(accepted.settlement_id)).created_at;
   };
-  return await Promise.all(['INV-1001', 'INV-1002', 'INV-1003', 'INV-1004'].map(settle));
+  return await Promise.all([
+    ...['INV-1001', 'INV-1003', 'INV-1004', 'INV-1006', 'INV-1007', 'INV-1007'].map((one) => settle(one)),
+    ...['INV-1002', 'INV-1006'].map((one) => settle(one, 'tok_declined')),
+  ]);
 }
