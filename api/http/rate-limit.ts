@@ -14,8 +14,15 @@ export function showBudget(
   reply.header('RateLimit', `"${name}";r=${Math.max(0, quota - used)};t=${resetSeconds}`);
 }
 
+/** As `showBudget`; far over the quota, the answer is held back. */
+export async function slowDown(reply: FastifyReply, budget: Budget, counted: Counted): Promise<void> {
+  showBudget(reply, budget, counted);
+  const held = refusalDelayMs(budget, counted);
+  if (held > 0) await delay(held);
+}
+
 /**
- * As `showBudget`.
+ * As `slowDown`.
  *
  * @throws DomainError `rate_limited` when the count is over the quota
  */
@@ -25,10 +32,8 @@ export async function requireBudget(
   counted: Counted,
   detail?: string,
 ): Promise<void> {
-  showBudget(reply, budget, counted);
+  await slowDown(reply, budget, counted);
   if (counted.used <= budget.quota) return;
-  const held = refusalDelayMs(budget, counted);
-  if (held > 0) await delay(held);
   reply.header('Retry-After', String(counted.resetSeconds));
   throw new DomainError('rate_limited', {}, detail);
 }

@@ -8,7 +8,7 @@ import { budgetsOf } from '../../domain/rate-limit.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requestOtp, verifyOtp } from '../http/otp.ts';
-import { requireBudget } from '../http/rate-limit.ts';
+import { requireBudget, slowDown } from '../http/rate-limit.ts';
 import { consumerOf } from '../route-config.ts';
 import {
   OTPChallengeResponse,
@@ -105,7 +105,8 @@ export const sessionRoutes =
           const [counted] = await countRequests(deps.db, [
             { caller: callerOf(budgets.default, limitKey), windowSeconds, cost: 1 },
           ]);
-          if (counted) await requireBudget(reply, budgets.default, counted);
+          // Not 429, which promises that nothing was done: the try is counted, and a client repeats 429 by itself.
+          if (counted) await slowDown(reply, budgets.default, counted);
           throw new DomainError('credential_invalid', {}, INVALID_CODE);
         }
         const { token, session } = opened;
