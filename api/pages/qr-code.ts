@@ -1,5 +1,5 @@
 /** A QR code as a list of its dark modules. The HTML draws them as a path, the PDF as squares. */
-import { create } from 'qrcode';
+import { encode } from 'uqr';
 
 /** The width of the light border that scanners need, in modules. */
 export const QUIET_ZONE = 4;
@@ -12,10 +12,9 @@ export type QrCode = {
 };
 
 export function qrCode(text: string): QrCode {
-  const { modules } = create(text, { errorCorrectionLevel: 'M' });
-  const places = Array.from(
-    { length: modules.size ** 2 },
-    (_, index) => [index % modules.size, Math.floor(index / modules.size)] as const,
+  const { size, data } = encode(text, { ecc: 'M', border: 0 });
+  const dark = data.flatMap((modules, row) =>
+    modules.flatMap((isDark, column) => (isDark ? [[column, row] as const] : [])),
   );
-  return { size: modules.size, dark: places.filter(([column, row]) => modules.get(row, column) !== 0) };
+  return { size, dark };
 }
