@@ -21,7 +21,7 @@ export const GENESIS: AuditLink = { sequence: 0, hash: sha256(GENESIS_NAME) };
  * The hash of an entry: SHA-256 of its fields, with the hash of the entry before, as one JSON array in UTF-8. The order
  * of the fields never changes.
  */
-export const auditHash = (entry: Omit<AuditRow, 'hash'>): Buffer =>
+const auditHash = (entry: Omit<AuditRow, 'hash'>): Buffer =>
   sha256(
     JSON.stringify([
       entry.sequence,

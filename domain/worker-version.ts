@@ -11,7 +11,7 @@ export type UnservedQueue = {
   readonly polling: readonly (WorkerVersion | undefined)[];
 };
 
-export const versionName = (version: WorkerVersion | undefined): string =>
+const versionName = (version: WorkerVersion | undefined): string =>
   version === undefined ? 'without a version' : `of version ${version.deploymentName}/${version.buildId}`;
 
 export const unservedSentence = ({ taskQueue, promoted, polling }: UnservedQueue): string =>

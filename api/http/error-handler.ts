@@ -80,7 +80,7 @@ const sendFaults = (reply: FastifyReply, faults: readonly RequestFault[]): Fasti
   reply.code(INVALID_STATUS).type('application/json').send({ detail: faults });
 
 /** Sends an RFC 9457 problem. */
-export function sendProblem(reply: FastifyReply, request: FastifyRequest, error: DomainError): FastifyReply {
+function sendProblem(reply: FastifyReply, request: FastifyRequest, error: DomainError): FastifyReply {
   const status = STATUS_OF[error.code];
   request.refusal = error.code;
   if (status === STATUS_OF.credential_missing) reply.header('WWW-Authenticate', challenge(request));

@@ -190,7 +190,7 @@ function createTagMemory() {
  * @param certificate as stored
  * @param question `settlementId` as the caller claims it; `journal`, all postings of the certificate's settlement
  */
-export async function checkCertificate(
+async function checkCertificate(
   keys: CertificateKeys,
   certificate: CertificateRow,
   question: { readonly settlementId: string; readonly journal: readonly StepPosting[] },

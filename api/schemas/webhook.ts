@@ -34,7 +34,7 @@ const DisabledReason = openEnum(
 );
 
 /** Checks what every environment refuses. The route refuses what only the local sandbox allows. */
-export const webhookUrl = () =>
+const webhookUrl = () =>
   text(1, TARGET_LENGTH_MAX)
     .superRefine((value, context) => {
       const fault = value.length <= TARGET_LENGTH_MAX ? targetFault(value, { allowLocal: true }) : undefined;

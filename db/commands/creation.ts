@@ -79,7 +79,7 @@ export async function findFirstAnswer(
 }
 
 /** Binds a key that `findFirstAnswer` has locked. A secret answer is stored sealed, in a row of its own. */
-export async function bindFirstAnswer(
+async function bindFirstAnswer(
   { sealer, now }: Pick<CreationDeps, 'sealer' | 'now'>,
   tx: Tx,
   {

@@ -179,7 +179,7 @@ function rangesOf({ table, where, ranges }: Required<Pick<Source, 'table' | 'ran
 }
 
 /** The rows of a page, from a query for one row more. */
-export function cutPage<Row>(
+function cutPage<Row>(
   rows: readonly Row[],
   { limit }: Page,
   cursorOf: (row: Row) => Cursor,

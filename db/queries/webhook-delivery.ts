@@ -101,7 +101,7 @@ export async function listDeliveries(
  * The last attempts of each of these deliveries, with the one that is under way. A delivery's attempts are numbered
  * from 1 without a gap.
  */
-export async function listAttempts(db: Queryable, deliveries: readonly Delivery[]): Promise<Map<string, Attempts>> {
+async function listAttempts(db: Queryable, deliveries: readonly Delivery[]): Promise<Map<string, Attempts>> {
   if (deliveries.length === 0) return new Map();
   const { deliveryId, number, at, outcome, responseStatus, durationMs, error } = webhookAttempts;
   const wanted = sql`unnest(${sql.param(deliveries.map((delivery) => delivery.deliveryId))}::text[])`;

@@ -87,7 +87,7 @@ export const settlementEventData = ({
 });
 
 /** An exception as reads and events show it; amount and reason only where the evidence has them. */
-export function exceptionResource({ type, at, evidenceId, amountMinor, currency, reason }: SettlementException) {
+function exceptionResource({ type, at, evidenceId, amountMinor, currency, reason }: SettlementException) {
   const isKnown = currency !== null && isCurrency(currency);
   return {
     type,
