@@ -7,7 +7,7 @@ import canonicalize from 'canonicalize';
 import { FlattenedSign } from 'jose';
 import type { Tx } from '../db/client.ts';
 import { readCertificateFacts } from '../db/queries/certificate.ts';
-import { type CertificateFacts, certificateContent, certificateId } from '../domain/certificate.ts';
+import { type CertificateFacts, certificateContent, certificateId, PKCS8_HEAD_HEX } from '../domain/certificate.ts';
 import { isSettling, type SettlementChange, withCertificate } from '../domain/settlement/change.ts';
 
 /** An Ed25519 seed of 32 bytes, and the id of its public key in the JWKS. */
@@ -27,12 +27,10 @@ export type Certifier = {
   certify(facts: CertificateFacts): Promise<SealedCertificate>;
 };
 
-/** The fixed first bytes of a PKCS#8 Ed25519 key (RFC 8410); the seed follows. */
-const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
-
 /** @param keys the first one signs; the others only verify what they signed before, in the API */
 export function createCertifier([active]: readonly [SigningKey, ...SigningKey[]]): Certifier {
-  const privateKey = createPrivateKey({ key: Buffer.concat([PKCS8_HEAD, active.key]), format: 'der', type: 'pkcs8' });
+  const head = Buffer.from(PKCS8_HEAD_HEX, 'hex');
+  const privateKey = createPrivateKey({ key: Buffer.concat([head, active.key]), format: 'der', type: 'pkcs8' });
   return {
     async certify(facts) {
       const content = Buffer.from(canonicalize(certificateContent(facts)) ?? '');

@@ -19,6 +19,9 @@ export const UNANCHORED = { status: 'unanchored' } as const;
 /** `CERT-` and the first 32 upper-case hex digits of the content's SHA-256. */
 export const certificateId = (sha256Hex: string): string => `CERT-${sha256Hex.slice(0, 32).toUpperCase()}`;
 
+/** The fixed first bytes of a PKCS#8 Ed25519 key (RFC 8410), in hex; the seed follows. */
+export const PKCS8_HEAD_HEX = '302e020100300506032b657004220420';
+
 /** A signed certificate. */
 export type Certificate = {
   readonly certId: string;

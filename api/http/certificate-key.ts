@@ -2,6 +2,7 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { createLocalJWKSet, errors, flattenedVerify } from 'jose';
 import type { NamedKey } from '../../config/environment.ts';
+import { PKCS8_HEAD_HEX } from '../../domain/certificate.ts';
 
 type CertificateJwk = {
   readonly kty: 'OKP';
@@ -18,9 +19,6 @@ export type CertificateKeys = {
   /** Whether one of these keys made this detached JWS over exactly these bytes. */
   verifies(signature: string, content: Buffer): Promise<boolean>;
 };
-
-/** The fixed first bytes of a PKCS#8 Ed25519 key (RFC 8410); the seed follows. */
-const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 /**
  * `<header>..<signature>`: a detached JWS has no payload between the dots. The last digit of a 64-byte signature
@@ -50,8 +48,9 @@ export function certificateKeys(named: readonly NamedKey[]): CertificateKeys {
 }
 
 function publicJwk({ id, key }: NamedKey): CertificateJwk {
+  const head = Buffer.from(PKCS8_HEAD_HEX, 'hex');
   const publicKey = createPublicKey(
-    createPrivateKey({ key: Buffer.concat([PKCS8_HEAD, key]), format: 'der', type: 'pkcs8' }),
+    createPrivateKey({ key: Buffer.concat([head, key]), format: 'der', type: 'pkcs8' }),
   );
   return {
     kty: 'OKP',
