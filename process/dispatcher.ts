@@ -44,7 +44,6 @@ export type DispatcherDeps = {
   readonly db: Database;
   readonly client: Client;
   readonly log: Record<'info' | 'warn', (fields: Record<string, unknown>, message: string) => void>;
-  /** Makes a dispatch part of the trace that its row names. */
   readonly traceDispatch?: Tracing['traceDispatch'] | undefined;
   /** Where operators read docs/operations.md. The runs that this dispatcher starts link to it. */
   readonly runbookUrl?: string | undefined;
