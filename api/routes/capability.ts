@@ -3,7 +3,8 @@ import { type CapabilityCatalog, requireValidCatalog } from '../../domain/capabi
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
 import { ETAG_HEADER, sendTagged, sharedJson } from '../http/conditional.ts';
-import { CapabilitiesResponse, CatalogConditions } from '../schemas/capability.ts';
+import { CapabilitiesResponse } from '../schemas/capability.ts';
+import { Conditions } from '../schemas/common.ts';
 
 /** JSON schemas, which the generator of the OpenAPI document turns into header objects. */
 const CATALOG_HEADERS = {
@@ -32,7 +33,7 @@ export const capabilityRoutes =
           operationId: 'getCapabilities',
           summary: 'Read the capability catalog',
           description: 'The public entries without a key, all entries with one. No capability is live.',
-          headers: CatalogConditions,
+          headers: Conditions,
           response: {
             200: {
               description: 'The catalog.',

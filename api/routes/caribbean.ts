@@ -9,13 +9,9 @@ import { ACCEPTS_SETTLEMENT, settlementCommand } from '../http/acceptance.ts';
 import { sendAnswer } from '../http/idempotent-answer.ts';
 import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
 import { principalOf } from '../route-config.ts';
+import { Conditions } from '../schemas/common.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
-import {
-  CaribbeanOfframpResponse,
-  SettlementConditions,
-  SettlementPath,
-  SettlementResponse,
-} from '../schemas/settlement.ts';
+import { CaribbeanOfframpResponse, SettlementPath, SettlementResponse } from '../schemas/settlement.ts';
 import { CaribbeanOfframpRequest } from '../schemas/settlement-command.ts';
 
 export const caribbeanRoutes =
@@ -60,7 +56,7 @@ export const caribbeanRoutes =
           operationId: 'getCaribbeanSettlement',
           summary: 'Read a settlement',
           params: SettlementPath,
-          headers: SettlementConditions,
+          headers: Conditions,
           response: { 200: SettlementResponse, ...UNCHANGED },
         },
       },

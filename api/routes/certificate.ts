@@ -18,13 +18,13 @@ import { CERTIFICATE_TYPES, type CertificateType, certificateForms } from '../pa
 import { preferredType } from '../pages/negotiation.ts';
 import { consumerOf, principalOf } from '../route-config.ts';
 import {
-  CertificateConditions,
   CertificatePath,
   CertificateVerification,
   CertificateVerifyQuery,
   EvidenceCertificate,
   SignedCertificate,
 } from '../schemas/certificate.ts';
+import { Conditions } from '../schemas/common.ts';
 import { SessionHeader } from '../schemas/session.ts';
 import { TransferPath } from '../schemas/transfer.ts';
 
@@ -101,7 +101,7 @@ export const certificateRoutes =
             'JSON, unless `Accept` prefers another form. The signature covers the JSON. `application/jose+json` has both in one ' +
             "file. `text/html` and `application/pdf` also show the payee's name and the reference, which are not certified.",
           params: CertificatePath,
-          headers: CertificateConditions,
+          headers: Conditions,
           response: certificateResponses(),
         },
       },
@@ -119,7 +119,7 @@ export const certificateRoutes =
           summary: "Download a transfer's evidence certificate",
           description: 'As for partners. 404 until the transfer is settled.',
           params: TransferPath,
-          headers: CertificateConditions.extend(SessionHeader.shape),
+          headers: Conditions.extend(SessionHeader.shape),
           response: certificateResponses(),
         },
       },

@@ -5,16 +5,11 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import { takesGzip } from '../http/compression.ts';
 import { ETAG_HEADER, sendTagged, sharedJson, type TaggedJson, tagged } from '../http/conditional.ts';
-import { constant, ifNoneMatch } from '../schemas/common.ts';
+import { Conditions, constant } from '../schemas/common.ts';
 
 const OpenApiDocument = z
   .looseObject({ openapi: constant('3.1.0', 'The version of OpenAPI.') })
   .meta({ id: 'OpenApiDocument', description: 'An OpenAPI document.' });
-
-/** A loose object, because every request has other headers too. */
-const DocumentConditions = z.looseObject({
-  'if-none-match': ifNoneMatch(),
-});
 
 /** The document is made at the first request for it: it describes every route, and generating it takes long. */
 export const openapiRoutes = (): FastifyPluginAsyncZodOpenApi => async (app) => {
@@ -28,7 +23,7 @@ export const openapiRoutes = (): FastifyPluginAsyncZodOpenApi => async (app) => 
         tags: ['Service'],
         operationId: 'getOpenApiDocument',
         summary: 'Read the OpenAPI document',
-        headers: DocumentConditions,
+        headers: Conditions,
         response: {
           200: {
             description: 'The document.',

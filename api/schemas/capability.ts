@@ -6,7 +6,7 @@ import {
   CAPABILITY_ENVIRONMENTS,
   EVIDENCE_LEVELS,
 } from '../../domain/capability.ts';
-import { closedEnum, ifNoneMatch, openEnum, outputText, timestamp } from './common.ts';
+import { closedEnum, openEnum, outputText, timestamp } from './common.ts';
 import { gateName } from './launch-gate.ts';
 import { CapabilityState, capabilityState } from './payment-method.ts';
 
@@ -40,8 +40,3 @@ export const CapabilitiesResponse = z
     services: z.array(CapabilityEntry).meta({ description: 'The entries that the caller may see.' }),
   })
   .meta({ id: 'CapabilitiesResponse' });
-
-/** A loose object, because every request has other headers too. */
-export const CatalogConditions = z.looseObject({
-  'if-none-match': ifNoneMatch(),
-});

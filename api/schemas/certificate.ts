@@ -10,7 +10,6 @@ import {
   environment,
   flag,
   fxRate,
-  ifNoneMatch,
   objectId,
   openEnum,
   outputText,
@@ -40,11 +39,6 @@ const certificateId = () =>
   });
 
 export const CertificatePath = z.object({ cert_id: certificateId() });
-
-/** A loose object, because every request has other headers too. */
-export const CertificateConditions = z.looseObject({
-  'if-none-match': ifNoneMatch(),
-});
 
 export const CertificateVerifyQuery = z.strictObject({
   settlement_id: settlementId('The settlement that the certificate is claimed to belong to.'),

@@ -235,9 +235,10 @@ export const HEADER_PATTERN = '^[^\\x00-\\x08\\x0a-\\x1f\\x7f]*$';
 export const headerText = (description: string, example?: string) =>
   z.string().meta({ description, pattern: HEADER_PATTERN, ...(example === undefined ? {} : { example }) });
 
-/** For operations whose answers have a tag. */
-export const ifNoneMatch = () =>
-  headerText('If it contains the `ETag` of the current answer, the answer is 304.').optional();
+/** For operations whose answers have a tag. A loose object, because every request has other headers too. */
+export const Conditions = z.looseObject({
+  'if-none-match': headerText('If it contains the `ETag` of the current answer, the answer is 304.').optional(),
+});
 
 /** Text of an answer. */
 export const outputText = (description: string, example: string) => z.string().meta({ description, example });

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { EXCEPTION_TYPES } from '../../domain/settlement/evidence.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import {
+  Conditions,
   constant,
   corridor,
   createdAt,
@@ -13,7 +14,6 @@ import {
   fxRate,
   headerText,
   ID_LENGTH_MAX,
-  ifNoneMatch,
   metadataFilter,
   money,
   objectId,
@@ -193,13 +193,8 @@ export const SettlementExceptionEventData = SettlementEventData.extend({
   description: 'The settlement, with the evidence that needs attention.',
 });
 
-/** A loose object, because every request has other headers too. */
-export const SettlementConditions = z.looseObject({
-  'if-none-match': ifNoneMatch(),
-});
-
 /** An invalid preference is ignored (RFC 7240). */
-export const SettlementPreferences = SettlementConditions.extend({
+export const SettlementPreferences = Conditions.extend({
   prefer: headerText(
     '`wait=N`: the answer waits until the status changes, for at most N seconds. N is at most 30. With the `ETag` of the ' +
       'last answer in `If-None-Match` it waits until the answer differs from that one, and is 304 when it does not. ' +
