@@ -6,12 +6,14 @@ Then it compares the file with what the service has. Its folder keeps each line'
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +45,7 @@ def row_of(line: list[str]) -> Row:
         raise SystemExit(f"{reference}: unknown corridor, rail, currency or payment method")
     if not re.fullmatch(r"[0-9]+(\.[0-9]{1,2})?", amount):
         raise SystemExit(f"{reference}: the amount must be as 310, 310.5 or 310.50")
-    return Row(reference, name, corridor, rail, account, currency, amount, method)
+    return Row(reference, name, corridor, rail, account, currency, f"{Decimal(amount):.2f}", method)
 
 
 def read_rows() -> list[Row]:
@@ -65,12 +67,29 @@ def save(file: Path, content: bytes) -> None:
     part.replace(file)
 
 
+def intent_file(row: Row) -> Path:
+    return FOLDER / f"{row.reference}.intent.json"
+
+
+def stored_of(row: Row) -> tuple[str, Intent | None]:
+    """The intent of a line, and which of its cells were another thing when it was prepared."""
+    if not intent_file(row).exists():
+        return "", None
+    stored = json.loads(intent_file(row).read_text())
+    was = [f"{name} {cell}" for name, cell in stored["row"].items() if cell != getattr(row, name)]
+    return ", ".join(was), Intent.from_json(stored["intent"])
+
+
 def intent_of(client: Client, token: str, row: Row) -> Intent:
-    """The stored intent of a line, or a new one, which is stored before it is sent."""
-    file = FOLDER / f"{row.reference}.intent.json"
-    if file.exists():
-        return Intent.from_json(file.read_text())
+    """The stored intent of a line, or a new one, which is stored before it is sent.
+
+    A corrected line takes the place of one of which nothing was accepted. Both have the same key, so that only one of
+    them can ever be accepted, also if a request of the first one is still on its way.
+    """
     reference, name, corridor, rail, account, currency, amount, method = row
+    was, stored = stored_of(row)
+    if stored and (not was or any(client.settlements.list(reference=reference, metadata={"batch": BATCH}))):
+        return stored
     person: models.CreateRecipientRequest = {
         "kind": "contractor",
         "entity_type": "individual",
@@ -81,7 +100,8 @@ def intent_of(client: Client, token: str, row: Row) -> Intent:
         person["mobile_details"] = {"provider": "Example Mobile", "phone_number": account}
     else:
         person["bank_details"] = {"bank_name": "Example Bank", "account_number": account, "currency": currency}
-    recipient = client.recipients.create(idempotency_key=f"{BATCH}.{reference}.recipient", **person)
+    digest = sha256(json.dumps(person).encode()).hexdigest()[:16]  # a corrected recipient is another one
+    recipient = client.recipients.create(idempotency_key=f"{BATCH}.{reference}.recipient.{digest}", **person)
     order: models.SettleRequestV2 = {
         "corridor": corridor,
         "amount": amount,
@@ -97,7 +117,7 @@ def intent_of(client: Client, token: str, row: Row) -> Intent:
     else:
         order["card_token"] = "tok_visa"
     intent = client.settlements.prepare(idempotency_key=f"{BATCH}.{reference}", **order)
-    save(file, intent.to_json().encode())
+    save(intent_file(row), json.dumps({"row": row._asdict(), "intent": intent.to_json()}).encode())
     return intent
 
 
@@ -136,12 +156,20 @@ def difference_of(row: Row, one: models.SettlementResponse | None) -> str | None
     """Why somebody must look at a line; `None` for one that is paid as the file says."""
     if one is None:
         return "NOT PAID, unknown to the service"
+    was, intent = stored_of(row)
+    prepared = f", prepared as {was}" if was else ""
     if one["status"] not in TERMINAL_STATUSES:
-        return f"STILL OPEN, {one['status']}"
+        return f"STILL OPEN, {one['status']}{prepared}"
     if one["status"] != "settled":
-        return f"NOT PAID, {one['status']} ({one['failure']['code'] if one['failure'] else ''})"
-    if Decimal(one["amount"]) != Decimal(row.amount):
-        return f"paid, but {one['amount']} instead of {row.amount}"
+        return f"NOT PAID, {one['status']} ({one['failure']['code'] if one['failure'] else ''}){prepared}"
+    if was:
+        return f"paid, but prepared as {was}"
+    paid = (one["corridor"], one["payout_rail"], one["destination_currency"], one["amount"], one["payment_method"])
+    for given, wanted in zip(paid, (row.corridor, row.rail, row.currency, row.amount, row.method), strict=True):
+        if given != wanted:
+            return f"paid, but {given} instead of {wanted}"
+    if intent and json.loads(intent.body)["recipient_id"] != one["recipient_id"]:
+        return "paid, but to another recipient"
     return None if certificate_of(row).exists() else "paid, but its certificate is not kept"
 
 

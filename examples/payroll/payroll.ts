@@ -2,6 +2,7 @@
  * Pays what is in payroll.csv, each line once, however often this program is killed and run again. Then it compares the
  * file with what the service has. Its folder keeps an intent for each line, and a certificate for each paid one.
  */
+import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import {
@@ -39,7 +40,17 @@ function rowOf(line: string) {
   if (!isCorridor(corridor) || !isPayoutRail(rail) || !isCurrency(currency) || !isPaymentMethod(method))
     throw new Error(`${reference}: unknown corridor, rail, currency or payment method`);
   if (!/^\d+(\.\d\d?)?$/.test(amount)) throw new Error(`${reference}: the amount must be as 310, 310.5 or 310.50`);
-  return { reference, name, corridor, rail, account, currency, amount, method };
+  return { reference, name, corridor, rail, account, currency, amount: textOf(minorOf(amount)), method };
+}
+
+/** In minor units, without a float: 31050n for `310.5` and for `310.50`. */
+function minorOf(amount: string): bigint {
+  const [major = '', minor = ''] = amount.split('.');
+  return BigInt(major + minor.padEnd(2, '0'));
+}
+
+function textOf(minor: bigint): string {
+  return `${minor / 100n}.${String(minor % 100n).padStart(2, '0')}`;
 }
 
 /** Writes a file completely or not at all, whenever the program dies. */
@@ -52,22 +63,44 @@ mkdirSync(folder, { recursive: true, mode: 0o700 });
 // The account that the payroll is paid from. A linking widget gives the public token to your server.
 const { access_token } = await client.banklink.exchange({ public_token: 'public-sandbox-checking' });
 
-/** The stored intent of a line, or a new one, which is stored before it is sent. */
-async function intentOf({ reference, name, corridor, rail, account, currency, amount, method }: Row) {
-  const stored = path.join(folder, `${reference}.intent.json`);
-  if (existsSync(stored)) return JSON.parse(readFileSync(stored, 'utf8'));
-  const recipient = await client.recipients.create(
-    {
-      kind: 'contractor',
-      entity_type: 'individual',
-      name,
-      country: corridor.slice(-2),
-      ...(account.startsWith('+')
-        ? { mobile_details: { provider: 'Example Mobile', phone_number: account } }
-        : { bank_details: { bank_name: 'Example Bank', account_number: account, currency } }),
-    },
-    { idempotencyKey: `${BATCH}.${reference}.recipient` },
-  );
+type Stored = { readonly row: Row; readonly intent: SettleIntent };
+type SettleIntent = ReturnType<typeof client.settlements.prepare>;
+
+const intentFile = ({ reference }: Row) => path.join(folder, `${reference}.intent.json`);
+const storedOf = (row: Row): Stored | undefined =>
+  existsSync(intentFile(row)) ? JSON.parse(readFileSync(intentFile(row), 'utf8')) : undefined;
+
+/** Which cells of a line were another thing when its intent was prepared. Empty: none. */
+function preparedAs(row: Row, stored: Stored | undefined): string {
+  const now = new Map(Object.entries(row));
+  const was = Object.entries(stored?.row ?? {}).filter(([name, cell]) => cell !== now.get(name));
+  return was.map(([name, cell]) => `${name} ${cell}`).join(', ');
+}
+
+/**
+ * The stored intent of a line, or a new one, which is stored before it is sent. A corrected line takes the place of one
+ * of which nothing was accepted. Both have the same key, so that only one of them can ever be accepted, also if a request
+ * of the first one is still on its way.
+ */
+async function intentOf(row: Row): Promise<SettleIntent> {
+  const { reference, name, corridor, rail, account, currency, amount, method } = row;
+  const stored = storedOf(row);
+  const wasAccepted = async () =>
+    (await client.settlements.list({ reference, metadata: { batch: BATCH } }).first(1)).length > 0;
+  if (stored && (preparedAs(row, stored) === '' || (await wasAccepted()))) return stored.intent;
+  const person = {
+    kind: 'contractor',
+    entity_type: 'individual',
+    name,
+    country: corridor.slice(-2),
+    ...(account.startsWith('+')
+      ? { mobile_details: { provider: 'Example Mobile', phone_number: account } }
+      : { bank_details: { bank_name: 'Example Bank', account_number: account, currency } }),
+  } as const;
+  // A corrected recipient is another one.
+  const digest = createHash('sha256').update(JSON.stringify(person)).digest('hex').slice(0, 16);
+  const options = { idempotencyKey: `${BATCH}.${reference}.recipient.${digest}` };
+  const recipient = await client.recipients.create(person, options);
   const intent = client.settlements.prepare(
     {
       ...{ corridor, amount, recipient_id: recipient.recipient_id, payment_method: method, payout_rail: rail },
@@ -76,7 +109,7 @@ async function intentOf({ reference, name, corridor, rail, account, currency, am
     },
     { idempotencyKey: `${BATCH}.${reference}` },
   );
-  save(stored, JSON.stringify(intent));
+  save(intentFile(row), JSON.stringify({ row, intent } satisfies Stored));
   return intent;
 }
 
@@ -118,18 +151,22 @@ await forEachLine(async (row) => {
   if (settlementId !== undefined) await finish(row, settlementId);
 });
 
-/** In minor units, without a float: 31050n for `310.5` and for `310.50`. */
-function minorOf(amount: string): bigint {
-  const [major = '', minor = ''] = amount.split('.');
-  return BigInt(major + minor.padEnd(2, '0'));
-}
-
 /** Why somebody must look at a line; undefined for one that is paid as the file says. */
 function differenceOf(row: Row, one: Settlement | undefined): string | undefined {
   if (one === undefined) return 'NOT PAID, unknown to the service';
-  if (!TERMINAL_STATUSES.some((status) => status === one.status)) return `STILL OPEN, ${one.status}`;
-  if (one.status !== 'settled') return `NOT PAID, ${one.status} (${one.failure?.code ?? ''})`;
-  if (minorOf(one.amount) !== minorOf(row.amount)) return `paid, but ${one.amount} instead of ${row.amount}`;
+  const stored = storedOf(row);
+  const was = preparedAs(row, stored);
+  const prepared = was && `, prepared as ${was}`;
+  if (!TERMINAL_STATUSES.some((status) => status === one.status)) return `STILL OPEN, ${one.status}${prepared}`;
+  if (one.status !== 'settled') return `NOT PAID, ${one.status} (${one.failure?.code ?? ''})${prepared}`;
+  if (was) return `paid, but prepared as ${was}`;
+  const { corridor, rail, currency, amount, method } = row;
+  const wanted = [corridor, rail, currency, amount, method];
+  const given = [one.corridor, one.payout_rail, one.destination_currency, one.amount, one.payment_method];
+  const at = wanted.findIndex((cell, index) => cell !== given[index]);
+  if (at >= 0) return `paid, but ${given[at]} instead of ${wanted[at]}`;
+  if (stored && JSON.parse(stored.intent.body).recipient_id !== one.recipient_id)
+    return 'paid, but to another recipient';
   return existsSync(certificateOf(row)) ? undefined : 'paid, but its certificate is not kept';
 }
 
@@ -148,6 +185,5 @@ for (const row of rows) {
     paid.set(one.source_currency, (paid.get(one.source_currency) ?? 0n) + minorOf(one.amount));
 }
 for (const one of surplus) console.log(`${one.reference} ${one.settlement_id}: SURPLUS, ${one.status}`);
-for (const [currency, minor] of [...paid].sort())
-  console.log(`paid ${minor / 100n}.${String(minor % 100n).padStart(2, '0')} ${currency}`);
+for (const [currency, minor] of [...paid].sort()) console.log(`paid ${textOf(minor)} ${currency}`);
 console.log(`${rows.length} lines, ${listed.length} settlements, ${differences} to look at`);
