@@ -5,15 +5,17 @@
  */
 import type { Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
-import { decideAgreedReview } from '../db/commands/review.ts';
 import { cancelSettlementOnRequest, writeDecision } from '../db/commands/settlement.ts';
 import { openDataKey } from '../db/data-key.ts';
 import { openPayee } from '../db/payee.ts';
 import { forbiddingGatesOfSettlement } from '../db/queries/gate.ts';
+import { findReviewRequest } from '../db/queries/review.ts';
 import { type LockedSettlement, lockForDecision, readSurroundings } from '../db/queries/settlement-facts.ts';
 import { nameDigest } from '../db/queries/verification.ts';
 import type { Transaction } from '../domain/crash-point.ts';
+import { DomainError } from '../domain/error.ts';
 import type { Payee } from '../domain/payee.ts';
+import { agreedResolution } from '../domain/review.ts';
 import { type Decision, decide } from '../domain/settlement/decide.ts';
 import { decisionAboutPayee, type StepFacts } from '../domain/settlement/facts.ts';
 import type { HappeningOf } from '../domain/settlement/happening.ts';
@@ -82,18 +84,20 @@ export function settlementActivities(deps: ActivityDeps) {
     },
 
     /**
-     * needs_review → settled or failed, as operators have agreed, or as the rail's own evidence says. A review that was
-     * resolved before stays as it is.
+     * needs_review → settled or failed, as operators have agreed, or as the rail's own evidence says: a review for an
+     * operator who waits for it.
      *
      * @throws DomainError `state_conflict` while nothing is agreed
      */
     resolveReview: async (input: SettlementActivityInput): Promise<SettlementState> => {
-      const { orgId, settlementId } = input;
-      return await commit(deps, 'settlement.resolve_review', async (tx) => {
-        const { before, decision } = await decideAgreedReview(tx, orgId, settlementId, deps.now());
-        const settlement = await write(deps, tx, decision, before.requestId);
-        return stateOf({ settlement, now: settlementTime(before, attemptTime(input.nowMs)) });
-      });
+      const state = stateOf(await step(deps, 'settlement.resolve_review', input, { type: 'review' }));
+      if (state.status === 'needs_review')
+        throw new DomainError(
+          'state_conflict',
+          { current_state: state.status },
+          'No outcome is agreed. See `ops resolve`.',
+        );
+      return state;
     },
   };
 }
@@ -147,6 +151,7 @@ async function readFacts(
   const digest = dataKey && payee ? nameDigest(dataKey, payee.name) : null;
   const { gateEvidence, aboutPayee, recipient, ...known } = await readSurroundings(tx, deps.sealer, settlement, digest);
   const gates = forbiddingGatesOfSettlement(settlement, gateEvidence, { runtime: deps.runtime, now: deps.now() });
+  const isInReview = settlement.status === 'needs_review';
   const facts = {
     settlement,
     ...known,
@@ -157,6 +162,7 @@ async function readFacts(
     // Later steps do not need the payer's token, so a missing key does not fail them.
     isSimulated: isBeforeCollection(settlement.status) && hasCollectionPlan(deps, settlement, paymentTokenSealed),
     internalFunding: settlement.paymentMethod === 'internal' ? internalFunding(settlement) : undefined,
+    resolution: isInReview ? agreedResolution(await findReviewRequest(tx, settlement.settlementId)) : undefined,
   };
   return { payee, facts };
 }

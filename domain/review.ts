@@ -14,6 +14,12 @@ export type ReviewRequest = Resolution & {
   readonly agreedAt: Date | null;
 };
 
+/** An outcome that may be carried out, and since when. */
+export type AgreedResolution = Resolution & { readonly at: Date };
+
+export const agreedResolution = (request: ReviewRequest | undefined): AgreedResolution | undefined =>
+  request?.agreedAt ? { outcome: request.outcome, at: request.agreedAt } : undefined;
+
 /**
  * How long a second operator can confirm what one has requested: an outcome, an erasure or a new key. After that the
  * request is void and must be repeated.

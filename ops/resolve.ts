@@ -1,6 +1,7 @@
 /**
- * Resolves the review of a settlement (contract §6). Operators agree in the database; a Temporal Update then makes the
- * settlement's run carry it out. If the rail's own evidence has come, it decides, and the command says so.
+ * Resolves the review of a settlement (contract §6). Operators agree in the database, which wakes the settlement's run:
+ * it carries out what is agreed, also if this command ends before. The command waits for that by a Temporal Update. If
+ * the rail's own evidence has come, it decides, and the command says so.
  */
 import {
   WorkflowNotFoundError,
@@ -8,9 +9,10 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { requestResolution } from '../db/commands/review.ts';
+import { findSettlement, getSettlementOwner } from '../db/queries/settlement.ts';
 import { DomainError } from '../domain/error.ts';
 import { reviewState } from '../domain/operator-advice.ts';
-import type { Resolution, ReviewRequest } from '../domain/review.ts';
+import type { AgreedResolution, Resolution, ReviewRequest } from '../domain/review.ts';
 import type { SettlementStatus } from '../domain/settlement/state.ts';
 import { settlementWorkflowId } from '../domain/workflow-id.ts';
 import { temporalFaultOf } from '../process/temporal-health.ts';
@@ -26,7 +28,7 @@ type Asked = Resolution & { readonly operator: string; readonly note: string };
 /** @returns `refused` when the settlement is not in review, or has another outcome */
 export async function runResolve(deps: OpsDeps, settlementId: string, asked: Asked): Promise<ExitCode> {
   const { print, printData, warn } = deps;
-  const resolution = await requestAndCarryOut(deps, settlementId, asked);
+  const resolution = await requestAndWait(deps, settlementId, asked);
   if ('refusal' in resolution) {
     warn(`Not resolved: ${resolution.refusal}`);
     return EXIT.refused;
@@ -49,8 +51,8 @@ type Resolved =
   | { readonly status: SettlementStatus; readonly about?: string | undefined }
   | { readonly refusal: string };
 
-/** Requests the outcome and, once it is agreed, makes the settlement's run carry it out. */
-async function requestAndCarryOut(deps: OpsDeps, settlementId: string, asked: Asked): Promise<Resolved> {
+/** Requests the outcome and, once it is agreed, waits until the settlement's run has carried it out. */
+async function requestAndWait(deps: OpsDeps, settlementId: string, asked: Asked): Promise<Resolved> {
   const { outcome } = asked;
   try {
     const { request, earlier } = await requestResolution(deps, settlementId, asked);
@@ -60,10 +62,9 @@ async function requestAndCarryOut(deps: OpsDeps, settlementId: string, asked: As
       };
     const about = earlier && aboutEarlier(deps, earlier, outcome);
     if (request.agreedAt === null) return { status: 'needs_review', about };
-    return {
-      ...(deps.isPreview ? { status: STATUS_OF[outcome] } : await carryOut(deps, settlementId, outcome)),
-      about,
-    };
+    const agreed = { outcome, at: request.agreedAt };
+    const status = deps.isPreview ? STATUS_OF[outcome] : await untilCarriedOut(deps, settlementId, agreed);
+    return { status, about };
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     if (error.code === 'not_found') return { refusal: 'There is no such settlement.' };
@@ -79,25 +80,30 @@ function aboutEarlier({ isPreview }: OpsDeps, earlier: ReviewRequest, outcome: R
 }
 
 /**
- * Makes the run carry out what is agreed.
+ * Waits until the run has carried out what is agreed.
  *
  * @throws CommandError when it was not carried out in time; the agreement stays
  */
-async function carryOut(
-  { client: connect }: OpsDeps,
+async function untilCarriedOut(
+  { client: connect, db }: OpsDeps,
   settlementId: string,
-  outcome: Resolution['outcome'],
-): Promise<Resolved> {
+  { outcome, at }: AgreedResolution,
+): Promise<SettlementStatus> {
   const client = connect();
   const handle = client.workflow.getHandle(settlementWorkflowId(settlementId));
+  // The run answers an id always alike. Another agreement, after a failover that lost this one, has another id.
+  const updateId = `resolve-review:${settlementId}:${at.getTime()}`;
   try {
-    return await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
-      handle.executeUpdate(resolveReview, { updateId: `resolve-review:${settlementId}` }),
+    const { status } = await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+      handle.executeUpdate(resolveReview, { updateId }),
     );
+    return status;
   } catch (error) {
-    if (error instanceof WorkflowUpdateFailedError) return { refusal: rootCause(error).message };
     const cause = hindranceOf(error);
     if (cause === undefined) throw error;
+    // The run may have ended by it before the update came.
+    const settlement = await findSettlement(db, await getSettlementOwner(db, settlementId), settlementId);
+    if (settlement && settlement.status !== 'needs_review') return settlement.status;
     const what = `The outcome ${outcome} is agreed and was not carried out yet: repeat this command.`;
     throw new CommandError(EXIT.unavailable, `${what} ${cause}`);
   }
@@ -106,10 +112,8 @@ async function carryOut(
 /** Why nothing was carried out, if the command can be repeated. */
 function hindranceOf(error: unknown): string | undefined {
   if (error instanceof WorkflowNotFoundError) return 'It has no run: a sweep starts one within a minute.';
+  if (error instanceof WorkflowUpdateFailedError) return 'Its run has not reviewed the settlement yet.';
   if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)
     return 'Temporal, or the worker, did not answer in time.';
   return temporalFaultOf(error)?.sentence;
 }
-
-/** An activity's failure is inside of the update's. */
-const rootCause = (error: Error): Error => (error.cause instanceof Error ? rootCause(error.cause) : error);

@@ -169,7 +169,7 @@ function handleCancellation(run: Run): void {
   void CancellationScope.current().cancelRequested.catch(() => CancellationScope.nonCancellable(cancel));
 }
 
-/** Waits until an operator's update, or the rail's late evidence, has resolved the review. */
+/** Waits until what operators have agreed on, or the rail's late evidence, has resolved the review. */
 async function awaitOperator(run: Run, state: SettlementState): Promise<SettlementState> {
   run.inReview = state;
   const isResolved = () => run.inReview?.status !== state.status;
@@ -185,8 +185,8 @@ async function awaitOperator(run: Run, state: SettlementState): Promise<Settleme
 }
 
 /**
- * Accepts the update that resolves a review for operators (contract §6). It carries no decision: the activity reads
- * what they have agreed on. It is refused before the settlement is in review. Once the review is resolved, it answers
+ * Accepts the update by which an operator's command waits for the end of a review (contract §6). It carries no decision:
+ * the activity reads what operators have agreed on. It is refused before the settlement is in review. Once the review is resolved, it answers
  * with the settlement's status for as long as the workflow runs.
  */
 function handleResolveReview(run: Run): void {

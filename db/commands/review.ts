@@ -1,21 +1,19 @@
 /**
  * The review of a payout whose outcome is unknown (contract §6). Operators agree in PostgreSQL; the settlement's run
- * then carries out what they agreed on. Access to Temporal alone decides nothing.
+ * reviews it then, and carries out what they agreed on. Access to Temporal alone decides nothing.
  */
 import { DomainError } from '../../domain/error.ts';
+import { settlementMessage } from '../../domain/outbox.ts';
 import { isValidAt, type Resolution, type ReviewRequest, requestAfter } from '../../domain/review.ts';
-import { changeOf } from '../../domain/settlement/change.ts';
-import { type Decision, decide } from '../../domain/settlement/decide.ts';
-import { type Settlement, settlementTime } from '../../domain/settlement/state.ts';
-import type { Tx } from '../client.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
+import { enqueue } from '../queries/outbox.ts';
 import { findReviewRequest, storeReviewRequest } from '../queries/review.ts';
 import { getSettlementOwner, lockSettlement } from '../queries/settlement.ts';
-import { readKnownFacts } from '../queries/settlement-facts.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 /**
- * Records that an operator requests an outcome, with an audit entry.
+ * Records that an operator requests an outcome, with an audit entry. Once it is agreed, the settlement's run is woken:
+ * evidence, of another kind, was recorded.
  *
  * @returns the request that is now valid, which may be carried out once `agreedAt` is set, and the one that was valid
  *   before
@@ -29,7 +27,8 @@ export async function requestResolution(
   return await commit(deps, 'settlement.request_resolution', async (tx) => {
     const at = deps.now();
     const orgId = await getSettlementOwner(tx, settlementId);
-    const { status } = await lockSettlement(tx, orgId, settlementId);
+    const settlement = await lockSettlement(tx, orgId, settlementId);
+    const { status } = settlement;
     if (status !== 'needs_review')
       throw new DomainError(
         'state_conflict',
@@ -41,6 +40,8 @@ export async function requestResolution(
     const request = requestAfter(earlier, { outcome, operator, at }, deps.runtime);
     if (request === earlier) return { request, earlier };
     await storeReviewRequest(tx, settlementId, request);
+    if (request.agreedAt !== null)
+      await enqueue(tx, settlementMessage(settlement, 'evidenceRecorded', settlement.requestId));
     const entry =
       request.agreedAt === null
         ? ({ action: 'review_request', note: `${outcome}: ${note}` } as const)
@@ -48,31 +49,4 @@ export async function requestResolution(
     await insertAuditEntry(tx, orgId, { objectId: settlementId, ...entry, operator, at });
     return { request, earlier };
   });
-}
-
-/**
- * What follows from the outcome that operators have agreed on; the rail's own evidence, where there is some, decides
- * instead. Nothing follows for a settlement that is not in review.
- *
- * @param now real time; it only dates the change
- * @throws DomainError `state_conflict` while nothing is agreed
- */
-export async function decideAgreedReview(
-  tx: Tx,
-  orgId: string,
-  settlementId: string,
-  now: Date,
-): Promise<{ readonly before: Settlement; readonly decision: Decision }> {
-  const before = await lockSettlement(tx, orgId, settlementId);
-  const facts = { settlement: before, ...(await readKnownFacts(tx, settlementId)) };
-  const at = settlementTime(before, now);
-  if (before.status !== 'needs_review') return { before, decision: changeOf(facts, at) };
-  const request = await findReviewRequest(tx, settlementId);
-  if (!request?.agreedAt)
-    throw new DomainError(
-      'state_conflict',
-      { current_state: before.status },
-      'No outcome is agreed. See `ops resolve`.',
-    );
-  return { before, decision: decide(facts, { type: 'resolve_review', outcome: request.outcome }, at) };
 }

@@ -17,7 +17,7 @@ import { reviewCollection } from './collection.ts';
 import type { FactsOf } from './facts.ts';
 import { fundingOutcome } from './funding.ts';
 import type { HappeningOf, HappeningType } from './happening.ts';
-import { beginPayout, recordAnswer, resolveReview, reviewPayout } from './payout.ts';
+import { beginPayout, recordAnswer, reviewPayout } from './payout.ts';
 import { refundDueMinor } from './posting.ts';
 import { type SettlementStatus, UNFUNDED_STATUSES } from './state.ts';
 
@@ -38,7 +38,6 @@ const DECIDERS: { readonly [Type in HappeningType]: Decider<Type> } = {
   cancel,
   begin_payout: (facts, _happening, change) => beginPayout(facts, change),
   rail_answered: (facts, { answer }, change) => recordAnswer(facts, answer, change),
-  resolve_review: (facts, { outcome }, change) => resolveReview(facts, outcome, change),
   refund,
 };
 

@@ -3,6 +3,7 @@
  * rail may have gone out needs no fact of its own: the call is made only after `paying_out` was committed.
  */
 import type { Recipient } from '../recipient.ts';
+import type { AgreedResolution } from '../review.ts';
 import type { NewEvidence, RecordedEvidence, SettlementException } from './evidence.ts';
 import type { HappeningType } from './happening.ts';
 import type { Settlement } from './state.ts';
@@ -27,6 +28,8 @@ export type Facts = {
   readonly isSimulated: boolean;
   /** Evidence that funds a settlement from inside; undefined where a provider collects. */
   readonly internalFunding: NewEvidence | undefined;
+  /** What operators have agreed on about a payout in review; undefined while they have not. */
+  readonly resolution: AgreedResolution | undefined;
   /** What operators recorded as given back, by its reference. */
   readonly refunds: readonly { readonly reference: string; readonly amountMinor: bigint }[];
 };
@@ -44,7 +47,6 @@ type Needs = {
   readonly cancel: 'evidence';
   readonly begin_payout: StepFact;
   readonly rail_answered: StepFact;
-  readonly resolve_review: 'evidence';
   readonly refund: 'refunds';
 };
 

@@ -1,5 +1,4 @@
 /** What can happen to a settlement after its acceptance: the closed list of inputs of `decide`. */
-import type { Resolution } from '../review.ts';
 import type { NewEvidence } from './evidence.ts';
 
 export type Happening =
@@ -13,8 +12,6 @@ export type Happening =
   | { readonly type: 'begin_payout' }
   /** The call to the rail has returned; `answer` is undefined when the rail has none yet. */
   | { readonly type: 'rail_answered'; readonly answer: NewEvidence | undefined }
-  /** Operators have agreed on the outcome of a payout. */
-  | { readonly type: 'resolve_review'; readonly outcome: Resolution['outcome'] }
   /** An operator gave money back outside of the service. */
   | { readonly type: 'refund'; readonly reference: string; readonly amountMinor: bigint };
 

@@ -14,7 +14,7 @@ import {
 } from './change.ts';
 import { end, isOver, reviewCollection } from './collection.ts';
 import { type NewEvidence, PAYOUT_ANSWERS, type RecordedEvidence } from './evidence.ts';
-import type { FactsOf, StepFacts } from './facts.ts';
+import type { StepFacts } from './facts.ts';
 import { FAILURES } from './failure.ts';
 import type { Failure } from './state.ts';
 
@@ -40,13 +40,15 @@ export function beginPayout(facts: StepFacts, change: SettlementChange): Settlem
 export const isCallAllowed = ({ recipient, isGateClosed }: StepFacts, { after }: SettlementChange): boolean =>
   after.status === 'paying_out' && recipient.isActive && !isGateClosed;
 
-/** Acts on the rail's answer, or on the end of the wait for it. */
-export function reviewPayout({ evidence }: FactsOf<'resolve_review'>, change: SettlementChange): SettlementChange {
+/** Acts on the rail's answer, on what operators have agreed on without one, or on the end of the wait for it. */
+export function reviewPayout({ evidence, resolution }: StepFacts, change: SettlementChange): SettlementChange {
   const { status } = change.after;
   if (status !== 'paying_out' && status !== 'needs_review') return change;
   const answer = evidence.find(({ kind, pending }) => pending && isAnswer(kind));
   if (answer) return conclude(withDecided(change, answer.evidenceId), evidence, answer);
-  if (status === 'needs_review' || !isOver(change)) return change;
+  if (status === 'needs_review')
+    return resolution ? resolve(datedAfter(change, resolution.at), evidence, resolution.outcome) : change;
+  if (!isOver(change)) return change;
   return withMove(change, { to: 'needs_review', reason: 'payout_outcome_unknown' });
 }
 
@@ -69,19 +71,6 @@ export function recordAnswer(
     : withEvidence(reviewed, answer);
 }
 
-/** Operators agree on what the rail did. The rail's own answer, where there is one, decides instead. */
-export function resolveReview(
-  facts: FactsOf<'resolve_review'>,
-  outcome: Resolution['outcome'],
-  change: SettlementChange,
-): SettlementChange {
-  const reviewed = reviewPayout(facts, change);
-  if (reviewed.after.status !== 'needs_review') return reviewed;
-  return outcome === 'paid'
-    ? settle(reviewed, facts.evidence, { reason: 'resolved_paid' })
-    : fail(reviewed, facts.evidence, { reason: 'resolved_refused', failure: FAILURES.payoutRefused });
-}
-
 const isAnswer = (kind: RecordedEvidence['kind']): boolean => PAYOUT_ANSWERS.some((answer) => answer === kind);
 
 function conclude(
@@ -93,6 +82,15 @@ function conclude(
   const cause = failure ?? FAILURES.payoutRefused;
   return fail(change, known, { reason: cause.code, failure: cause, evidenceId });
 }
+
+const resolve = (
+  change: SettlementChange,
+  known: readonly RecordedEvidence[],
+  outcome: Resolution['outcome'],
+): SettlementChange =>
+  outcome === 'paid'
+    ? settle(change, known, { reason: 'resolved_paid' })
+    : fail(change, known, { reason: 'resolved_refused', failure: FAILURES.payoutRefused });
 
 type Conclusion = { readonly reason: string; readonly evidenceId?: string };
 

@@ -53,6 +53,30 @@ describe('a review of a payout', () => {
     },
   );
 
+  test.for(['reviewSettlement', 'admitSettlement'] as const)(
+    'wakes the run once it is agreed, and is carried out by it, whatever became of the command (%s)',
+    async (activity, { world, api, steps }) => {
+      const id = await steps.inReview();
+      const wakes = async () =>
+        (await api.connection.pool.query('SELECT 1 FROM outbox WHERE object_id = $1 AND signal IS NOT NULL', [id]))
+          .rowCount ?? 0;
+      const before = await wakes();
+      await world.request(id, 'refused');
+      expect(await wakes()).toBe(before + 1);
+      expect(await steps.activities[activity](steps.step(id))).toMatchObject({ status: 'failed' });
+    },
+  );
+
+  test('is left open by a run while nothing is agreed', async ({ world, api, steps }) => {
+    const id = await steps.inReview();
+    await requestResolution({ ...api.deps, runtime: 'production' }, id, { outcome: 'paid', ...WHO });
+    await expectUnchanged(api.connection.pool, async () => {
+      expect((await steps.activities.reviewSettlement(steps.step(id))).status).toBe('needs_review');
+      await expect(steps.activities.resolveReview(steps.step(id))).rejects.toMatchObject({ code: 'state_conflict' });
+    });
+    expect(await world.auditOf(id)).toMatchObject([{ action: 'review_request' }]);
+  });
+
   test('resolved by eight operators at once and with both outcomes, keeps the first decision', async ({
     world,
     steps,

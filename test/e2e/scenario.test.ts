@@ -3,10 +3,8 @@ import { describe, expect } from 'vitest';
 import { createClient } from '../../clients/typescript/index.ts';
 import { requestResolution } from '../../db/commands/review.ts';
 import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
-import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { playScenario, type ScenarioDeps } from '../../scripts/demo/scenario.ts';
 import { signUp } from '../../scripts/sandbox/partner.ts';
-import { resolveReview } from '../../workflows/contract.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 
@@ -17,8 +15,6 @@ const test = withStack().extend('deps', FILE, async ({ stack }): Promise<Scenari
     resolveReview: async (settlementId, outcome) => {
       const asked = { outcome, operator: 'pat', note: 'The bank confirmed it by phone.' };
       await requestResolution(stack.api.deps, settlementId, asked);
-      const workflow = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
-      await workflow.executeUpdate(resolveReview);
     },
     bankledger: { client: createClient({ baseUrl: stack.baseUrl }), secret: TEST_SECRETS.bankledger },
   };

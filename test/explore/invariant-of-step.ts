@@ -215,13 +215,14 @@ function paymentsAreShown({ before, change, happening }: Step): string | undefin
 }
 
 /** The rail's recorded answer ends a payout. Without one, operators do. */
-function payoutEndsByAnswer({ before, change, happening, after }: Step): string | undefined {
+function payoutEndsByAnswer({ before, change, after }: Step): string | undefined {
   const { status } = before.settlement;
   if (status !== 'paying_out' && status !== 'needs_review') return undefined;
   if (!isTerminal(change.after.status)) return undefined;
   const isConfirmed = change.after.status === 'settled';
-  const isResolved = happening.type === 'resolve_review' && !knowsAnswer(before);
-  if (isResolved) return isConfirmed === (happening.outcome === 'paid') ? undefined : 'operators said something else';
+  const { resolution } = before;
+  if (resolution && !knowsAnswer(after))
+    return isConfirmed === (resolution.outcome === 'paid') ? undefined : 'operators said something else';
   const [answer] = after.evidence.filter(({ provider }) => provider === 'payout_rail');
   if (!answer) return `the payout ends as ${change.after.status}, and the rail said nothing`;
   return isConfirmed === (answer.kind === 'payout_confirmed')
@@ -245,12 +246,10 @@ export function droppedFault(asked: Asked): string | undefined {
   return said === undefined || knows(asked.after, said) ? undefined : `the evidence ${said.kind} is dropped`;
 }
 
-/** One named act ends a review. */
+/** What operators have agreed on ends a review, by the next one of the run. */
 export const reviewFault = ({ before, after, happening }: Asked): string | undefined =>
-  happening.type === 'resolve_review' &&
-  before.settlement.status === 'needs_review' &&
-  !isTerminal(after.settlement.status)
-    ? 'the review is resolved, and the settlement has not ended'
+  happening.type === 'review' && before.resolution && !isTerminal(after.settlement.status)
+    ? 'an outcome is agreed, and the settlement has not ended'
     : undefined;
 
 /** After the end, what the rail says is an exception. */

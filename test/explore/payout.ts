@@ -134,16 +134,14 @@ const lateRail = (clocks: readonly Clock[]): readonly Move[] => [
 export const knowsAnswer = ({ evidence }: Situation): boolean =>
   evidence.some(({ provider }) => provider === 'payout_rail');
 
-/** Operators may be wrong. A second resolution of the same review changes nothing. */
-const resolutions: readonly Move[] = (['paid', 'refused'] as const).map((outcome) => ({
-  words: `Operators resolve the review: ${outcome}.`,
-  isPossible: ({ settlement, resolution }) => settlement.status === 'needs_review' || resolution !== undefined,
-  play: (situation, fixture) => {
-    const asked = askNow(fixture, situation, { type: 'resolve_review', outcome });
-    const isTheirs = situation.settlement.status === 'needs_review' && !knowsAnswer(situation);
-    return { situation: closed(isTheirs ? { ...asked.after, resolution: outcome } : asked.after), asked };
-  },
-}));
+/** Operators may be wrong. The run carries out what they agree on, by its next review. */
+const resolutions: readonly Move[] = (['paid', 'refused'] as const).map((outcome) =>
+  silent(
+    `Operators agree about the review: ${outcome}.`,
+    ({ settlement, resolution }) => settlement.status === 'needs_review' && resolution === undefined,
+    ({ settlement, now }) => ({ resolution: { outcome, at: new Date(now - settlement.clockOffsetMs) } }),
+  ),
+);
 
 /** The steps of a payout whose calls are never lost, and never overlap. */
 export const plainSteps: readonly (readonly Move[])[] = [

@@ -198,11 +198,11 @@ export const SABOTAGES = {
         : decide(facts, happening, now, situation),
   },
   operators_overrule_the_rail: {
-    what: "Operators' resolution counts, although the rail's answer is recorded.",
+    what: "Operators' agreement counts, although the rail's answer is recorded.",
     universe: universeOf('payout'),
     decide: (facts, happening, now, situation) => {
       const decided = facts.evidence.filter(({ pending }) => pending).map(({ evidenceId }) => evidenceId);
-      if (happening.type !== 'resolve_review' || decided.length === 0) return decide(facts, happening, now, situation);
+      if (!facts.resolution || decided.length === 0) return decide(facts, happening, now, situation);
       return changed(decide({ ...facts, evidence: [] }, happening, now, situation), (change) => ({
         ...change,
         decided,

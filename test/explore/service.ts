@@ -94,11 +94,6 @@ export async function openService(world: World, { start, isScreeningHit, at }: O
         return await rail.untilCalled(activities.sendPayout(input));
       case 'rail_answered':
         return await rail.answer(happening.answer && payoutAnswer(settlementId, happening.answer.kind as Answer));
-      case 'resolve_review': {
-        const asked = { ...ACT, outcome: happening.outcome };
-        await refusedIn(requestResolution(api.deps, settlementId, asked));
-        return await activities.resolveReview(input);
-      }
       case 'refund':
         return await recordRefund(api.deps, settlementId, happening, ACT);
     }
@@ -109,6 +104,8 @@ export async function openService(world: World, { start, isScreeningHit, at }: O
     if (after.attempts.length < before.attempts.length) await rail.lose();
     if (after.settlement.clockOffsetMs > before.settlement.clockOffsetMs)
       await advanceSettlement(api.deps, orgId, settlementId, { byMs: undefined, now: clock.now(), requestId });
+    if (after.resolution && !before.resolution)
+      await requestResolution(api.deps, settlementId, { ...ACT, outcome: after.resolution.outcome });
     await recipient.change(before.identity, after.identity);
   };
   return {

@@ -67,6 +67,7 @@ export function factsOf(fixture: Omit<Fixture, 'decide'>, situation: Situation):
     isGateClosed: situation.isGateClosed,
     isSimulated: isSimulated && isBeforeCollection(situation.settlement.status),
     internalFunding,
+    resolution: situation.settlement.status === 'needs_review' ? situation.resolution : undefined,
     refunds: situation.refunds,
   };
 }

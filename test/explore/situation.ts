@@ -3,6 +3,7 @@
  * happened outside. `decide` sees only the first; the invariants compare all three.
  */
 import type { Recipient } from '../../domain/recipient.ts';
+import type { AgreedResolution } from '../../domain/review.ts';
 import type { RecordedEvidence, SettlementException } from '../../domain/settlement/evidence.ts';
 import type { NameDecision } from '../../domain/settlement/facts.ts';
 import { isTerminal, type Settlement, UNFUNDED_STATUSES } from '../../domain/settlement/state.ts';
@@ -68,8 +69,8 @@ export type Situation = {
   readonly attempts: readonly Attempt[];
   readonly bank: Bank;
   readonly rail: Rail;
-  /** What operators decided in review. They may be wrong. */
-  readonly resolution: RailOutcome | undefined;
+  /** What operators have agreed on in review. They may be wrong. */
+  readonly resolution: AgreedResolution | undefined;
   /** The workflow's time, by which waits are judged; epoch milliseconds. */
   readonly now: number;
 };
@@ -104,7 +105,7 @@ export function keyOf(situation: Situation, clockMin: number): string {
     bank.isFailureReported,
     rail.hasPayout,
     rail.outcome,
-    resolution,
+    resolution && `${resolution.outcome} ${isEnded ? '' : since(resolution.at.getTime())}`,
   ].join('|');
 }
 

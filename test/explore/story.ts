@@ -107,6 +107,8 @@ export function silentMessages(before: Situation, after: Situation): readonly Ou
   const isDecided =
     before.identity.recipient.name !== after.identity.recipient.name ||
     NAMES.some((name) => before.identity.checks[name] === 'open' && after.identity.checks[name] !== 'open');
+  if (after.resolution && !before.resolution)
+    return [settlementMessage(settlement, 'evidenceRecorded', settlement.requestId)];
   if (isAdvanced) return [settlementMessage(settlement, 'clockAdvanced', settlement.requestId)];
   return isDecided && settlement.status === 'compliance_hold'
     ? [settlementMessage(settlement, 'verificationDecided', settlement.requestId)]

@@ -1,5 +1,6 @@
 /** `redispatch`, `cancel` and `resolve` without Temporal: each change is one transaction with its audit entry. */
-import { Client, Connection } from '@temporalio/client';
+import { Client, Connection, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
 import { expect, onTestFinished } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -134,13 +135,32 @@ test('waiting says that 250 open settlements are more than it lists, and redispa
   await api.owner.pool.query(`DELETE FROM settlements WHERE settlement_id LIKE 'stl_copy_%'`);
 });
 
-test.for<[string, (workflowId: string) => Promise<Client>]>([
+/** A run that answers the update so. */
+const answering = (executeUpdate: () => Promise<unknown>): Client => {
+  const workflow = { getHandle: () => ({ executeUpdate }) };
+  return { workflow, withDeadline: <T>(_at: number, call: () => T): T => call() } as unknown as Client;
+};
+
+const NOT_IN_TIME = 'Temporal, or the worker, did not answer in time.';
+
+test.for<[string, string, (workflowId: string) => Promise<Client>]>([
   [
     'Temporal does not answer',
+    NOT_IN_TIME,
     async () => new ImpatientClient({ connection: Connection.lazy({ address: '127.0.0.1:1' }) }),
   ],
   [
+    'its run, which was started again, has not read that it is in review',
+    'Its run has not reviewed the settlement yet.',
+    async () =>
+      answering(async () => {
+        const cause = ApplicationFailure.nonRetryable('The settlement is not in review.', 'state_conflict');
+        throw new WorkflowUpdateFailedError('Workflow Update failed', cause);
+      }),
+  ],
+  [
     'no worker runs',
+    NOT_IN_TIME,
     async (workflowId) => {
       const { client, namespace, close } = await devServer();
       onTestFinished(close);
@@ -150,7 +170,7 @@ test.for<[string, (workflowId: string) => Promise<Client>]>([
   ],
 ])(
   'resolve is exit 69 while %s, and everything then shows that the outcome is agreed',
-  async ([, clientOf], { api, partner }) => {
+  async ([, cause, clientOf], { api, partner }) => {
     const settlementId = await openSettlement(api, partner, IN_REVIEW);
     const client = await clientOf(settlementWorkflowId(settlementId));
     const ops = createOps(api.connection.db, { client: () => client });
@@ -159,10 +179,7 @@ test.for<[string, (workflowId: string) => Promise<Client>]>([
     expect(await resolve('paid', '--yes')).toEqual({
       exitCode: 69,
       printed: [],
-      warned: [
-        'The outcome paid is agreed and was not carried out yet: repeat this command. ' +
-          'Temporal, or the worker, did not answer in time.',
-      ],
+      warned: [`The outcome paid is agreed and was not carried out yet: repeat this command. ${cause}`],
     });
     const agreed = 'agreed: paid, by ana, and not carried out';
     const other = `Not resolved: it is ${agreed}. To carry it out: npm run ops -- resolve ${settlementId} paid`;
@@ -183,6 +200,23 @@ test.for<[string, (workflowId: string) => Promise<Client>]>([
     ]);
   },
 );
+
+test('resolve says how the settlement ended, when its run carried it out and ended before the command asked it', async ({
+  api,
+  steps,
+}) => {
+  const settlementId = await steps.inReview();
+  const client = answering(async () => {
+    await steps.activities.reviewSettlement(steps.step(settlementId));
+    throw new WorkflowNotFoundError('workflow execution already completed', settlementId, undefined);
+  });
+  const resolve = createOps(api.connection.db, { client: () => client });
+  expect(await resolve('resolve', settlementId, 'refused', ...AUDIT_ARGS)).toEqual({
+    exitCode: 0,
+    printed: [`${settlementId} is failed.`],
+    warned: [],
+  });
+});
 
 test('a requested outcome is shown until it is a day old, and who requests another one reads whose it replaces', async ({
   api,

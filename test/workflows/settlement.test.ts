@@ -270,7 +270,8 @@ describe('the update resolveReview', () => {
 
   test('sent twice at once, decides once, and both get the same answer', async ({ api, world, time, activities }) => {
     const id = await world.inReview();
-    await requestResolution(api.deps, id, PAID);
+    // Without the signal, which would let the run end before the updates come.
+    await losingOutboxRows(api.owner.pool, () => requestResolution(api.deps, id, PAID));
     const release = createBarrier();
     time.override.resolveReview = async (input) => {
       await release.opened;
