@@ -40,7 +40,7 @@ const pingNewSubscriber = async (world: World): Promise<Subscriber> => {
   const subscriber = await world.subscribe();
   const path = `/v1/webhooks/${subscriber.webhookId}/test`;
   const { event_id: eventId } = requireStatus(await send(world, subscriber.tenant, 'POST', path, {}), 202).body;
-  await until(world, `delivery of ${eventId}`, async () => subscriber.events.get(eventId));
+  await until(`delivery of ${eventId}`, async () => subscriber.events.get(eventId));
   return subscriber;
 };
 export const ping: Pass = async (world) => void (await pingNewSubscriber(world));
@@ -53,7 +53,7 @@ const failOnce = async (world: World, beforeRetry: (subscriber: Subscriber, even
   while (!failsOnce(eventId))
     eventId = requireStatus(await send(world, subscriber.tenant, 'POST', path, {}), 202).body.event_id;
   await beforeRetry(subscriber, eventId);
-  await until(world, `retry of ${eventId}`, async () => subscriber.events.get(eventId));
+  await until(`retry of ${eventId}`, async () => subscriber.events.get(eventId));
 };
 
 /** The first retry is the lane's. */
@@ -64,7 +64,7 @@ export const retryByWorkflow: Pass = (world) =>
   failOnce(world, async ({ tenant: { orgId }, webhookId }, eventId) => {
     const moved = `UPDATE webhook_deliveries SET lane_key = NULL
       WHERE event_id = '${eventId}' AND attempt_count = 1 AND claimed_by = 0 RETURNING 1`;
-    await until(world, `failure of ${eventId}`, async () => (await query(world, moved))[0]);
+    await until(`failure of ${eventId}`, async () => (await query(world, moved))[0]);
     await query(
       world,
       `INSERT INTO outbox (kind, object_id, signal, context, request_id)
@@ -93,7 +93,7 @@ export const replay: Pass = async (world) => {
   const body = { since: new Date(Date.now() - REPLAYED_MS).toISOString(), statuses: ['succeeded'] };
   const path = `/v1/webhooks/${webhookId}`;
   const { replay_id: id } = requireStatus(await send(world, tenant, 'POST', `${path}/replay`, body), 202).body;
-  await until(world, `the end of the replay ${id}`, async () => {
+  await until(`the end of the replay ${id}`, async () => {
     const { status } = requireStatus(await send(world, tenant, 'GET', `${path}/replays/${id}`), 200).body;
     return status === 'completed' ? true : undefined;
   });
@@ -119,7 +119,7 @@ export const handOver = withWebhook(async (world, tenant, path) => {
   const webhookId = path.split('/').at(-1);
   await query(world, `UPDATE webhooks SET secret_sealed = 'lost' WHERE webhook_id = '${webhookId}'`);
   requireStatus(await send(world, tenant, 'POST', `${path}/test`, {}), 200, 202);
-  await until(world, `the hand-over of a delivery to ${webhookId}`, async () => {
+  await until(`the hand-over of a delivery to ${webhookId}`, async () => {
     const held = `SELECT 1 FROM webhook_deliveries WHERE webhook_id = '${webhookId}' AND lane_key IS NULL`;
     return (await query(world, held)).length > 0 ? true : undefined;
   });
@@ -131,7 +131,7 @@ export const endDeliveries = withWebhook(async (world, tenant, path) => {
   requireStatus(await send(world, tenant, 'POST', `${path}/test`, {}), 200, 202);
   requireStatus(await send(world, tenant, 'DELETE', path), 204, 404);
   const webhookId = path.split('/').at(-1);
-  await until(world, `the end of the deliveries of ${webhookId}`, async () => {
+  await until(`the end of the deliveries of ${webhookId}`, async () => {
     const pending = `SELECT 1 FROM webhook_deliveries WHERE webhook_id = '${webhookId}' AND status = 'pending'`;
     return (await query(world, pending)).length === 0 ? true : undefined;
   });
@@ -208,12 +208,12 @@ const someEmail = () => `${crypto.randomUUID()}@example.com`;
 export const mailCode: Pass = async (world) => {
   const email = someEmail();
   await requestCode(world, email);
-  await until(world, `the mail to ${email}`, async () => world.mail.messages.find(({ to }) => to.includes(email)));
+  await until(`the mail to ${email}`, async () => world.mail.messages.find(({ to }) => to.includes(email)));
 };
 
 export const signIn: Pass = async (world) => {
   const email = someEmail();
-  await until(world, 'the sign-in', async () => {
+  await until('the sign-in', async () => {
     const { challenge_id, sandbox_code: code } = await requestCode(world, email);
     const body = { challenge_id, code };
     const answer = await world.deps.http.untilAnswered({ method: 'POST', path: '/consumer/auth/verify-otp', body });

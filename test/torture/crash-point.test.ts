@@ -1,7 +1,7 @@
 /**
  * Every crash point, in the process of the test: the code goes no further there, and the request gets no answer. What
- * was accepted completes once. The compiler wants a trigger for each point. process.test.ts kills programs
- * at points of each kind, and `npm run torture -- --points` at all of them.
+ * was accepted completes once. The compiler wants a trigger for each point. A torture run kills the programs
+ * themselves at points that its scenarios pass (monkey.ts).
  */
 import { test as base, expect, vi } from 'vitest';
 import { CRASH_POINTS, type Crash, type CrashPoint } from '../../domain/crash-point.ts';
@@ -17,12 +17,13 @@ import { PROVIDER_SECRETS } from '../support/provider-event.ts';
 import { startStack, type TestStack } from '../support/stack.ts';
 import { checkAtRest } from './check.ts';
 import { nameOf, type PointName, TRIGGERS } from './crash-trigger.ts';
-import { dieAsOperator } from './crash-walk.ts';
-import { openWorld, type Pass, type World } from './crash-world.ts';
+import { openWorld, type Pass, query, type World } from './crash-world.ts';
 
 const TRIGGERS_AT_ONCE = 20;
 const PASSES_MAX = 10;
 const PASS_AGAIN = { timeout: stretched(3_000), interval: 50 };
+
+const isOperators = (point: CrashPoint): boolean => typeof TRIGGERS[nameOf(point)] === 'object';
 
 /** `left`: where nothing has died yet. */
 type CrashWorld = World & { readonly left: ReadonlySet<CrashPoint> };
@@ -34,7 +35,7 @@ const test = base.extend('world', FILE, async ({}, { onCleanup }): Promise<Crash
   /** Where the operator's command under way dies. Another trigger may pass the points of operators before. */
   let operatorDiesAt: CrashPoint | undefined;
   const crash: Crash = (point) => {
-    if (TRIGGERS[nameOf(point)].program === 'ops' && point !== operatorDiesAt) return;
+    if (isOperators(point) && point !== operatorDiesAt) return;
     if (!left.delete(point)) return;
     stack?.breakConnection();
     throw new Error(`died at ${point}`);
@@ -51,7 +52,7 @@ const test = base.extend('world', FILE, async ({}, { onCleanup }): Promise<Crash
   const client = () => temporal;
   const ops = createOps(api.connection.db, { crash, client, runs: createRuns(temporal) });
   const world = await openWorld({
-    ...{ baseUrl, databaseUrl: api.databaseUrl, temporal, mail, disturbedAt: () => 0 },
+    ...{ baseUrl, databaseUrl: api.databaseUrl, temporal, mail },
     operate: async (operator, args, point) => {
       const notes = args[0] === 'gate' && args[1] === 'record' ? [] : ['--note', 'torture'];
       operatorDiesAt = point;
@@ -86,13 +87,24 @@ test('something dies at each crash point of the API and the worker, and what was
   const triggers = Object.entries(TRIGGERS) as [PointName, (typeof TRIGGERS)[PointName]][];
   const failures: string[] = [];
   await inParallel(triggers, TRIGGERS_AT_ONCE, async ([name, trigger]) => {
-    if (trigger.program !== 'ops')
-      await passAll(world, name, trigger.pass).catch((error) => failures.push(`${name}: ${error}`));
+    if (typeof trigger === 'function')
+      await passAll(world, name, trigger).catch((error) => failures.push(`${name}: ${error}`));
   });
   expect(failures).toEqual([]);
-  expect([...world.left].filter((point) => TRIGGERS[nameOf(point)].program !== 'ops')).toEqual([]);
+  expect([...world.left].filter((point) => !isOperators(point))).toEqual([]);
   expect(world.broken).toEqual([]);
 });
+
+/** Runs an operator's command that must die at the point. Before its commit nothing is written. */
+async function dieAsOperator(world: World, point: CrashPoint): Promise<string[]> {
+  const trigger = TRIGGERS[nameOf(point)];
+  if (typeof trigger === 'function') return [];
+  const operator = nameOf(point).replaceAll('_', '-');
+  const { hasDied, output } = await world.operate(operator, await trigger.args(world), point);
+  if (!hasDied) return [`${point}: the command did not die: ${output}`];
+  const { length } = await query(world, `SELECT 1 FROM audit_entries WHERE operator = '${operator}'`);
+  return length > 0 === point.endsWith(':after_commit') ? [] : [`${point}: ${length} audit entries were written`];
+}
 
 test("an operator's command dies at each of its crash points, and writes nothing before its commit", async ({
   world,

@@ -49,7 +49,7 @@ const settleInternally = (world: World, recipientId: string, amount: string) =>
   settle(world, recipientId, amount, '/v1/caribbean/settle', {});
 
 const awaitStatus = (world: World, settlementId: string, status: string): Promise<true> =>
-  until(world, `${settlementId} ${status}`, async () => {
+  until(`${settlementId} ${status}`, async () => {
     const { body } = await send(world, world.tenant, 'GET', `/v2/settle/${settlementId}`);
     return body.status === status ? true : undefined;
   });
@@ -112,7 +112,7 @@ export const createInReview = async (world: World): Promise<string> => {
 /** An operator decides. */
 export const reviewPayout: Pass = async (world) => {
   const settlementId = await createInReview(world);
-  await until(world, `the decision about ${settlementId}`, async () =>
+  await until(`the decision about ${settlementId}`, async () =>
     (await resolveReview(world.deps, settlementId, 'paid')) ? true : undefined,
   );
   await awaitStatus(world, settlementId, 'settled');
@@ -135,7 +135,7 @@ export const verifyByProvider: Pass = async (world) => {
 };
 
 const requireVerified = (world: World, recipientId: string) =>
-  until(world, `verification of ${recipientId}`, async () => {
+  until(`verification of ${recipientId}`, async () => {
     const { body } = await send(world, world.tenant, 'GET', `/v1/kyc/status/${recipientId}`);
     if (body.verifications.length !== 1) throw new Error(`${body.verifications.length} verifications were opened`);
     return body.verification_status === 'verified' ? true : undefined;

@@ -1,6 +1,5 @@
-/** For every crash point: which program passes it, and what makes it pass. */
+/** What passes each crash point. */
 import type { CrashPoint } from '../../domain/crash-point.ts';
-import type { Program } from '../support/process-stack.ts';
 import {
   changeRecipient,
   createKey,
@@ -46,20 +45,17 @@ import {
 import { type Pass, query, type World } from './crash-world.ts';
 import { createTenant } from './tenant.ts';
 
-export type ProgramTrigger = { readonly program: Program; readonly pass: Pass };
-/** `args`: the operators' command line that passes the point, without `--operator` and `--note`. */
-export type Trigger =
-  | ProgramTrigger
-  | { readonly program: 'ops'; readonly args: (world: World) => Promise<readonly string[]> };
+/** The operators' command line that passes the point, without `--operator` and `--note`. */
+type CommandLine = (world: World) => Promise<readonly string[]>;
+/** What makes the API or the worker pass the point, or an operator's command. */
+type Trigger = Pass | { readonly args: CommandLine };
 
 /** A crash point without its moment. */
 export type PointName = CrashPoint extends `${infer Name}:${string}` ? Name : never;
 
 export const nameOf = (point: CrashPoint): PointName => point.split(':')[0] as PointName;
 
-const onApi = (pass: Pass): Trigger => ({ program: 'api', pass });
-const onWorker = (pass: Pass): Trigger => ({ program: 'worker', pass });
-const byOperator = (args: (world: World) => Promise<readonly string[]>): Trigger => ({ program: 'ops', args });
+const byOperator = (args: CommandLine): Trigger => ({ args });
 
 const leakedKey = async (world: World): Promise<readonly string[]> => {
   const { orgId } = await createTenant(world.deps.http);
@@ -93,12 +89,12 @@ const onGate = (action: 'approve' | 'revoke') => async (world: World) => {
 };
 
 export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
-  'api_key.create': onApi(createKey),
+  'api_key.create': createKey,
   'api_key.reissue': byOperator(async ({ deps }) => ['org', 'reissue-key', (await createTenant(deps.http)).orgId]),
-  'api_key.rotate': onApi(rotateKey),
-  'api_key.revoke': onApi(revokeKey),
+  'api_key.rotate': rotateKey,
+  'api_key.revoke': revokeKey,
   'api_key.revoke_as_operator': byOperator(leakedKey),
-  'delivery.redeliver': onApi(redeliver),
+  'delivery.redeliver': redeliver,
   'delivery.redeliver_as_operator': byOperator(async (world) => {
     const [delivery] = await query<{ id: string }>(world, 'SELECT delivery_id AS id FROM webhook_deliveries LIMIT 1');
     return ['retry-delivery', delivery?.id ?? ''];
@@ -108,15 +104,15 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
   'gate.revoke': byOperator(onGate('revoke')),
   'keys.record': byOperator(async () => ['keys', 'record']),
   'keys.reseal': byOperator(async () => ['keys', 'reseal']),
-  'lane.exchange': onWorker(ping),
-  'lost_runs.restart': onWorker(sweep),
+  'lane.exchange': ping,
+  'lost_runs.restart': sweep,
   'open_objects.redispatch': byOperator(async (world) => {
     await createWaiting(world);
     return ['redispatch', '--all'];
   }),
   'operator.add': byOperator(async () => ['operator', 'add', someOperator()]),
   'operator.revoke': byOperator(revokeOperator),
-  'organization.create': onApi(createOrganization),
+  'organization.create': createOrganization,
   'organization.resume': byOperator(async (world) => {
     const { orgId } = await createTenant(world.deps.http);
     await world.operate('torture', ['org', 'suspend', orgId]);
@@ -126,11 +122,11 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
     ...['org', 'tier', (await createTenant(deps.http)).orgId, 'large'],
   ]),
   'organization.suspend': byOperator(async ({ deps }) => ['org', 'suspend', (await createTenant(deps.http)).orgId]),
-  'otp.request': onApi(mailCode),
-  'provider_event.receive': onApi(payByWire),
-  'recipient.change': onApi(changeRecipient),
-  'recipient.create': onApi(createOneRecipient),
-  'recipient.deactivate': onApi(deactivateRecipient),
+  'otp.request': mailCode,
+  'provider_event.receive': payByWire,
+  'recipient.change': changeRecipient,
+  'recipient.create': createOneRecipient,
+  'recipient.deactivate': deactivateRecipient,
   'recipient.erase': byOperator(async (world) => {
     const [erased] = await query<{ id: string }>(
       world,
@@ -145,38 +141,38 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
     const [row] = await query<{ id: string }>(world, 'SELECT recipient_id AS id FROM recipients LIMIT 1');
     return ['export', 'recipient', row?.id ?? ''];
   }),
-  'sandbox_event.request': onApi(answerPayout),
-  'session.open': onApi(signIn),
-  'settlement.accept': onApi(play({ copies: 2, reusesKey: true })),
-  'settlement.admit': onWorker(settleByCard),
-  'settlement.advance_clock': onApi(expire),
-  'settlement.answer_payout': onWorker(answerPayout),
-  'settlement.begin_payout': onWorker(settleByCard),
-  'settlement.cancel': onApi(cancel),
+  'sandbox_event.request': answerPayout,
+  'session.open': signIn,
+  'settlement.accept': play({ copies: 2, reusesKey: true }),
+  'settlement.admit': settleByCard,
+  'settlement.advance_clock': expire,
+  'settlement.answer_payout': answerPayout,
+  'settlement.begin_payout': settleByCard,
+  'settlement.cancel': cancel,
   'settlement.cancel_as_operator': byOperator(async (world) => ['cancel', await createWaiting(world)]),
-  'settlement.cancel_on_request': onWorker(cancelInTemporal),
-  'settlement.record_payout': onWorker(settleByCard),
+  'settlement.cancel_on_request': cancelInTemporal,
+  'settlement.record_payout': settleByCard,
   'settlement.record_refund': byOperator(recordRefund),
   'settlement.redispatch': byOperator(async (world) => ['redispatch', await createWaiting(world)]),
   'settlement.request_resolution': byOperator(async (world) => ['resolve', await createInReview(world), 'paid']),
-  'settlement.resolve_review': onWorker(reviewPayout),
-  'settlement.review': onWorker(endWaits),
-  'subscription.claim': onWorker(retryByWorkflow),
-  'subscription.end_deliveries': onWorker(endDeliveries),
-  'subscription.hand_over': onWorker(handOver),
-  'subscription.look': onWorker(retryByWorkflow),
-  'subscription.record': onWorker(retryInLane),
-  'subscription.release': onWorker(retryByWorkflow),
-  'subscription.replay': onWorker(replay),
-  'verification.answer_applicant': onApi(verifyByProvider),
-  'verification.decide': onApi(verify),
-  'verification.expire': onWorker(verify),
-  'verification.open_manual': onApi(verify),
-  'verification.open_provider': onApi(verifyByProvider),
-  'verification.store_applicant': onWorker(verifyByProvider),
-  'wallet.create': onApi(createWallet),
-  'webhook.create': onApi(createWebhook),
-  'webhook.change': onApi(disableWebhook),
+  'settlement.resolve_review': reviewPayout,
+  'settlement.review': endWaits,
+  'subscription.claim': retryByWorkflow,
+  'subscription.end_deliveries': endDeliveries,
+  'subscription.hand_over': handOver,
+  'subscription.look': retryByWorkflow,
+  'subscription.record': retryInLane,
+  'subscription.release': retryByWorkflow,
+  'subscription.replay': replay,
+  'verification.answer_applicant': verifyByProvider,
+  'verification.decide': verify,
+  'verification.expire': verify,
+  'verification.open_manual': verify,
+  'verification.open_provider': verifyByProvider,
+  'verification.store_applicant': verifyByProvider,
+  'wallet.create': createWallet,
+  'webhook.create': createWebhook,
+  'webhook.change': disableWebhook,
   'webhook.disable_as_operator': byOperator(async (world) => [
     'webhook',
     'disable',
@@ -187,21 +183,21 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
     await world.operate('torture', ['webhook', 'disable', webhookId]);
     return ['webhook', 'enable', webhookId];
   }),
-  'webhook.delete': onApi(deleteWebhook),
-  'webhook.test': onApi(ping),
-  'webhook.replay': onApi(replay),
-  'webhook.rotate_secret': onApi(rotateSecret),
-  'dispatch.settlement': onApi(settleByCard),
-  'dispatch.sandbox_collection': onWorker(settleByCard),
-  'dispatch.sandbox_event': onApi(answerPayout),
-  'dispatch.verification': onApi(verify),
-  'dispatch.sandbox_verification': onWorker(verifyByProvider),
-  'dispatch.webhook_lane': onApi(startLanes),
-  'dispatch.otp': onApi(mailCode),
-  'signal.settlement': onApi(cancel),
-  'signal.verification': onApi(verify),
-  'signal.webhook_subscription': onApi(redeliver),
-  mail: onWorker(mailCode),
-  signed_post: onWorker(settleByCard),
-  webhook_post: onWorker(ping),
+  'webhook.delete': deleteWebhook,
+  'webhook.test': ping,
+  'webhook.replay': replay,
+  'webhook.rotate_secret': rotateSecret,
+  'dispatch.settlement': settleByCard,
+  'dispatch.sandbox_collection': settleByCard,
+  'dispatch.sandbox_event': answerPayout,
+  'dispatch.verification': verify,
+  'dispatch.sandbox_verification': verifyByProvider,
+  'dispatch.webhook_lane': startLanes,
+  'dispatch.otp': mailCode,
+  'signal.settlement': cancel,
+  'signal.verification': verify,
+  'signal.webhook_subscription': redeliver,
+  mail: mailCode,
+  signed_post: settleByCard,
+  webhook_post: ping,
 };

@@ -12,14 +12,13 @@ import { outcomeOf } from './operator.ts';
 import { type Subscriber, startSubscribers } from './subscriber.ts';
 import { authorize, createRecipient, createTenant, type Tenant } from './tenant.ts';
 
-/** Where points are passed: the service as processes, or in the process of the test. */
+/** Where points are passed. */
 type Place = {
   readonly baseUrl: string;
   /** As the role of the service. */
   readonly databaseUrl: string;
   readonly temporal: Client;
   readonly mail: MailServer;
-  readonly disturbedAt: () => number;
   /**
    * Runs an operator's command, which dies at the point. `operator` is written to the audit entries.
    *
@@ -48,7 +47,7 @@ export type World = Pick<Place, 'databaseUrl' | 'mail' | 'operate'> & {
 };
 
 export async function openWorld(place: Place): Promise<World> {
-  const { baseUrl, temporal, disturbedAt } = place;
+  const { baseUrl, temporal } = place;
   const subscribers = await startSubscribers();
   const broken: string[] = [];
   const http = createHttpClient(() => baseUrl, broken);
@@ -60,7 +59,7 @@ export async function openWorld(place: Place): Promise<World> {
     deps: {
       http,
       temporal,
-      disturbedAt,
+      disturbedAt: () => 0,
       operate: async (args) => outcomeOf((await place.operate('oracle', args)).exitCode),
       signal: new AbortController().signal,
       onDisturbance: () => undefined,
@@ -86,11 +85,8 @@ const POLL_MS = 1_000;
 const ARRIVAL_TIMEOUT_MS = stretched(120_000);
 
 /** Waits until something is there. */
-export const until = <Value>(
-  { deps: { disturbedAt: since } }: World,
-  what: string,
-  find: () => Promise<Value | undefined>,
-): Promise<Value> => waitUntil(what, find, { timeoutMs: ARRIVAL_TIMEOUT_MS, everyMs: POLL_MS, since });
+export const until = <Value>(what: string, find: () => Promise<Value | undefined>): Promise<Value> =>
+  waitUntil(what, find, { timeoutMs: ARRIVAL_TIMEOUT_MS, everyMs: POLL_MS });
 
 export function requireStatus(answer: Answer, ...allowed: readonly number[]): Answer {
   if (!allowed.includes(answer.status)) throw new Error(`answered ${answer.status}: ${answer.text}`);

@@ -2,9 +2,6 @@
  * `npm run torture -- --seed 1 --minutes 5`: tries to refute that every accepted settlement has one outcome and that
  * every cent is paid out or shown as due back, whatever is killed, cut, slowed, doubled or reordered (docs/torture.md).
  */
-
-import { once } from 'node:events';
-import { CRASH_POINTS } from '../../domain/crash-point.ts';
 import { flag, oneOf, optional, wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
 import {
   command,
@@ -14,9 +11,7 @@ import {
   runProgram,
   standardOutput,
 } from '../../ops/command-line/program.ts';
-import { checkAtRest } from './check.ts';
-import { walkAll } from './crash-walk.ts';
-import { openProcessWorld } from './process-world.ts';
+import { planFaults } from './monkey.ts';
 import { reportLines } from './report.ts';
 import { type RunReport, torture } from './run.ts';
 import { SABOTAGE_NAMES } from './sabotage.ts';
@@ -42,15 +37,13 @@ const program = command({
     minutes: withDefault('--minutes <n>', 'how long scenarios begin', wholeNumber(1, MINUTES_MAX), '5'),
     calm: flag('--calm', 'without the monkey'),
     sabotage: optional('--sabotage <name>', 'break a promise on purpose: the run must fail', oneOf(SABOTAGE_NAMES)),
-    points: flag('--points', 'kill a program at each crash point, in place of random scenarios and faults'),
   },
-  run: async (deps: Deps, { seed, minutes, calm, sabotage, points }): Promise<ExitCode> => {
-    if (points) return await walkPoints(deps);
+  run: async (deps: Deps, { seed, minutes, calm, sabotage }): Promise<ExitCode> => {
     const { signal } = deps;
     const report = await torture({
       seed,
       minutes,
-      monkey: !calm,
+      faults: calm ? [] : planFaults(seed, minutes * 60_000),
       sabotage,
       shrinkMs: SHRINK_MS,
       signal,
@@ -61,20 +54,6 @@ const program = command({
     return isAsWanted(report, sabotage !== undefined) ? EXIT.done : EXIT.refused;
   },
 });
-
-async function walkPoints({ print, printData, signal }: Deps): Promise<ExitCode> {
-  const world = await openProcessWorld();
-  try {
-    const interrupted = once(signal, 'abort').then(() => Promise.reject(new Error('the walk was interrupted')));
-    const failures = await Promise.race([walkAll(world, CRASH_POINTS), interrupted]);
-    const found = [...failures, ...(await checkAtRest(world.databaseUrl, world.deps.temporal, world.listening))];
-    for (const failure of found) print(Object.values(failure).join(': '));
-    printData(found);
-    return found.length === 0 ? EXIT.done : EXIT.refused;
-  } finally {
-    await world.close();
-  }
-}
 
 /** A sabotage must be found. */
 const isAsWanted = ({ violations }: RunReport, sabotaged: boolean): boolean => violations.length > 0 === sabotaged;

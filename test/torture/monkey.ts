@@ -27,6 +27,11 @@ const OFTEN_PASSED = {
   'settlement.begin_payout:after_commit': 'worker',
   'settlement.record_payout:before_commit': 'worker',
   'settlement.record_payout:after_commit': 'worker',
+  'lane.exchange:before_commit': 'worker',
+  'lane.exchange:after_commit': 'worker',
+  'subscription.claim:after_commit': 'worker',
+  'subscription.record:before_commit': 'worker',
+  'subscription.record:after_commit': 'worker',
   'signed_post:after': 'worker',
   'webhook_post:after': 'worker',
 } as const satisfies Partial<Record<CrashPoint, Program>>;
@@ -149,7 +154,7 @@ async function inflict(stack: ProcessStack, fault: Fault): Promise<boolean> {
 }
 
 /** Whether the program ends itself before its time is over. */
-export async function endsInTime(stack: ProcessStack, program: Program, timeoutMs: number): Promise<boolean> {
+async function endsInTime(stack: ProcessStack, program: Program, timeoutMs: number): Promise<boolean> {
   const timeout = new AbortController();
   const late = delay(timeoutMs, 'late', { signal: timeout.signal }).catch(() => 'late');
   const signal = await Promise.race([stack.ended(program), late]);

@@ -10,7 +10,7 @@ import { checkAtRest, checkScenarios } from './check.ts';
 import { createHttpClient, type HttpClient } from './client.ts';
 import type { CourseDeps } from './course.ts';
 import type { RunDisturbance } from './disturbance.ts';
-import { type Fault, type Fired, faultName, planFaults, releaseMonkey } from './monkey.ts';
+import { type Fault, type Fired, faultName, releaseMonkey } from './monkey.ts';
 import { operatorOf } from './operator.ts';
 import { type PlayedScenario, playScenario } from './oracle.ts';
 import { type SabotageName, sabotage } from './sabotage.ts';
@@ -23,7 +23,8 @@ import type { Violation } from './violation.ts';
 export type RunOptions = {
   readonly seed: number;
   readonly minutes: number;
-  readonly monkey: boolean;
+  /** What the monkey does, if it shall do anything. */
+  readonly faults: readonly Fault[];
   readonly sabotage?: SabotageName | undefined;
   /** How long failed scenarios may be shrunk. */
   readonly shrinkMs: number;
@@ -39,7 +40,6 @@ export type FaultCount = { readonly planned: number; readonly fired: number };
 export type RunReport = {
   readonly seed: number;
   readonly minutes: number;
-  readonly monkey: boolean;
   readonly scenarios: number;
   /** How many settlements ended in each status. */
   readonly ends: Readonly<Record<string, number>>;
@@ -66,9 +66,8 @@ const TRIES_MIN = 10;
 
 /** @throws Error when the run was interrupted */
 export async function torture(options: RunOptions): Promise<RunReport> {
-  const { seed, minutes, monkey, say } = options;
-  const plan = monkey ? planFaults(seed, minutes * 60_000) : [];
-  const stack = await startProcessStack({ env: SERVICE_ENV, hasNetwork: monkey });
+  const { seed, minutes, faults, say } = options;
+  const stack = await startProcessStack({ env: SERVICE_ENV, hasNetwork: faults.length > 0 });
   const subscribers = await startSubscribers();
   const connection = await Connection.connect({ address: stack.temporalAddress });
   const ended = new AbortController();
@@ -76,7 +75,7 @@ export async function torture(options: RunOptions): Promise<RunReport> {
   options.signal?.addEventListener('abort', interrupt, { once: true });
   try {
     if (options.sabotage !== undefined) await sabotage(stack.migrationUrl, options.sabotage);
-    say(`seed ${seed}: ${minutes} min, ${plan.length} faults planned; logs in ${stack.folder}`);
+    say(`seed ${seed}: ${minutes} min, ${faults.length} faults planned; logs in ${stack.folder}`);
     const disturbances: Disturbance[] = [];
     const deps = {
       http: createHttpClient(() => stack.baseUrl),
@@ -87,7 +86,7 @@ export async function torture(options: RunOptions): Promise<RunReport> {
       onDisturbance: (kind: RunDisturbance, isDone: boolean) => void disturbances.push({ kind, isDone }),
     };
     const tenancy = await createTenants(deps.http, subscribers);
-    const report = await runPlan({ stack, deps, disturbances, ...tenancy, ended }, plan, options);
+    const report = await runPlan({ stack, deps, disturbances, ...tenancy, ended }, options);
     if (options.signal?.aborted) throw new Error('the run was interrupted');
     return report;
   } finally {
@@ -123,13 +122,13 @@ type Stage = {
   readonly ended: AbortController;
 };
 
-async function runPlan(stage: Stage, plan: readonly Fault[], options: RunOptions): Promise<RunReport> {
+async function runPlan(stage: Stage, options: RunOptions): Promise<RunReport> {
   const { stack, deps, listening, ended } = stage;
   const beginAt = Date.now();
-  const monkey = releaseMonkey(stack, plan, ended.signal);
+  const monkey = releaseMonkey(stack, options.faults, ended.signal);
   const [played, fired] = await Promise.all([playAll(stage, options, monkey), monkey]);
   const found = played.flatMap(({ violations }) => violations);
-  const faults = { ...countFaults(plan, fired), ...countDisturbances(stage.disturbances) };
+  const faults = { ...countFaults(options.faults, fired), ...countDisturbances(stage.disturbances) };
   if (!ended.signal.aborted) {
     await stack.untilReady();
     found.push(...(await checkAtRest(stack.databaseUrl, deps.temporal, listening)));
@@ -145,7 +144,6 @@ async function runPlan(stage: Stage, plan: readonly Fault[], options: RunOptions
   return {
     seed: options.seed,
     minutes: options.minutes,
-    monkey: options.monkey,
     scenarios: played.length,
     ends: countEnds(played),
     faults,
