@@ -37,7 +37,7 @@ test('docs/drills.md has every drill, and each has passed', () => {
 
 test('a sentence that docs/drills.md quotes from the runbook is still in it', () => {
   const quoted = [...page.matchAll(/^\d+\. The runbook, (`(\w+)`|.+?), says: (.+)\.$/gm)];
-  expect(quoted.length).toBeGreaterThan(10);
+  expect(quoted.length).toBeGreaterThan(5);
   const all = readFileSync(path.join(repositoryRoot, 'docs/operations.md'), 'utf8');
   for (const [, , alert, words = ''] of quoted)
     expect(alert === undefined || !/^[A-Z]/.test(alert) ? all : runbook.alert(alert)).toContain(words);

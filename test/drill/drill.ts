@@ -1,10 +1,9 @@
 /** The drills, in the order in which they run. */
-import { BRAKES } from './brake.ts';
 import { INCIDENTS } from './incident.ts';
 import { OUTAGES } from './outage.ts';
 import type { Drill } from './scene.ts';
 
-export const DRILLS: readonly Drill[] = [...OUTAGES, ...INCIDENTS, ...BRAKES];
+export const DRILLS: readonly Drill[] = [...OUTAGES, ...INCIDENTS];
 /** The name under which the causes and remedies of an operator are played. */
 export const OPERATOR_NAME = 'operator';
 /** The name under which the situations run. */

@@ -198,11 +198,17 @@ const TROUBLES: Troubles = {
       },
     };
   },
-  'A tenant is noisy': async ({ world: { stack } }) => {
-    const partner = await signUp({ baseUrl: stack.baseUrl });
-    for (let n = 0; n < 20; n += 1) await partner.client.recipients.create(recipientBody());
-    const values = { 'organization id': partner.orgId, number: '10' };
-    return { values, cause: /last used at/, remedy: /requests_per_minute/ };
+  'A tenant is noisy': async ({ world: { stack }, refusal }) => {
+    const { client, orgId, apiKey } = await signUp({ baseUrl: stack.baseUrl });
+    for (let n = 0; n < 20; n += 1) await client.recipients.create(recipientBody());
+    const values = { 'organization id': orgId, number: '100' };
+    const after = async () => {
+      const { code } = await refusal((partner) => partner.recipients.create(recipientBody()), apiKey);
+      const { limits } = await client.organizations.me();
+      if (code !== 'organization_suspended' || limits.requests_per_minute !== 100)
+        fail(`The next write was answered ${code}, with ${JSON.stringify(limits)}.`);
+    };
+    return { values, cause: /last used at/, remedy: /is suspended/, after };
   },
   'A process leaks memory': async (scene) => {
     const { stack, prometheus } = scene.world;

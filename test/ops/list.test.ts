@@ -220,7 +220,10 @@ test('list audit, by operator, action and object', async ({ api, list, steps }) 
   expect(await list('audit', '--action', 'gate_record')).toEqual([]);
 });
 
-test('list orgs shows who has no full key, and list keys shows keys by status', async ({ api, list }) => {
+test('list orgs shows who has no full key and who is suspended, and list keys shows keys by status', async ({
+  api,
+  list,
+}) => {
   const lost = await api.createCaller('read');
   expect(await list('orgs', '--without-key')).toMatchObject([
     { organization: lost.orgId, contact: 'd***@acme.example', active_full_keys: 0 },
@@ -230,6 +233,9 @@ test('list orgs shows who has no full key, and list keys shows keys by status', 
   expect(await list('keys', '--org', lost.orgId, '--status', 'expired')).toMatchObject([{ key: expired.keyId }]);
   expect(await list('keys', '--org', lost.orgId, '--status', 'active', '--scope', 'full')).toEqual([]);
   expect(await list('keys', '--org', lost.orgId)).toHaveLength(2);
+  expect(await list('orgs', '--suspended')).toEqual([]);
+  await createOps(api.connection.db)('org', 'suspend', lost.orgId, '--operator', 'ana', '--note', 'why', '--yes');
+  expect(await list('orgs', '--suspended')).toMatchObject([{ organization: lost.orgId }]);
 });
 
 test('no list prints a name of a person, a contact, an account, a raw key or the path of a URL', async ({
