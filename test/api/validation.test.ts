@@ -189,7 +189,7 @@ describe('a 422 lists', () => {
   });
 });
 
-// attack/torture.test.ts shows that no refusal repeats what was sent.
+// attack/hostile-value.test.ts shows that no refusal repeats what was sent.
 describe('no answer contains', () => {
   test('the cause of an internal error', async ({ newApi }) => {
     const broken = await newApi();

@@ -221,7 +221,7 @@ function textCases(place: Place, schema: Schema): Case[] {
   ];
 }
 
-/** The form of a text. What the document cannot express, such as NFC, is tested for every text in torture.test.ts. */
+/** The form of a text. What the document cannot express, such as NFC, hostile-value.test.ts tests for every text. */
 function formCases(place: Place, schema: Schema): Case[] {
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern, format } = schema;
   const fits = format === 'date-time' ? MOMENT : place.at(-1) === 'after' ? CURSOR : String(sampleOf(schema, {}));

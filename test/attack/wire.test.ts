@@ -14,8 +14,8 @@ import { createRecipient, settleBody } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { describedOperations } from './document.ts';
 import { withAttack } from './fixture.ts';
+import { MARK, SEGMENTS } from './hostile-value.ts';
 import { urlOf } from './sample.ts';
-import { MARK, SEGMENTS } from './torture.ts';
 import { requestBytes } from './wire.ts';
 import type { Tenant } from './world.ts';
 

@@ -12,8 +12,8 @@ import { describeApi } from '../../scripts/generate/openapi.ts';
 import type { SeenAnswer } from '../support/conformance.ts';
 import { type DescribedOperation, describedOperations, placesIn, type Schema } from './document.ts';
 import { withAttack } from './fixture.ts';
+import { AMOUNTS, BODIES, HEADER_VALUES, MARK, MEDIA_TYPES, QUERIES, TEXTS } from './hostile-value.ts';
 import { bodyOf, bodyWith, headersOf, urlOf } from './sample.ts';
-import { AMOUNTS, BODIES, HEADER_VALUES, MARK, MEDIA_TYPES, QUERIES, TEXTS } from './torture.ts';
 import { idsOf, type Tenant } from './world.ts';
 
 const OPERATIONS = describedOperations(await describeApi());
