@@ -18,6 +18,7 @@ import {
   insertRecipient,
   lockRecipient,
   toRecipient,
+  unopenedRecipient,
   updateRecipient,
 } from '../queries/recipient.ts';
 import { signalHeld } from '../queries/verification.ts';
@@ -77,9 +78,11 @@ const DEACTIVATIONS_MAX = 10;
 
 /**
  * Deactivates a recipient and records the event; an inactive recipient stays as it is. Reads it without a lock, and
- * writes only if it has not changed since. Otherwise it begins again.
+ * writes only if it has not changed since. Otherwise it begins again. It is opened only to be returned, so that one that
+ * nobody can read is deactivated too, and can then be erased.
  *
  * @throws DomainError `not_found`; `temporarily_unavailable` when others change it again and again
+ * @throws SealError when none of the service's keys opens it; it is inactive then
  */
 export async function deactivateRecipient(
   deps: CommitDeps & Pick<CommandDeps, 'sealer' | 'now'>,
@@ -89,16 +92,15 @@ export async function deactivateRecipient(
 ): Promise<Recipient> {
   for (let tries = 0; tries < DEACTIVATIONS_MAX; tries += 1) {
     const { row, version } = await getRecipientRow(deps.db, orgId, recipientId);
-    const recipient = toRecipient(deps.sealer, row);
-    if (!recipient.isActive) return recipient;
-    const inactive = { ...recipient, isActive: false, updatedAt: notBefore(deps.now(), recipient.updatedAt) };
+    if (!row.isActive) return toRecipient(deps.sealer, row);
+    const inactive = { ...row, isActive: false, updatedAt: notBefore(deps.now(), row.updatedAt) };
     const event = numberedEvent(
       {
         orgId,
         objectType: 'recipient',
         objectId: recipientId,
         type: 'recipient.deactivated',
-        data: recipientEventData(inactive),
+        data: recipientEventData(unopenedRecipient(inactive)),
         at: notBefore(inactive.updatedAt, row.eventAt ?? inactive.updatedAt),
         requestId,
       },
@@ -107,7 +109,7 @@ export async function deactivateRecipient(
     const isWritten = await commitStatement(deps, 'recipient.deactivate', (db) =>
       deactivate(db, inactive, version, event),
     );
-    if (isWritten) return inactive;
+    if (isWritten) return toRecipient(deps.sealer, inactive);
   }
   throw new DomainError('temporarily_unavailable', {}, 'Other requests change this recipient. Repeat the request.');
 }

@@ -285,7 +285,7 @@ const deactivateStatement = statement<readonly Parameter[], unknown>(
  */
 export async function deactivate(
   db: Queryable,
-  { orgId, recipientId, updatedAt }: Recipient,
+  { orgId, recipientId, updatedAt }: RecipientRow,
   version: string,
   event: NumberedEvent,
 ): Promise<boolean> {

@@ -103,6 +103,26 @@ test("a consumer's active recipient is deactivated by its erasure, with the even
   ]);
 });
 
+test('a recipient that nobody can read is deactivated by DELETE, although it cannot be shown, and can be erased', async ({
+  api,
+  partner,
+  erase,
+}) => {
+  const [id, other] = [await createRecipient(api, partner), await createRecipient(api, partner)];
+  await api.owner.pool.query(
+    `UPDATE recipients SET data_key_sealed = (SELECT data_key_sealed FROM recipients WHERE recipient_id = $2)
+     WHERE recipient_id = $1`,
+    [id, other],
+  );
+  expect((await deactivate(api, partner, id)).statusCode).toBe(500);
+  const { rows } = await api.connection.pool.query('SELECT body FROM events WHERE object_id = $1', [id]);
+  expect(rows.map(({ body }) => JSON.parse(body.toString()))).toMatchObject([
+    { type: 'recipient.deactivated', data: { recipient_id: id, is_active: false } },
+  ]);
+  for (const operator of ['ana', 'bo']) expect((await erase(id, operator)).exitCode).toBe(0);
+  expect(jsonOf(await deactivate(api, partner, id))).toMatchObject({ recipient_id: id, is_active: false, name: null });
+});
+
 describe('is refused, and nothing is written,', () => {
   test("for a partner's active recipient, one with an open settlement, and an unknown one", async ({
     api,
