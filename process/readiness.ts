@@ -66,11 +66,14 @@ type DatabaseAnswer = DatabaseProbe & { readonly clockOffsetMs: number };
 
 /** @throws when the database was never migrated or cannot be reached */
 export async function measureDatabase({ db, now }: Pick<ReadinessDeps, 'db' | 'now'>): Promise<DatabaseAnswer> {
-  const startedMs = performance.now();
+  const askedMs = performance.now();
   const found = await probeDatabase(db);
-  // PostgreSQL read its clock somewhere between the question and the answer.
-  const halfMs = (performance.now() - startedMs) / 2;
-  return { ...found, clockOffsetMs: Math.round(now().getTime() - halfMs - found.now.getTime()) };
+  const endMs = now().getTime();
+  const startMs = endMs - (performance.now() - askedMs);
+  // PostgreSQL read its clock at an unknown moment between the question and the answer, which a busy database delays.
+  const databaseMs = found.now.getTime();
+  const offsetMs = Math.max(0, startMs - databaseMs) + Math.min(0, endMs - databaseMs);
+  return { ...found, clockOffsetMs: Math.round(offsetMs) };
 }
 
 async function askDatabase({ log, ...deps }: ReadinessDeps): Promise<DatabaseAnswer | undefined> {

@@ -1,4 +1,5 @@
 /** What makes the service not ready: a database that is missing, behind or only reads, and a clock that is wrong. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { migrationCount } from '../../db/migrate.ts';
 import type { TestApi } from '../support/api.ts';
@@ -39,6 +40,15 @@ test('a clock that is more than five seconds from that of the database is not re
   expect(ahead).toMatchObject({ status: 'not_ready', postgres: 'up' });
   expect(ahead).toHaveProperty('clock_offset_ms', expect.closeTo(40 * 60_000, -4));
   expect(await offBy(-6_000)).toMatchObject({ status: 'not_ready' });
+});
+
+test('a database that answers late makes no clock wrong', async ({ own: { api } }) => {
+  const { pool } = api.connection;
+  const clients = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+  const answer = readinessOf(api);
+  await delay(400);
+  for (const client of clients) client.release();
+  expect(await answer).toMatchObject({ status: 'ready', clock_offset_ms: 0 });
 });
 
 test('a database that refuses to write is not ready, and a write to it is a 503 that may be repeated', async ({
