@@ -20,17 +20,17 @@ export const credentialDigest = (address: string, lines: readonly string[]): str
     .update([address, ...lines].join('\n'))
     .digest('base64');
 
-export function createRecentCredentials(now: () => Date): RecentCredentials {
+export function createRecentCredentials(): RecentCredentials {
   const endsAtMs = new Map<string, number>();
   return {
     add(credential) {
       // Set anew, so that the first of the map is the one that was valid longest ago.
       endsAtMs.delete(credential);
-      endsAtMs.set(credential, now().getTime() + REMEMBERED_MS);
+      endsAtMs.set(credential, performance.now() + REMEMBERED_MS);
       const [oldest] = endsAtMs.keys();
       if (oldest !== undefined && endsAtMs.size > CREDENTIALS_MAX) endsAtMs.delete(oldest);
     },
     delete: (credential) => void endsAtMs.delete(credential),
-    has: (credential) => (endsAtMs.get(credential) ?? 0) > now().getTime(),
+    has: (credential) => (endsAtMs.get(credential) ?? 0) > performance.now(),
   };
 }

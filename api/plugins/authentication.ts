@@ -39,8 +39,8 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
   app.decorateRequest('principal', null);
   app.decorateRequest('consumer', null);
   const budgets = budgetsOf(deps.config.rateLimitPerMinute);
-  const failures = createFailureCount(budgets.failure, deps.now);
-  const recent = createRecentCredentials(deps.now);
+  const failures = createFailureCount(budgets.failure);
+  const recent = createRecentCredentials();
   const lookUp = createKeyLookup(deps, budgets.default.windowSeconds);
   app.addHook('onRequest', async (request, reply) => {
     const access = request.routeOptions.config.access;

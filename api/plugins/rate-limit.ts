@@ -26,7 +26,7 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
   const budgets = budgetsOf(deps.config.rateLimitPerMinute);
   const budgetOf = ({ principal }: FastifyRequest): Budget =>
     principal ? budgetsOfOrganization(principal.allowance, deps.config.rateLimitPerMinute).default : budgets.default;
-  const unknown = createFailureCount(budgets.page, deps.now);
+  const unknown = createFailureCount(budgets.page);
   // Not an async function: most requests have a credential and wait for nothing here.
   app.addHook('onRequest', (request, reply, done) => {
     const access = request.routeOptions.config.access;

@@ -2,7 +2,9 @@
  * Whose failures count against whom (contract §2, §12). An address that fails too often is refused before the database
  * is asked, and a valid caller is never refused for what others did wrong.
  */
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
+import { createFailureCount } from '../../api/http/failure-count.ts';
+import { createRecentCredentials } from '../../api/http/recent-credential.ts';
 import { generateSessionToken } from '../../api/http/session-token.ts';
 import { parseBlock } from '../../domain/network-address.ts';
 import { budgetsOf } from '../../domain/rate-limit.ts';
@@ -83,6 +85,29 @@ describe('a valid credential', () => {
     await api.connection.pool.query(`UPDATE api_keys SET status = 'revoked' WHERE key_id = $1`, [key.keyId]);
     await times(FAILURES - 1, () => send('203.0.113.6', unknownKey()));
     expect([await send('203.0.113.6', good), await send('203.0.113.6', good)]).toEqual([401, 429]);
+  });
+});
+
+describe('a clock that is set anew', () => {
+  const HOUR_MS = 3_600_000;
+  const at = Date.now();
+  test.for([
+    ['back', at - HOUR_MS],
+    ['forward', at + HOUR_MS],
+  ] as const)('%s changes no window, and no valid credential is forgotten', ([_case, changed], { onTestFinished }) => {
+    vi.useFakeTimers({ now: at, toFake: ['Date', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const failures = createFailureCount({ windowSeconds: 60 });
+    const recent = createRecentCredentials();
+    failures.add('203.0.113.30');
+    recent.add('credential');
+    vi.setSystemTime(changed);
+    expect(failures.of('203.0.113.30')).toEqual({ used: 1, resetSeconds: 60 });
+    expect(recent.has('credential')).toBe(true);
+    vi.advanceTimersByTime(60_000);
+    expect(failures.of('203.0.113.30')).toBeUndefined();
+    vi.advanceTimersByTime(14 * 60_000);
+    expect(recent.has('credential')).toBe(false);
   });
 });
 
