@@ -83,14 +83,33 @@ const SESSION_PARAMETERS = [
 ];
 const parametersOf = (address: string): string[] =>
   URL.canParse(address) ? [...new URL(address).searchParams.keys()] : [];
-const databaseUrl = url(/^postgres(ql)?$/).refine(
+
+/** What programs that connect read of an address, decoded; undefined if they cannot. */
+export function partsOf(address: string) {
+  if (!URL.canParse(address)) return undefined;
+  const { username, password, hostname, pathname, searchParams } = new URL(address);
+  try {
+    for (const other of [username, pathname]) decodeURIComponent(other);
+    return { host: decodeURIComponent(hostname), password: decodeURIComponent(password), searchParams };
+  } catch {
+    return undefined;
+  }
+}
+const connectionUrl = (protocol: RegExp) =>
+  url(protocol).refine((address) => !URL.canParse(address) || partsOf(address) !== undefined, {
+    error: 'must write a % of its user, password, host or path as %25',
+  });
+const databaseUrl = connectionUrl(/^postgres(ql)?$/).refine(
   (address) => !parametersOf(address).some((name) => SESSION_PARAMETERS.includes(name)),
   { error: 'must not set options or timeouts: the service sets them for each session' },
 );
 /** Others would change how its TLS is verified. */
-const mailServerUrl = url(/^smtps?$/).refine((address) => parametersOf(address).every((name) => name === 'from'), {
-  error: 'must have no parameter but from',
-});
+const mailServerUrl = connectionUrl(/^smtps?$/).refine(
+  (address) => parametersOf(address).every((name) => name === 'from'),
+  {
+    error: 'must have no parameter but from',
+  },
+);
 const crashAt = z.string().transform((value, context) => {
   const [, name, nth = '1'] = /^(.*?)(?::([1-9]\d*))?$/.exec(value) ?? [];
   const point = CRASH_POINTS.find((known) => known === name);
@@ -150,7 +169,7 @@ export const Environment = z.object({
     .optional()
     .describe('The address of the API as partners see it. Without it: `http://<HOST>:<PORT>`.'),
   DATABASE_URL: databaseUrl.describe('PostgreSQL, with the role of the service.'),
-  MIGRATION_DATABASE_URL: url(/^postgres(ql)?$/)
+  MIGRATION_DATABASE_URL: connectionUrl(/^postgres(ql)?$/)
     .optional()
     .describe('PostgreSQL, with the role that owns the tables. Only `npm run migrate` reads it.'),
   DATABASE_LISTEN_URL: databaseUrl

@@ -1,5 +1,6 @@
 /** Faults of the environment: what the error lists, and the rules that several variables must fulfil together. */
 import type { z } from 'zod';
+import { partsOf } from './environment.ts';
 
 /** All faults of the environment, one on each line, with the variable and the rule, never the value. */
 export class ConfigError extends Error {
@@ -89,8 +90,8 @@ function keysOf(list: string): string[] {
 }
 
 function passwordsOf(address: string): string[] {
-  const { password = '' } = URL.canParse(address) ? new URL(address) : {};
-  return password === '' ? [] : [decodeURIComponent(password).replace(/=+$/, '')];
+  const password = partsOf(address)?.password;
+  return password ? [password.replace(/=+$/, '')] : [];
 }
 
 /** The provider gets personal data, and its answers are believed: in a remote runtime nobody may listen or answer. */

@@ -5,6 +5,7 @@
 import type { ClientConnectConfig } from '@temporalio/envconfig';
 import { isRemote, RUNTIME_ENVIRONMENTS } from '../domain/runtime.ts';
 import { isLoopbackHost } from '../domain/webhook-target.ts';
+import { partsOf } from './environment.ts';
 import { contentOf } from './given.ts';
 
 type Given = Readonly<Record<string, string | undefined>>;
@@ -17,11 +18,11 @@ const TEMPORAL_ADDRESS = 'localhost:7233';
 /** The faults in the address of each database. */
 export const databaseTlsFaults = (given: Given): string[] =>
   DATABASE_ADDRESSES.flatMap((name) => {
-    const address = given[name];
-    if (address === undefined || !URL.canParse(address)) return [];
-    const { hostname, searchParams } = new URL(address);
+    const parts = partsOf(given[name] ?? '');
+    if (parts === undefined) return [];
+    const { searchParams } = parts;
     // As the driver reads it: the last of several, and its own default without one.
-    const host = searchParams.getAll('host').at(-1) || decodeURIComponent(hostname) || given['PGHOST'] || 'localhost';
+    const host = searchParams.getAll('host').at(-1) || parts.host || given['PGHOST'] || 'localhost';
     const isPlain = needsTls(given, host) && searchParams.getAll('sslmode').at(-1) !== 'verify-full';
     const unreadable = TLS_FILES.filter((file) => {
       const value = searchParams.getAll(file).at(-1);

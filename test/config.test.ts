@@ -116,6 +116,21 @@ const REFUSED: readonly Refused[] = [
   ],
   ['a database without sslmode', { DATABASE_URL: 'postgres://settlement@db.example/settlement' }, DATABASE_TLS],
   ['TLS that verifies nothing', { DATABASE_URL: 'postgres://s@db.example/s?sslmode=require' }, DATABASE_TLS],
+  ...(
+    [
+      ['DATABASE_URL', 'postgres://s:50%off@127.0.0.1/s'],
+      ['DATABASE_READ_URL', 'postgres://s%ff@127.0.0.1/s'],
+      ['DATABASE_LISTEN_URL', 'postgres://s@127.0.0.%/s'],
+      ['MIGRATION_DATABASE_URL', 'postgres://s@127.0.0.1/s%zz'],
+      ['SMTP_URL', 'smtp://mail:50%25off%@mail.example'],
+    ] as const
+  ).map(
+    ([name, given]): Refused => [
+      `a % in ${name} that encodes nothing`,
+      { [name]: given },
+      `${name} must write a % of its user, password, host or path as %25`,
+    ],
+  ),
   [
     'TLS that is switched off again',
     { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslmode=disable' },
