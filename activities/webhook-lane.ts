@@ -242,8 +242,9 @@ async function send(lane: Lane, subscriber: Subscriber, queued: Queued): Promise
 async function attempt(lane: Lane, subscriber: Subscriber, queued: Queued): Promise<AttemptResult | undefined> {
   const { deps, connections } = lane;
   if (!(await isCurrent(deps.db, subscriber, queued))) return undefined;
-  const { delivery } = queued;
-  if (delivery.attempt === 1 && !subscriber.isFailing) deps.observer?.deliveryTaken(delivery.lateSeconds);
+  const { delivery, sinceMs } = queued;
+  const lateSeconds = delivery.lateSeconds + (performance.now() - sinceMs) / 1_000;
+  if (delivery.attempt === 1 && !subscriber.isFailing) deps.observer?.deliveryTaken(lateSeconds);
   return await sendDelivery(deps, delivery, subscriber.secretsOf, connections, deps.now());
 }
 

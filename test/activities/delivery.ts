@@ -42,6 +42,7 @@ export const test = withApi().extend('world', async ({ api, onTestFinished }) =>
   const depsOf = (stopping: AbortSignal) => ({
     ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
     stopping,
+    observer: { activityEnded: () => undefined, deliveryTaken: (seconds: number) => void world.late.push(seconds) },
     reportLane: async (_id: string, report: LaneReport) => void world.reports.push(report),
     guardedHttp: {
       post: async (url: string, body: Buffer, headers: Readonly<Record<string, string>>) => {
@@ -55,6 +56,8 @@ export const test = withApi().extend('world', async ({ api, onTestFinished }) =>
     webhook,
     /** The requests to the subscriber. */
     sent: [] as Sent[],
+    /** By how many seconds first attempts began late. */
+    late: [] as number[],
     reports: [] as LaneReport[],
     /** How the subscriber answers the next requests. */
     answer: succeeding,

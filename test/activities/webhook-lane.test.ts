@@ -51,6 +51,20 @@ describe('a lane', () => {
     expect(made.filter((name) => name === 'find_target').length).toBeLessThan(8);
   });
 
+  test('counts how late a request begins, also after it was claimed', async ({ world }) => {
+    await world.burst(2);
+    const { answer, count, release } = held();
+    world.answer = answer;
+    const stop = world.startLanes(createDestinations(1));
+    await vi.waitUntil(() => count() === 1, WAIT);
+    await delay(1_000);
+    release();
+    await vi.waitUntil(() => count() === 1, WAIT);
+    release();
+    await stop();
+    expect((world.late[1] ?? 0) - (world.late[0] ?? 0)).toBeGreaterThan(0.9);
+  });
+
   test('has four requests to a new subscription in flight, and sends the next when one is answered', async ({
     world,
   }) => {
