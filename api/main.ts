@@ -10,7 +10,7 @@ import { beginProcess, openProcess } from '../process/startup.ts';
 import { stateExposition } from '../process/state-metrics.ts';
 import { buildApp } from './app.ts';
 import { certificateKeys } from './http/certificate-key.ts';
-import { createDrain } from './http/drain.ts';
+import { closeApp, createDrain } from './http/drain.ts';
 
 const LONG_LISTS_MAX = 10_000;
 const CLOSE_TIMEOUT_MS = 20_000;
@@ -65,15 +65,14 @@ const metricsServer =
   metricsPort === undefined ? undefined : await serveMetrics({ host, port: metricsPort, expositions });
 
 const drain = createDrain(app.server);
-closeInOrder({ timeoutMs: CLOSE_TIMEOUT_MS, log }, async ({ err }) => {
-  if (err) log.error({ err }, 'the API stops after an error');
-  await drain();
-  await app.close();
-  await metricsServer?.close();
-  await dispatcher.stop();
-  await changes.close();
-  await replica?.close();
-  await close();
-});
+closeInOrder({ timeoutMs: CLOSE_TIMEOUT_MS, log }, [
+  ['connections of callers', drain],
+  ['requests', () => closeApp(app)],
+  ['metrics', () => metricsServer?.close()],
+  ['the dispatcher', () => dispatcher.stop()],
+  ['notifications', () => changes.close()],
+  ['the replica', () => replica?.close()],
+  ['other connections', close],
+]);
 await app.listen({ host: config.host, port: config.port });
 log.info({ runtime: config.runtime, port: config.port }, 'API ready');

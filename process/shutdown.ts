@@ -29,22 +29,43 @@ export function endWhileStarting(log: Pick<pino.Logger, 'fatal'>): void {
   process.once(UNHANDLED, endAfterLine);
 }
 
+type Log = { error(fields: Readonly<Record<string, unknown>>, message: string): void };
+
+/** What closes, and how. */
+type Step = readonly [what: string, close: () => unknown];
+
 /**
- * Calls `close` once, and then ends the process: with 0, or with 1 after an error, also one of `close`, or when
- * `timeoutMs` is over.
+ * Takes the steps one after the other, once, and then ends the process: with 0, or with 1 after an error, also one of a
+ * step, at a second signal, or when `timeoutMs` is over. A line of the log says why it is 1, and what was closing.
  */
 export function closeInOrder(
-  { timeoutMs, log }: { readonly timeoutMs: number; readonly log: Pick<pino.Logger, 'error'> },
-  close: (reason: { readonly err?: unknown }) => Promise<void>,
+  { timeoutMs, log }: { readonly timeoutMs: number; readonly log: Log },
+  steps: readonly Step[],
 ): void {
   for (const signal of STOP_SIGNALS) process.removeListener(signal, endAtOnce);
   if (endAfterLine) process.removeListener(UNHANDLED, endAfterLine);
-  closeWithGrace({ delay: timeoutMs, logger: false, skip: [...FAULT_SIGNALS] }, async (reason) => {
+  let closing: string | undefined;
+  const close = async ({ err }: { readonly err?: unknown }): Promise<void> => {
+    if (err) log.error({ err }, 'the process stops after an error');
     try {
-      await close(reason);
+      for (const [what, close] of steps) {
+        closing = what;
+        await close();
+      }
     } catch (error) {
-      log.error({ err: error }, 'the process did not close in order');
+      log.error({ err: error, closing }, 'the process did not close in order');
       throw error;
     }
-  });
+  };
+  closeWithGrace(
+    {
+      delay: timeoutMs,
+      logger: false,
+      skip: [...FAULT_SIGNALS],
+      onTimeout: () => log.error({ closing }, 'the process did not close in time'),
+      onSecondError: (err) => log.error({ err, closing }, 'an error ended the process while it closed'),
+      onSecondSignal: (signal) => log.error({ signal, closing }, 'a signal ended the process while it closed'),
+    },
+    close,
+  );
 }

@@ -103,19 +103,18 @@ const metricsServer =
       });
 
 const watch = watchTemporal({ temporal, log });
-closeInOrder({ timeoutMs: CLOSE_TIMEOUT_MS, log }, async ({ err }) => {
-  if (err) log.error({ err }, 'the worker stops after an error');
-  stopping.abort();
-  await watch.stop();
-  worker?.shutdown();
-  await running.catch(() => undefined);
-  await metricsServer?.close();
-  await deliveriesDue.close();
-  await dispatcher.stop();
-  await worker?.close();
-  await Promise.all([lanes.close(), retries.close()]);
-  await close();
-});
+closeInOrder({ timeoutMs: CLOSE_TIMEOUT_MS, log }, [
+  ['lanes', () => stopping.abort()],
+  ['the watch of Temporal', () => watch.stop()],
+  ['new work', () => worker?.shutdown()],
+  ['activities', () => running.catch(() => undefined)],
+  ['metrics', () => metricsServer?.close()],
+  ['notifications', () => deliveriesDue.close()],
+  ['the dispatcher', () => dispatcher.stop()],
+  ['the worker', () => worker?.close()],
+  ['the connections of lanes and retries', () => Promise.all([lanes.close(), retries.close()])],
+  ['other connections', close],
+]);
 
 await watch.up;
 // A database that is not migrated yet, or a clock that is wrong: work begins when it is right.

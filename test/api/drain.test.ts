@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { expect } from 'vitest';
-import { createDrain } from '../../api/http/drain.ts';
+import { closeApp, createDrain } from '../../api/http/drain.ts';
 import type { TemporalHealth } from '../../domain/temporal-health.ts';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
@@ -96,4 +96,13 @@ test('a read that waits for a change is answered with the present state at shutd
   await service.api.app.close();
   expect(await answer).toEqual({ statusCode: 200, connection: 'close' });
   expect(performance.now() - startedAt).toBeLessThan(stretched(15_000));
+});
+
+test('a request without an end holds up the shutdown for a bounded time', async ({ service }) => {
+  const drain = await service.listen(SHORT_LINGER_MS);
+  const answer = expect(service.ask('/health/ready')).rejects.toMatchObject({ code: 'UND_ERR_SOCKET' });
+  await service.arrived;
+  await drain();
+  await closeApp(service.api.app, 200);
+  await answer;
 });

@@ -109,19 +109,41 @@ describe('a signal to the stack', () => {
   });
 });
 
-test('a fault ends the API and the worker at once too, and SIGTERM still closes them in order', async () => {
-  const endedBy = async (signal: NodeJS.Signals, ...mode: string[]) => {
+describe('the API and the worker', () => {
+  const endedBy = async (signals: readonly NodeJS.Signals[], ...mode: string[]) => {
     const child = spawn(process.execPath, ['--import', 'tsx', CLOSING, ...mode], { cwd: repositoryRoot });
-    await once(child.stdout, 'data');
-    child.kill(signal);
-    return await once(child, 'exit');
+    let output = '';
+    child.stdout.on('data', (chunk) => {
+      output += String(chunk);
+    });
+    for (const [index, signal] of signals.entries()) {
+      await expect.poll(() => output).toContain(index === 0 ? 'Ready' : 'Closing');
+      child.kill(signal);
+    }
+    const [[code, signal]] = await Promise.all([once(child, 'exit'), once(child.stdout, 'end')]);
+    return [code ?? signal, ...output.split('\n').filter((line) => line.startsWith('{'))];
   };
-  expect(await endedBy('SIGSEGV')).toEqual([null, 'SIGSEGV']);
-  expect(await endedBy('SIGBUS')).toEqual([null, 'SIGBUS']);
-  expect(await endedBy('SIGTERM')).toEqual([0, null]);
-  // With a handler of its own, since the first process of a container has no default.
-  expect(await endedBy('SIGTERM', 'starting')).toEqual([143, null]);
-  expect(await endedBy('SIGTERM', 'failing')).toEqual([1, null]);
+
+  test('end at once after a fault, and close in order at SIGTERM', async () => {
+    expect(await endedBy(['SIGSEGV'])).toEqual(['SIGSEGV']);
+    expect(await endedBy(['SIGBUS'])).toEqual(['SIGBUS']);
+    expect(await endedBy(['SIGTERM'])).toEqual([0]);
+    // With a handler of its own, since the first process of a container has no default.
+    expect(await endedBy(['SIGTERM'], 'starting')).toEqual([143]);
+  });
+
+  test.for([
+    ['failing', ['SIGTERM'], 'the process did not close in order'],
+    ['hanging', ['SIGTERM'], 'the process did not close in time'],
+    ['failing-twice', ['SIGTERM'], 'an error ended the process while it closed'],
+    ['never-ending', ['SIGTERM', 'SIGINT'], 'a signal ended the process while it closed'],
+  ] as const)('%s, end with 1 after one line that says why and what was closing', async ([mode, signals, message]) => {
+    const [code, ...lines] = await endedBy(signals, mode);
+    expect([code, ...lines.map((line) => JSON.parse(String(line)))]).toEqual([
+      1,
+      expect.objectContaining({ message, closing: 'the rest' }),
+    ]);
+  });
 });
 
 test('every npm script that is one program replaces its shell: a shell that waits does not pass on the SIGINT of npm', () => {
