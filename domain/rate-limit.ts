@@ -74,5 +74,11 @@ const SLOW_REFUSAL_MS = 500;
 export const refusalDelayMs = ({ quota }: Budget, { used }: Counted): number =>
   used > quota + REFUSED_AT_ONCE ? SLOW_REFUSAL_MS : 0;
 
+/**
+ * Whether a request that cost so much is within the quota. The first one of a window always is: a quota that is smaller
+ * than the cost makes no operation impossible.
+ */
+export const isWithin = ({ quota }: Budget, { used }: Counted, cost: number): boolean => used <= Math.max(quota, cost);
+
 /** A count after a request: how much of the window is used, and the seconds until the next window. */
 export type Counted = { readonly used: number; readonly resetSeconds: number };

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import { DomainError } from '../../domain/error.ts';
-import { type Budget, type Counted, refusalDelayMs } from '../../domain/rate-limit.ts';
+import { type Budget, type Counted, isWithin, refusalDelayMs } from '../../domain/rate-limit.ts';
 
 /** Says how much of a budget is left. */
 export function showBudget(
@@ -24,16 +24,16 @@ export async function slowDown(reply: FastifyReply, budget: Budget, counted: Cou
 /**
  * As `slowDown`.
  *
- * @throws DomainError `rate_limited` when the count is over the quota
+ * @throws DomainError `rate_limited` when a request that cost so much is not within the quota
  */
 export async function requireBudget(
   reply: FastifyReply,
   budget: Budget,
   counted: Counted,
-  detail?: string,
+  { cost = 1, detail }: { readonly cost?: number; readonly detail?: string } = {},
 ): Promise<void> {
   await slowDown(reply, budget, counted);
-  if (counted.used <= budget.quota) return;
+  if (isWithin(budget, counted, cost)) return;
   reply.header('Retry-After', String(counted.resetSeconds));
   throw new DomainError('rate_limited', {}, detail);
 }

@@ -12,7 +12,7 @@ import { type KeyCaller, touchApiKey } from '../../db/queries/api-key.ts';
 import { authenticateConsumer } from '../../db/queries/consumer.ts';
 import { addressTenant, asTenant } from '../../db/tenant.ts';
 import { DomainError, type ErrorCode } from '../../domain/error.ts';
-import { budgetsOf, budgetsOfOrganization, type Counted } from '../../domain/rate-limit.ts';
+import { budgetsOf, budgetsOfOrganization, type Counted, isWithin } from '../../domain/rate-limit.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import { scopeCovers } from '../../domain/scope.ts';
 import { hashApiKey, isWellFormedApiKey } from '../../process/api-key.ts';
@@ -48,7 +48,7 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
     const failed = failures.of(failingCaller(access, request));
     const credential = digestOf(access, request);
     if (failed && failed.used >= budgets.failure.quota && !recent.has(credential))
-      await requireBudget(reply, budgets.failure, { ...failed, used: failed.used + 1 }, TOO_MANY_FAILURES);
+      await requireBudget(reply, budgets.failure, { ...failed, used: failed.used + 1 }, { detail: TOO_MANY_FAILURES });
     if (access.auth === 'signature') return;
     const cost = costOf(access, request);
     if (access.auth === 'session') {
@@ -56,7 +56,7 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
       const { counted, isSuspended, ...consumer } = await authenticateSession(deps, request, { windowSeconds, cost });
       request.consumer = consumer;
       recent.add(credential);
-      await requireBudget(reply, budgets.default, counted);
+      await requireBudget(reply, budgets.default, counted, { cost });
       if (isSuspended) refuseCommand(request, access);
       return;
     }
@@ -68,9 +68,9 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
     request.principal = principal;
     recent.add(credential);
     const own = budgetsOfOrganization(principal.allowance, deps.config.rateLimitPerMinute);
-    if (counted.address.used > own.address.quota)
-      await requireBudget(reply, own.address, counted.address, TOO_MANY_OF_ADDRESS);
-    await requireBudget(reply, own.default, counted.organization);
+    if (!isWithin(own.address, counted.address, cost))
+      await requireBudget(reply, own.address, counted.address, { cost, detail: TOO_MANY_OF_ADDRESS });
+    await requireBudget(reply, own.default, counted.organization, { cost });
     if (access.auth === 'api_key' && !scopeCovers(principal.scope, access.scope))
       throw new DomainError('scope_insufficient', { required_scope: access.scope });
     if (isSuspended) refuseCommand(request, access);

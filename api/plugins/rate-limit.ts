@@ -41,9 +41,10 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
     const budget = budgets[access.budget ?? 'default'];
     const { windowSeconds } = budget;
     const { limitKey } = request.clientAddress;
-    const count = { caller: callerOf(budget, limitKey), windowSeconds, cost: costOf(access, request) };
+    const cost = costOf(access, request);
+    const count = { caller: callerOf(budget, limitKey), windowSeconds, cost };
     asTenant(addressTenant(limitKey), () => countRequests(deps.db, [count]))
-      .then(([counted]) => counted && requireBudget(reply, budget, counted))
+      .then(([counted]) => counted && requireBudget(reply, budget, counted, { cost }))
       .then(() => done(), done);
   });
   // What an answer weighs is known only now. It is sent all the same: the work is done, and the next request waits.

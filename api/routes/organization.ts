@@ -67,7 +67,8 @@ export const organizationRoutes =
         const { apiKey, credential } = issueApiKey(deps);
         const price = priceOf(request.clientAddress);
         const counted = await createOrganization(deps, organization, { credential, price, requestId: request.id });
-        if (counted && counted.used > budget.quota) await requireBudget(reply, budget, counted, TOO_MANY_OF_NETWORK);
+        if (counted && counted.used > budget.quota)
+          await requireBudget(reply, budget, counted, { detail: TOO_MANY_OF_NETWORK });
         return reply
           .code(201)
           .send({ ...organizationResource(organization), key_id: credential.keyId, api_key: apiKey });

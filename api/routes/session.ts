@@ -67,7 +67,7 @@ export const sessionRoutes =
           throw new DomainError('rate_limited', {}, 'This contact has been sent the maximum number of codes for now.');
         }
         const { challengeId, expiresAt, code, counted } = answer;
-        await requireBudget(reply, budgets['one-time-code'], counted, TOO_MANY_UNPROVED);
+        await requireBudget(reply, budgets['one-time-code'], counted, { detail: TOO_MANY_UNPROVED });
         return {
           challenge_id: challengeId,
           expires_at: expiresAt.toISOString(),

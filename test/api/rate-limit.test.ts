@@ -54,6 +54,24 @@ describe('a request costs', MINUTE_ENDS, () => {
   });
 });
 
+test(
+  'an operation that costs more than the whole quota is answered once in each window',
+  MINUTE_ENDS,
+  async ({ newApi }) => {
+    const api = await newApi({ config: { rateLimitPerMinute: 1 } });
+    const caller = await api.createCaller();
+    const statusesOf = async (call: () => ReturnType<typeof api.call>) => [
+      (await call()).statusCode,
+      (await call()).statusCode,
+    ];
+    expect(await statusesOf(() => api.call(caller, 'GET', '/v1/usage?from=2026-11-01&to=2026-11-02'))).toEqual([
+      200, 429,
+    ]);
+    const body = { name: 'Small', country: 'US', contact_email: 'a@small.example' };
+    expect(await statusesOf(() => api.call(null, 'POST', '/v1/orgs', body))).toEqual([201, 429]);
+  },
+);
+
 test('a caller that goes on after a hundred refusals is refused slowly', MINUTE_ENDS, async ({ api, get }) => {
   const caller = await api.createCaller();
   const times = async (count: number): Promise<number> => {
