@@ -29,7 +29,7 @@ const changes = createChangeListener(config.databaseListenUrl, 'settlement_chang
 const replica =
   config.databaseReadUrl === undefined
     ? undefined
-    : openPool('settlement-api-lists', config.databasePoolMax, { url: config.databaseReadUrl });
+    : openPool('lists', config.databasePoolMax, { url: config.databaseReadUrl });
 const readList: ReadList = replica
   ? createReplicaReads({
       primary: connection,

@@ -1,6 +1,6 @@
 /**
  * `/metrics` of a process (contract §15), on a port of its own that must never be published. It shows the process, its
- * database pool, whether it can use Temporal, and what the caller adds. Labels are states, kinds, codes and route
+ * database pools, whether it can use Temporal, and what the caller adds. Labels are states, kinds, codes and route
  * templates: no person, no object, and no set of values that grows with use.
  */
 import { createServer } from 'node:http';
@@ -20,27 +20,37 @@ const TEMPORAL_SCRAPE_TIMEOUT_MS = 2_000;
 /** Returns a part of the page, in Prometheus's text format. */
 export type Exposition = () => Promise<string>;
 
-type ProcessMetricsDeps = Pick<Connection, 'waiting' | 'db'> & {
+/** The pools of a process: `main`, and of an API that for the lists of a replica, of a worker those of its deliveries. */
+export type PoolName = 'main' | 'lists' | 'lanes' | 'retries';
+
+type CountedPool = Pick<Connection, 'waiting'> & {
   readonly pool: Pick<Connection['pool'], 'totalCount' | 'idleCount'>;
+};
+
+type ProcessMetricsDeps = Pick<Connection, 'db'> & {
+  /** Those that are open when the page is made. */
+  readonly pools: ReadonlyMap<PoolName, CountedPool>;
   readonly temporalHealth: () => Promise<TemporalHealth>;
 };
 
 /**
- * A registry with the metrics of every process: memory, event loop, garbage collector, the connections of its pool, and
+ * A registry with the metrics of every process: memory, event loop, garbage collector, the connections of its pools, and
  * what it sees of PostgreSQL's clock and of Temporal.
  */
-export function processRegistry({ pool, waiting, db, temporalHealth }: ProcessMetricsDeps): Registry {
+export function processRegistry({ pools, db, temporalHealth }: ProcessMetricsDeps): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   new Gauge({
     name: 'settlement_database_pool_connections',
-    help: 'Connections of this process to PostgreSQL: total, idle, and requests waiting for one',
-    labelNames: ['state'],
+    help: 'Connections of this process to PostgreSQL by pool: total, idle, and requests waiting for one',
+    labelNames: ['pool', 'state'],
     registers: [registry],
     collect() {
-      this.set({ state: 'total' }, pool.totalCount);
-      this.set({ state: 'idle' }, pool.idleCount);
-      this.set({ state: 'waiting' }, waiting());
+      for (const [name, { pool, waiting }] of pools) {
+        this.set({ pool: name, state: 'total' }, pool.totalCount);
+        this.set({ pool: name, state: 'idle' }, pool.idleCount);
+        this.set({ pool: name, state: 'waiting' }, waiting());
+      }
     },
   });
   new Gauge({

@@ -2,7 +2,7 @@
 import type pino from 'pino';
 import { ConfigError } from '../config/fault.ts';
 import { type Config, loadConfig } from '../config/load.ts';
-import { connect, isUnavailable, STATEMENT_TIMEOUT_MS, TENANTS } from '../db/client.ts';
+import { type Connection, connect, isUnavailable, STATEMENT_TIMEOUT_MS, TENANTS } from '../db/client.ts';
 import { findPoolerFault } from '../db/database-session.ts';
 import { findRoleFault } from '../db/role.ts';
 import { createSealer } from '../db/seal.ts';
@@ -12,7 +12,7 @@ import { createHostResolver } from './host-resolver.ts';
 import { createIdverify } from './idverify.ts';
 import { createKeyCheck } from './key-check.ts';
 import { createLogger } from './logger.ts';
-import { processRegistry } from './metrics.ts';
+import { type PoolName, processRegistry } from './metrics.ts';
 import { endWhileStarting } from './shutdown.ts';
 import { connectTemporal } from './temporal.ts';
 import { loadTracing } from './tracing.ts';
@@ -41,6 +41,13 @@ function refuseConfiguration(log: pino.Logger, faults: readonly string[]): never
   return process.exit(EXIT_CONFIGURATION);
 }
 
+type PoolOptions = {
+  readonly url?: string;
+  readonly connectTimeoutMs?: number;
+  readonly statementTimeoutMs?: number | undefined;
+  readonly untilReady?: (() => Promise<void>) | undefined;
+};
+
 /**
  * Opens the connections of a process.
  *
@@ -53,35 +60,33 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
   const compareKeys = createKeyCheck({
     config,
     // Without the limit of a statement: if a key is missing, whole tables are read.
-    open: () => openPool(name, 1, { statementTimeoutMs: undefined, untilReady: undefined }),
+    open: () => open(name, 1, { statementTimeoutMs: undefined, untilReady: undefined }),
     log,
     refuse: (faults) => refuseConfiguration(log, faults),
   });
-  const openPool = (
-    poolName: string,
+  const open = (
+    applicationName: string,
     poolSizeMax: number,
-    {
-      url = config.databaseUrl,
-      ...limits
-    }: {
-      readonly url?: string;
-      readonly connectTimeoutMs?: number;
-      readonly statementTimeoutMs?: number | undefined;
-      readonly untilReady?: (() => Promise<void>) | undefined;
-    } = {},
+    { url = config.databaseUrl, ...limits }: PoolOptions = {},
   ) =>
     connect(url, {
       statementTimeoutMs: STATEMENT_TIMEOUT_MS,
       untilReady: compareKeys,
       ...limits,
       poolSizeMax,
-      name: poolName,
+      name: applicationName,
       onIdleError: (error) => log.warn({ err: error }, 'an idle database connection broke'),
       refusesOwner: config.runtime !== 'local-sandbox',
       isPooled: config.databaseIsPooled,
       tenants: component === 'api' ? TENANTS : undefined,
     });
-  const connection = openPool(name, config.databasePoolMax);
+  const pools = new Map<PoolName, Connection>();
+  const openPool = (poolName: PoolName, poolSizeMax: number, options?: PoolOptions): Connection => {
+    const opened = open(poolName === 'main' ? name : `settlement-${poolName}`, poolSizeMax, options);
+    pools.set(poolName, opened);
+    return opened;
+  };
+  const connection = openPool('main', config.databasePoolMax);
   const { pool } = connection;
   const fault = (await findRoleFault(pool)) ?? (await findPoolerFault(pool, config.databaseIsPooled));
   if (fault !== undefined) return refuseConfiguration(log, [fault]);
@@ -96,7 +101,7 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
     openPool,
     tracing,
     temporal,
-    metrics: processRegistry({ ...connection, temporalHealth: temporal.health }),
+    metrics: processRegistry({ pools, db: connection.db, temporalHealth: temporal.health }),
     deps: {
       runtime: config.runtime,
       db: connection.db,

@@ -62,8 +62,8 @@ const guardedHttp = createGuardedHttp({
 const deliveriesDue = createChangeListener(config.databaseListenUrl, 'deliveries_due', (error) =>
   log.warn({ err: error }, 'the connection for notifications of deliveries broke'),
 );
-const lanes = openPool('settlement-lanes', LANE_CONNECTIONS);
-const retries = openPool('settlement-retries', RETRY_POOL.sizeMax, RETRY_POOL);
+const lanes = openPool('lanes', LANE_CONNECTIONS);
+const retries = openPool('retries', RETRY_POOL.sizeMax, RETRY_POOL);
 const stopping = new AbortController();
 const observer = activityMetrics(metrics);
 const activities = createActivities({

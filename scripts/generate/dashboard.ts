@@ -185,7 +185,7 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
     },
     {
       question: 'Do requests wait for a database connection?',
-      queries: [['settlement_database_pool_connections{}', '{{instance}} {{state}}']],
+      queries: [['settlement_database_pool_connections{}', '{{instance}} {{pool}} {{state}}']],
     },
     {
       question: 'Is an event loop blocked?',

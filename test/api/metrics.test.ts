@@ -23,7 +23,14 @@ const nowhere = connect('postgresql://127.0.0.1:1/none', {
 });
 const UP = async () => ({ status: 'up', cause: null }) as const;
 const registryOf = (totalCount: number, db = nowhere.db, temporalHealth: () => Promise<TemporalHealth> = UP) =>
-  processRegistry({ pool: { totalCount, idleCount: 2 }, waiting: () => 1, db, temporalHealth });
+  processRegistry({
+    pools: new Map([
+      ['main', { pool: { totalCount, idleCount: 2 }, waiting: () => 1 }],
+      ['lanes', { pool: { totalCount: 12, idleCount: 0 }, waiting: () => 7 }],
+    ]),
+    db,
+    temporalHealth,
+  });
 const metrics = registryOf(3);
 const config = { outboxMaxRows: 10, retentionDays: { events: 90, quotes: 90 } };
 
@@ -230,9 +237,11 @@ describe('the counts of requests', () => {
     for (const cause of TEMPORAL_CAUSES) expect(await upWith(temporalFault(cause, '')), cause).toBe(0);
   });
 
-  test('the connections of the pool and the delay of the event loop', async ({ scraper }) => {
+  test('the connections of each pool and the delay of the event loop', async ({ scraper }) => {
     const page = await scraper.scrape();
-    expect(sampleOf(page, 'settlement_database_pool_connections{state="waiting"}')).toBe(1);
+    const waiting = (pool: string) =>
+      sampleOf(page, `settlement_database_pool_connections{pool="${pool}",state="waiting"}`);
+    expect(['main', 'lanes', 'lists'].map(waiting)).toEqual([1, 7, undefined]);
     expect(sampleOf(page, 'nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0);
   });
 });

@@ -194,9 +194,9 @@ const CASES: Readonly<Record<string, Case>> = {
     summary: '1 % of the POST requests take more than a second',
   },
   PoolExhausted: {
-    series: { [`settlement_database_pool_connections{${of(PROCESS)},state="waiting"}`]: '0 4x20' },
-    labels: { ...PROCESS, state: 'waiting' },
-    summary: 'Requests wait for a database connection in worker:9465',
+    series: { [`settlement_database_pool_connections{${of(PROCESS)},pool="lanes",state="waiting"}`]: '0 4x20' },
+    labels: { ...PROCESS, pool: 'lanes', state: 'waiting' },
+    summary: 'Requests wait for a database connection of the pool lanes in worker:9465',
   },
   MemoryRunsOut: {
     series: { [`settlement_process_memory_ratio{${of(PROCESS)}}`]: '0.8 0.9x20' },
@@ -284,7 +284,7 @@ const WELL: Readonly<Record<string, string>> = {
   [`${LATENCY}_count{route="${PROVIDER}",method="POST",status="401"}`]: '_ 1 1 2 3 5x60',
   [`${LATENCY}_bucket{method="POST",le="1"}`]: '0+600x60',
   [`${LATENCY}_bucket{method="POST",le="+Inf"}`]: '0+600x60',
-  [`settlement_database_pool_connections{${of(PROCESS)},state="waiting"}`]: '0x60',
+  [`settlement_database_pool_connections{${of(PROCESS)},pool="main",state="waiting"}`]: '0x60',
   [`nodejs_eventloop_lag_p99_seconds{${of(PROCESS)}}`]: '0.02x60',
   [`settlement_clock_offset_seconds{${of(PROCESS)}}`]: '0.01 -0.02 1.9x60',
   [`settlement_process_memory_ratio{${of(PROCESS)}}`]: '0.84x60',

@@ -177,6 +177,13 @@ test.for(
     expect(page).toMatch(new RegExp(`^${metric}\\{[^}]*${label}="${each}"`, 'm'));
 });
 
+test.for(['main', 'lanes', 'retries'])('the connections of the pool %s are exposed', (pool, { observed: { page } }) => {
+  for (const state of ['total', 'idle', 'waiting'])
+    expect(page).toMatch(
+      new RegExp(`^settlement_database_pool_connections\\{pool="${pool}",state="${state}"\\} \\d`, 'm'),
+    );
+});
+
 test('every alert has its own name and is explained in docs/operations.md', () => {
   const names = RULES.map(({ alert }) => alert);
   expect(new Set(names).size).toBe(names.length);
