@@ -101,7 +101,6 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(requestEnd);
   await app.register(http, { deps, sendNotFoundPage: createNotFoundPage(frame) });
   await app.register(unreadAnswer, LIMITS);
-  await app.register(metrics, { deps });
   await app.register(tracing, { deps });
   await app.register(openapi, { deps });
   await app.register(loadShedding, { delayMaxMs: deps.eventLoopDelayMaxMs ?? EVENT_LOOP_DELAY_MAX_MS });
@@ -114,6 +113,8 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(turn);
   await app.register(remoteGate, { deps });
   await app.register(outboxLimit, { deps });
+  // The last of these hooks: what the others do before the answer is sent is part of its duration.
+  await app.register(metrics, { deps });
 
   app.decorate('pageOrder', createOrder(PAGES_AT_ONCE));
   const readWaiting = createWaitingRead(app, deps.changes);

@@ -86,7 +86,7 @@ declare module 'fastify' {
     principal: Principal | null;
     /** As `principal`, for routes that declare a session. Read it by `consumerOf`. */
     consumer: ConsumerPrincipal | null;
-    /** By the process's own clock, for the duration in the log. */
+    /** By the process's own clock. */
     arrivedAtMs: number;
     /** Who sent the request, behind trusted proxies. */
     clientAddress: ClientAddress;

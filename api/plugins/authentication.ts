@@ -100,7 +100,8 @@ const TOO_MANY_FAILURES =
 const TOO_MANY_OF_ADDRESS =
   'The organizations behind this address sent too many requests together. Wait for the time in the Retry-After header.';
 
-const takesCredential = ({ auth }: RouteConfig, { raw }: FastifyRequest): boolean =>
+/** Whether the request must prove who sends it. */
+export const takesCredential = ({ auth }: RouteConfig, { raw }: FastifyRequest): boolean =>
   auth === 'optional_api_key' ? headerLines(raw, 'x-api-key').length > 0 : auth !== 'none';
 
 /** Keys and sessions of an address count together. Provider events count for themselves, so that keys stop none. */

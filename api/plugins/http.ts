@@ -99,7 +99,6 @@ type HttpOptions = {
 export const http = fp(async (app: FastifyInstance, { deps, sendNotFoundPage }: HttpOptions) => {
   app.decorateRequest('rawBody');
   app.decorateRequest('parsedBody');
-  app.decorateRequest('arrivedAtMs', 0);
   app.decorateRequest('clientAddress');
   const clientAddressOf = createClientAddress(deps.config.trustedProxies);
   const headersOfAll = answerHeaders(deps);
@@ -118,7 +117,6 @@ export const http = fp(async (app: FastifyInstance, { deps, sendNotFoundPage }: 
   });
   app.addHook('onRequest', (request, reply, done) => {
     request.rawBody = NO_BYTES;
-    request.arrivedAtMs = performance.now();
     request.parsedBody = undefined;
     request.clientAddress = clientAddressOf(request.raw);
     const { doubt } = request.clientAddress;

@@ -11,11 +11,17 @@ import { countServiceLevels } from '../../process/service-level.ts';
 import type { ApiDeps } from '../deps.ts';
 import { refusalOf } from '../http/client-error.ts';
 import { ABORTED_STATUS, STATUS_OF } from '../http/error-handler.ts';
+import { takesCredential } from './authentication.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The code of the problem that answered the request; set when the problem is sent. */
     refusal?: ErrorCode;
+    /** When its body was asked for, and when it was there. */
+    bodySinceMs?: number;
+    bodyUntilMs?: number;
+    /** When its answer was handed to the connection. */
+    answeredAtMs?: number;
   }
 }
 
@@ -23,20 +29,34 @@ declare module 'fastify' {
 const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 const ACCEPTING = ['/v2/settle', '/v1/caribbean/settle'];
-const ACCEPT_MS_MAX = 1_000;
-const READ_MS_MAX = 500;
-const SERVER_ERRORS_FROM = 500;
+const OBJECTIVE_MS = { accept: 1_000, read: 500 } as const;
+/** What a request fails by. The other refusals are meant, also those that are 5xx. */
+const FAULTS: readonly (ErrorCode | undefined)[] = ['internal_error', 'temporarily_unavailable'];
 
-/** Every answered request does. One without an answer does if it was already slow, and its body had been read. */
-const countsForObjective = ({ raw }: FastifyRequest, status: number, isSlow: boolean): boolean =>
-  status !== ABORTED_STATUS || (isSlow && raw.complete);
+function objectiveOf(request: FastifyRequest): keyof typeof OBJECTIVE_MS | undefined {
+  const { url = '', config } = request.routeOptions;
+  if (!config.access || !takesCredential(config.access, request)) return undefined;
+  if (request.method === 'GET') return 'read';
+  return request.method === 'POST' && ACCEPTING.includes(url) ? 'accept' : undefined;
+}
 
-export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
+/** From the arrival to the answer, without the time that the caller took to send the body, or to read the answer. */
+function durationOf({
+  arrivedAtMs,
+  bodySinceMs,
+  bodyUntilMs,
+  answeredAtMs = performance.now(),
+}: FastifyRequest): number {
+  const bodyMs = bodySinceMs === undefined ? 0 : (bodyUntilMs ?? answeredAtMs) - bodySinceMs;
+  return answeredAtMs - arrivedAtMs - bodyMs;
+}
+
+export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: Pick<ApiDeps, 'metrics'> }) => {
   if (!deps.metrics) return;
   const registers = [deps.metrics];
   const duration = new Histogram({
     name: 'settlement_http_request_duration_seconds',
-    help: 'Requests by route template, method and status, and how long their answers took',
+    help: 'Requests by route template, method and status, and how long the service took to answer',
     labelNames: ['route', 'method', 'status'],
     buckets: BUCKETS,
     registers,
@@ -57,20 +77,34 @@ export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps
     duration.observe({ route: 'none', method: 'none', status: STATUS_OF[code] }, 0);
     refusals.inc({ code });
   });
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    request.bodySinceMs = performance.now();
+    done(null, payload);
+  });
+  app.addHook('preValidation', (request, _reply, done) => {
+    request.bodyUntilMs = performance.now();
+    done();
+  });
+  app.addHook('onSend', (request, _reply, payload, done) => {
+    request.answeredAtMs = performance.now();
+    done(null, payload);
+  });
   app.onRequestEnd((request, reply, status) => {
-    const { url: route = 'none' } = request.routeOptions;
-    const { elapsedTime: ms } = reply;
-    duration.observe({ route, method: request.method, status }, ms / 1_000);
-    if (request.refusal !== undefined) refusals.inc({ code: request.refusal });
-    // A closed gate is meant.
-    const isBad = status >= SERVER_ERRORS_FROM && request.refusal !== 'launch_gates_closed';
-    if (request.method === 'POST' && ACCEPTING.includes(route)) {
-      if (countsForObjective(request, status, ms > ACCEPT_MS_MAX)) count('accept', !isBad && ms <= ACCEPT_MS_MAX);
-    } else if (request.method === 'GET' && request.routeOptions.config.access?.auth !== 'none') {
-      // A read that waits is as slow as its caller wishes.
-      const isSlow = ms > READ_MS_MAX && !reply.hasHeader('preference-applied');
-      if (countsForObjective(request, status, isSlow && request.headers['prefer'] === undefined))
-        count('read', !isBad && !isSlow);
-    }
+    const { refusal } = request;
+    const ms = durationOf(request);
+    duration.observe({ route: request.routeOptions.url ?? 'none', method: request.method, status }, ms / 1_000);
+    if (refusal !== undefined) refusals.inc({ code: refusal });
+    const objective = objectiveOf(request);
+    if (objective === undefined) return;
+    const isFault = FAULTS.includes(refusal);
+    const isAnswered = status !== ABORTED_STATUS;
+    // A read that waits is as slow as its caller wishes.
+    const waits =
+      objective === 'read' &&
+      (isAnswered ? reply.hasHeader('preference-applied') : request.headers['prefer'] !== undefined);
+    const isSlow = ms > OBJECTIVE_MS[objective] && !waits;
+    // A request that fails, or whose caller goes, may do so before it is known who sends it.
+    const isAdmitted = Boolean(request.principal ?? request.consumer) && refusal !== 'rate_limited';
+    if (isAnswered ? isFault || isAdmitted : isSlow) count(objective, !isFault && !isSlow);
   });
 });

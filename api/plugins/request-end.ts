@@ -19,7 +19,9 @@ declare module 'fastify' {
 export const requestEnd = fp(async (app: FastifyInstance) => {
   const runs: AtEnd[] = [];
   app.decorate('onRequestEnd', (run: AtEnd) => void runs.push(run));
+  app.decorateRequest('arrivedAtMs', 0);
   app.addHook('onRequest', (request, reply, done) => {
+    request.arrivedAtMs = performance.now();
     whenOver(request.raw, reply.raw, () => {
       const status = reply.raw.writableEnded ? reply.statusCode : ABORTED_STATUS;
       for (const run of runs) run(request, reply, status);

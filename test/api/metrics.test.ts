@@ -1,6 +1,14 @@
 /** `/metrics` of the API with a real database: what it counts, and what it must not contain. */
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect as connectSocket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fastify } from 'fastify';
+import { Registry } from 'prom-client';
 import { describe, expect, vi } from 'vitest';
+import { metrics as requestMetrics } from '../../api/plugins/metrics.ts';
+import { requestEnd } from '../../api/plugins/request-end.ts';
 import { connect } from '../../db/client.ts';
 import { TEMPORAL_CAUSES, type TemporalHealth, temporalFault } from '../../domain/temporal-health.ts';
 import { processRegistry, serveMetrics } from '../../process/metrics.ts';
@@ -221,6 +229,78 @@ describe('the counts of requests', () => {
     const bad = (page: string) => sampleOf(page, 'settlement_slo_total{slo="accept",result="bad"}') ?? Number.NaN;
     const early = bad(await leave(100));
     expect(bad(await leave(1_100))).toBe(early + 1);
+  });
+
+  describe("the objectives'", () => {
+    const readsIn = (page: string) =>
+      ['good', 'bad'].map((result) => sampleOf(page, `settlement_slo_total{slo="read",result="${result}"}`) ?? 0);
+
+    test('none of what was refused before it was admitted: a wrong credential, an unknown address, too many requests', async ({
+      api,
+      scraper,
+    }) => {
+      const { orgId, apiKey } = await api.createCaller();
+      const spend = (units: number) =>
+        api.owner.pool.query('UPDATE rate_limits SET used = used + $1 WHERE caller = $2', [units, `org:${orgId}`]);
+      const get = async (url: string, headers: Record<string, string> = {}) =>
+        (await api.app.inject({ url, headers })).statusCode;
+      expect(await get('/v1/me', { 'x-api-key': apiKey })).toBe(200);
+      const before = readsIn(await scraper.scrape());
+      await spend(api.deps.config.rateLimitPerMinute);
+      expect(await get('/v1/me', { 'x-api-key': apiKey })).toBe(429);
+      await spend(1_000);
+      expect(await get('/v1/me', { 'x-api-key': apiKey })).toBe(429);
+      expect(await get('/v1/me')).toBe(401);
+      expect(await get('/v1/me', { 'x-api-key': 'unknown' })).toBe(401);
+      expect(await get('/v1/no-such-address')).toBe(404);
+      expect(await get('/v2/capabilities')).toBe(200);
+      expect(readsIn(await scraper.scrape())).toEqual(before);
+    });
+
+    test('an acceptance without the time that its caller takes to send the body', async ({ api, partner, port }) => {
+      const slo = async (result: string) =>
+        sampleOf(await metrics.metrics(), `settlement_slo_total{slo="accept",result="${result}"}`) ?? 0;
+      const [good, bad] = [await slo('good'), await slo('bad')];
+      const body = JSON.stringify(settleBody(await createRecipient(api, partner)));
+      const sent = request({
+        ...{ port, host: '127.0.0.1', method: 'POST', path: '/v2/settle', agent: false },
+        headers: {
+          ...{ 'x-api-key': partner.apiKey, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
+          'content-length': Buffer.byteLength(body),
+        },
+      });
+      sent.write(body.slice(0, 10));
+      await delay(1_500);
+      sent.end(body.slice(10));
+      const [answer] = await once(sent, 'response');
+      answer.resume();
+      expect(answer.statusCode).toBe(202);
+      await expect.poll(() => slo('good')).toBe(good + 1);
+      expect(await slo('bad')).toBe(bad);
+    });
+
+    test('a read without the time that its caller takes to read the answer', async ({ onTestFinished }) => {
+      const registry = new Registry();
+      const app = fastify({ forceCloseConnections: true });
+      onTestFinished(() => app.close());
+      await app.register(requestEnd);
+      await app.register(requestMetrics, { deps: { metrics: registry } });
+      app.decorateRequest('principal', null);
+      app.addHook('onRequest', async (asked) => {
+        asked.principal = { orgId: 'org', keyId: 'key', scope: 'read', allowance: { tier: 'standard', limits: {} } };
+      });
+      // More than the system keeps for one connection.
+      const access = { auth: 'api_key', scope: 'read' } as const;
+      app.get('/big', { config: { access } }, async () => Buffer.alloc(16 * 1024 * 1024));
+      const { port } = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+      const client = connectSocket(Number(port), '127.0.0.1');
+      client.write('GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+      client.pause();
+      await delay(1_000);
+      client.resume();
+      await once(client, 'close');
+      expect(readsIn(await registry.metrics())).toEqual([1, 0]);
+    });
   });
 
   test('how far the clock of the process is from that of PostgreSQL, and its memory', async ({ api }) => {
