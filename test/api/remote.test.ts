@@ -8,15 +8,15 @@ import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { GATES } from '../../domain/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
-import { SCOPES, scopeCovers } from '../../domain/scope.ts';
+import { SCOPES, type Scope, scopeCovers } from '../../domain/scope.ts';
 import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { cardprocBody, signCardproc } from '../support/cardproc.ts';
 import { insertConsumerSession } from '../support/consumer.ts';
+import { digestTables } from '../support/database.ts';
 import { FILE, openApis, withApi } from '../support/fixture.ts';
 import { insertGateEvidence } from '../support/gate.ts';
 import { jsonOf, recipientBody, settleBody } from '../support/partner.ts';
-import { expectUnchanged } from '../support/refusal.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
 const REMOTE = ['remote-sandbox', 'production'] as const;
@@ -44,7 +44,18 @@ type World = {
   readonly certId: string;
   /** Bearer tokens of two consumers; the tests end the second session. */
   readonly sessions: readonly [string, string];
+  /** A key of each scope. */
+  readonly keys: Readonly<Record<Scope, Caller>>;
+  /** The database and its dispatches once all of this exists. */
+  readonly trace: Trace;
 };
+
+type Trace = { readonly tables: Readonly<Record<string, string>>; readonly nudges: number };
+
+const traceOf = async (api: TestApi): Promise<Trace> => ({
+  tables: await digestTables(api.connection.pool),
+  nudges: api.nudges(),
+});
 
 type Request = {
   /** Values of the path's identifiers. A missing one becomes an unknown id. */
@@ -158,6 +169,8 @@ async function createWorld(api: TestApi): Promise<World> {
   );
   // A remote runtime without a sender sends no codes, so the sessions are inserted.
   const [session, otherSession] = [await insertConsumerSession(api), await insertConsumerSession(api)];
+  const keyOf = async (scope: Scope) => [scope, await api.createKey(caller.orgId, scope)] as const;
+  const keys = Object.fromEntries(await Promise.all(SCOPES.map(keyOf))) as Record<Scope, Caller>;
   return {
     api,
     caller,
@@ -165,6 +178,8 @@ async function createWorld(api: TestApi): Promise<World> {
     settlementId: settlement.settlementId,
     certId,
     sessions: [session.token, otherSession.token],
+    keys,
+    trace: await traceOf(api),
   };
 }
 
@@ -205,26 +220,21 @@ const theSame = OPERATIONS.filter(({ remote }) => !/^50\d [a-z_]+$/.test(remote)
   (row) => [nameOf(row), row] as const,
 );
 
-/** Runs a request and proves that nothing was written, not even to the outbox, and nothing was dispatched. */
-async function withoutTrace<T>(api: TestApi, run: () => Promise<T>): Promise<T> {
-  const nudges = api.nudges();
-  const result = await expectUnchanged(api.connection.pool, run);
-  expect(api.nudges()).toBe(nudges);
-  return result;
-}
+/** Nothing was written since then, not even to the outbox, and nothing was dispatched: no refusal has done so. */
+const expectNoTrace = async ({ api, trace }: World, since = trace): Promise<void> =>
+  expect(await traceOf(api)).toEqual(since);
 
 describe.each(REMOTE)('the runtime %s', (runtime) => {
   test.for(refused.filter(([, { auth }]) => auth === 'api_key'))(
     '401 without a key and 403 for a lesser scope come first: %s',
     async ([_name, row], { worlds }) => {
       const world = worlds[runtime];
-      expect(answerOf(await withoutTrace(world.api, () => call(world, row, { caller: null })))).toEqual({
+      expect(answerOf(await call(world, row, { caller: null }))).toEqual({
         status: 401,
         code: 'credential_missing',
       });
       for (const scope of SCOPES.filter((held) => row.scope !== undefined && !scopeCovers(held, row.scope))) {
-        const caller = await world.api.createKey(world.caller.orgId, scope);
-        expect(answerOf(await withoutTrace(world.api, () => call(world, row, { caller })))).toEqual({
+        expect(answerOf(await call(world, row, { caller: world.keys[scope] }))).toEqual({
           status: 403,
           code: 'scope_insufficient',
         });
@@ -236,7 +246,7 @@ describe.each(REMOTE)('the runtime %s', (runtime) => {
     '401 without a session comes first: %s',
     async ([_name, row], { worlds }) => {
       const world = worlds[runtime];
-      expect(answerOf(await withoutTrace(world.api, () => call(world, row, { session: null })))).toEqual({
+      expect(answerOf(await call(world, row, { session: null }))).toEqual({
         status: 401,
         code: 'credential_missing',
       });
@@ -247,7 +257,7 @@ describe.each(REMOTE)('the runtime %s', (runtime) => {
     '422 for an invalid body comes before the refusal: %s',
     async ([_name, row], { worlds }) => {
       const world = worlds[runtime];
-      const answer = await withoutTrace(world.api, () => call(world, row, { body: { no_such_field: true } }));
+      const answer = await call(world, row, { body: { no_such_field: true } });
       expect(answer.statusCode).toBe(422);
       expect(JSON.stringify(jsonOf(answer).detail)).toContain('no_such_field');
     },
@@ -256,18 +266,12 @@ describe.each(REMOTE)('the runtime %s', (runtime) => {
   test.for(refused)('%s answers as the interface says, and nothing is written', async ([_name, row], { worlds }) => {
     const world = worlds[runtime];
     const [status = '', code = ''] = row.remote.split(' ');
-    const answer = await withoutTrace(world.api, () => call(world, row));
+    const answer = await call(world, row);
     expect(answerOf(answer)).toEqual({ status: Number(status), code });
     expect(answer.headers['retry-after']).toBeUndefined();
     const gates = GATES.map((gate) => ({ gate, reason: 'no_evidence' }));
     expect(jsonOf(answer).gates).toEqual(code === 'launch_gates_closed' ? gates : undefined);
-  });
-
-  test.for(theSame)('%s answers as in the local sandbox', async ([_name, row], { worlds, localWorlds }) => {
-    const world = worlds[runtime];
-    const remote = answerOf(await call(world, row));
-    expect(remote).toEqual(answerOf(await call(localWorlds[runtime], row)));
-    expect(remote.status).toBeLessThan(500);
+    await expectNoTrace(world);
   });
 
   test('503 for a dispute event, 401 for an invalid signature, and nothing is stored', async ({ worlds }) => {
@@ -278,20 +282,28 @@ describe.each(REMOTE)('the runtime %s', (runtime) => {
         const body = cardprocBytes(world.settlementId, livemode, type);
         const forged = cardproc(body, 'another-secret-0123456789abcdefghij').headers;
         const post = (headers: Record<string, string>) =>
-          withoutTrace(world.api, () => world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers));
+          world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers);
         expect(answerOf(await post({}))).toEqual({ status: 401, code: 'signature_invalid' });
         expect(answerOf(await post(forged))).toEqual({ status: 401, code: 'signature_invalid' });
         expect(answerOf(await post(cardproc(body).headers))).toEqual({ status: 503, code: 'launch_gates_closed' });
       }
     }
+    await expectNoTrace(world);
   });
 
   test('503 for a dispute event with nothing but an envelope, and nothing is stored', async ({ worlds }) => {
     const world = worlds[runtime];
     const { body, headers } = cardproc(Buffer.from('{"id":"evt_1","type":"charge.dispute.created","data":null}'));
-    const post = () => world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers);
-    const answer = await withoutTrace(world.api, post);
+    const answer = await world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers);
     expect(answerOf(answer)).toEqual({ status: 503, code: 'launch_gates_closed' });
+    await expectNoTrace(world);
+  });
+
+  test.for(theSame)('%s answers as in the local sandbox', async ([_name, row], { worlds, localWorlds }) => {
+    const world = worlds[runtime];
+    const remote = answerOf(await call(world, row));
+    expect(remote).toEqual(answerOf(await call(localWorlds[runtime], row)));
+    expect(remote.status).toBeLessThan(500);
   });
 
   test('200 and unmatched for an event of the other mode; one of its own mode is matched', async ({ worlds }) => {
@@ -307,19 +319,19 @@ describe.each(REMOTE)('the runtime %s', (runtime) => {
   test('503 for value operations and disputes with evidence for every gate in every corridor', async ({ worlds }) => {
     const world = worlds[runtime];
     await insertGateEvidence(world.api.connection.db, environmentName(runtime));
+    const before = await traceOf(world.api);
     const onlyTheAdapter = [{ gate: 'rail_admission', reason: 'no_live_adapter' }];
     for (const row of OPERATIONS.filter(({ remote }) => remote === '503 launch_gates_closed')) {
-      const answer = await withoutTrace(world.api, () => call(world, row));
+      const answer = await call(world, row);
       expect(answerOf(answer)).toEqual({ status: 503, code: 'launch_gates_closed' });
       expect(jsonOf(answer).gates).toEqual(onlyTheAdapter);
     }
     const { body, headers } = cardproc(
       cardprocBytes(world.settlementId, runtime === 'production', 'charge.dispute.created'),
     );
-    const dispute = await withoutTrace(world.api, () =>
-      world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers),
-    );
+    const dispute = await world.api.call(null, 'POST', '/v2/webhooks/cardproc', body, headers);
     expect(jsonOf(dispute).gates).toEqual(onlyTheAdapter);
+    await expectNoTrace(world, before);
   });
 });
 
