@@ -20,7 +20,7 @@ import { createNotFoundPage } from './pages/problem.ts';
 import { authentication } from './plugins/authentication.ts';
 import { consumerOrigin } from './plugins/consumer-origin.ts';
 import { answerHeaders, http, requestIdOf } from './plugins/http.ts';
-import { addressPlaces, organizationPlaces } from './plugins/in-flight.ts';
+import { addressPlaces, IN_FLIGHT, organizationPlaces } from './plugins/in-flight.ts';
 import { EVENT_LOOP_DELAY_MAX_MS, loadShedding } from './plugins/load-shedding.ts';
 import { registerMethodFallbacks } from './plugins/method-fallback.ts';
 import { metrics } from './plugins/metrics.ts';
@@ -104,9 +104,10 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   await app.register(tracing, { deps });
   await app.register(openapi, { deps });
   await app.register(loadShedding, { delayMaxMs: deps.eventLoopDelayMaxMs ?? EVENT_LOOP_DELAY_MAX_MS });
-  await app.register(addressPlaces);
+  const inFlight = deps.inFlight ?? IN_FLIGHT;
+  await app.register(addressPlaces, inFlight);
   await app.register(authentication, { deps });
-  await app.register(organizationPlaces);
+  await app.register(organizationPlaces, inFlight);
   // Before the rate limit: a preflight that is allowed is answered here, and counts as no unknown method.
   await app.register(consumerOrigin, { deps });
   await app.register(rateLimit, { deps });

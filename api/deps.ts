@@ -10,6 +10,7 @@ import type { TemporalHealth } from '../domain/temporal-health.ts';
 import type { CreateApplicant } from '../process/applicant.ts';
 import type { RequestTracing } from '../process/tracing.ts';
 import type { CertificateKeys } from './http/certificate-key.ts';
+import type { InFlight } from './plugins/in-flight.ts';
 
 export type ApiDeps = CommandDeps & {
   readonly config: Pick<
@@ -47,6 +48,8 @@ export type ApiDeps = CommandDeps & {
   readonly resolveHost: (hostname: string) => Promise<readonly string[]>;
   /** How late this process may be before it refuses requests; undefined: as late as in production. */
   readonly eventLoopDelayMaxMs?: number;
+  /** How many requests may be under way; undefined: as many as in production. */
+  readonly inFlight?: InFlight;
   /** Where requests are counted; undefined without metrics. */
   readonly metrics?: Registry;
   /** Records a trace of each request; undefined without tracing. */

@@ -9,13 +9,14 @@ import { createPlaces } from '../http/places.ts';
 import { isOver, whenOver } from '../http/request-end.ts';
 
 /** In one process. Those of an address are those of all organizations behind it. */
-export const IN_FLIGHT = { ofOrganization: 320, ofAddress: 640 } as const;
+export type InFlight = { readonly ofOrganization: number; readonly ofAddress: number };
+export const IN_FLIGHT: InFlight = { ofOrganization: 320, ofAddress: 640 };
 
 const RETRY_AFTER_SECONDS = '1';
 
 /** Registered before authentication for addresses; `organizationPlaces` follows it for organizations. */
-export const addressPlaces = fp(async (app: FastifyInstance) => {
-  const places = createPlaces(IN_FLIGHT.ofAddress);
+export const addressPlaces = fp(async (app: FastifyInstance, { ofAddress }: InFlight) => {
+  const places = createPlaces(ofAddress);
   app.addHook('onRequest', (request, reply, done) => {
     const { limitKey } = request.clientAddress;
     if (request.routeOptions.config.access?.uncounted) return done();
@@ -25,8 +26,8 @@ export const addressPlaces = fp(async (app: FastifyInstance) => {
   });
 });
 
-export const organizationPlaces = fp(async (app: FastifyInstance) => {
-  const places = createPlaces(IN_FLIGHT.ofOrganization);
+export const organizationPlaces = fp(async (app: FastifyInstance, { ofOrganization }: InFlight) => {
+  const places = createPlaces(ofOrganization);
   app.addHook('onRequest', (request, reply, done) => {
     const orgId = request.principal?.orgId ?? request.consumer?.orgId;
     if (orgId === undefined || isOver(request.raw, reply.raw)) return done();

@@ -2,6 +2,7 @@
 import { pino } from 'pino';
 import { buildApp } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
+import { IN_FLIGHT } from '../../api/plugins/in-flight.ts';
 
 const CONFIG: ApiDeps['config'] = {
   publicBaseUrl: 'http://127.0.0.1:3000',
@@ -21,7 +22,12 @@ const CONFIG: ApiDeps['config'] = {
   logLevel: 'silent',
 };
 
-const GIVEN: Partial<ApiDeps> = { config: CONFIG, runtime: 'local-sandbox', eventLoopDelayMaxMs: 1_000 };
+const GIVEN: Partial<ApiDeps> = {
+  config: CONFIG,
+  runtime: 'local-sandbox',
+  eventLoopDelayMaxMs: 1_000,
+  inFlight: IN_FLIGHT,
+};
 
 /** Dependencies that only let the application be built: all but the given ones throw when they are used. */
 const DEPS = new Proxy<ApiDeps>(Object.create(null), {

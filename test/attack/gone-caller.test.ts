@@ -5,7 +5,6 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fastify } from 'fastify';
 import { describe, expect, vi } from 'vitest';
-import { IN_FLIGHT } from '../../api/plugins/in-flight.ts';
 import { BODIES_IN_FLIGHT_BYTES_MAX, SIGNED_BODY_BYTES_MAX } from '../../api/plugins/signed-body.ts';
 import { unreadAnswer } from '../../api/plugins/unread-answer.ts';
 import { recipientBody } from '../../scripts/sandbox/partner.ts';
@@ -15,10 +14,11 @@ import { WAIT } from '../support/patience.ts';
 import { SIGNATURES } from './world.ts';
 
 const AT_ONCE = 80;
+const IN_FLIGHT = { ofOrganization: AT_ONCE / 2, ofAddress: AT_ONCE };
 /** The server reads the head and the body of a request that has arrived within this time. */
 const READ_MS = 50;
 
-const test = withApi();
+const test = withApi({ deps: { inFlight: IN_FLIGHT } });
 
 type Request = { readonly path: string; readonly headers: Readonly<Record<string, string>>; readonly body: string };
 

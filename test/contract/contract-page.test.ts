@@ -1,6 +1,7 @@
 /** docs/contract.md: every section that a comment cites exists, and what it names and counts is what the code has. */
 import { describe, expect, test } from 'vitest';
 import { STATUS_OF } from '../../api/http/error-handler.ts';
+import { IN_FLIGHT as REQUESTS } from '../../api/plugins/in-flight.ts';
 import { ACTIVE_KEYS_MAX } from '../../domain/api-key.ts';
 import { CORRIDORS, DELIVERY_MINUTES, RAILS } from '../../domain/corridor.ts';
 import { ERROR_CODES } from '../../domain/error.ts';
@@ -194,6 +195,10 @@ const delay = (milliseconds: number): string => {
 test.each([
   [1, `\`limit\` is ${limitMin} to ${limitMax}, by default ${limitDefault}; \`offset\` is 0 to ${spaced(offsetMax)}.`],
   [1, `exact up to ${spaced(COUNTED_MAX)} matches`],
+  [
+    2,
+    `More than ${REQUESTS.ofOrganization} requests of an organization, or ${REQUESTS.ofAddress} of an address, under way`,
+  ],
   [11, `at most ${SUBSCRIPTIONS_MAX}.`],
   [11, `up to ${TARGET_LENGTH_MAX} characters`],
   [11, `after ${RETRY_DELAYS_MS.map(delay).join(', ')}`],
