@@ -4,13 +4,12 @@ import type { Destinations } from '../../activities/destination.ts';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { webhookLaneActivities } from '../../activities/webhook-lane.ts';
 import { type RetryResult, webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
-import { recordEvent } from '../../db/queries/event.ts';
 import { LANES, type LaneReport } from '../../domain/webhook.ts';
 import { activityDeps } from '../support/activity.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
-import { ping, readDelivery, subscribe } from '../support/webhook.ts';
+import { ping, readDelivery, subscribe, writePings } from '../support/webhook.ts';
 
 export type Sent = { readonly url: string; readonly body: Buffer; readonly headers: Readonly<Record<string, string>> };
 export type Answer = (url: string) => Promise<Partial<GuardedAnswer>>;
@@ -67,20 +66,8 @@ export const test = withApi().extend('world', async ({ api, onTestFinished }) =>
     subscribe: (url: string) => subscribe(api, owner, url),
     ping: (webhookId: string = webhook.webhook_id) => ping(api, owner, webhookId),
     /** So many pings, written in one transaction. */
-    burst: (count: number, { orgId, webhookId }: Target = { orgId: owner.orgId, webhookId: webhook.webhook_id }) =>
-      api.connection.db.transaction(async (tx) => {
-        for (let n = 0; n < count; n += 1) {
-          await recordEvent(tx, {
-            orgId,
-            objectType: 'webhook',
-            objectId: webhookId,
-            type: 'webhook.ping',
-            data: {},
-            at: new Date(),
-            requestId: 'burst',
-          });
-        }
-      }),
+    burst: (count: number, target: Target = { orgId: owner.orgId, webhookId: webhook.webhook_id }) =>
+      writePings(api, count, target),
     redeliver: ({ delivery_id, webhook_id }: Json) =>
       call('POST', `/v1/webhooks/${webhook_id}/deliveries/${delivery_id}/redeliver`).then(jsonOf),
     readDelivery: (delivery: Json) => readDelivery(api, owner, delivery),

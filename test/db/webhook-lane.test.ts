@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { describe, expect, vi } from 'vitest';
 import type { Tx } from '../../db/client.ts';
 import { type JudgedResult, judgeAndRecord } from '../../db/commands/webhook-attempt.ts';
-import { recordEvent } from '../../db/queries/event.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../../db/queries/outbox.ts';
 import { lockSubscriptions } from '../../db/queries/webhook.ts';
 import {
@@ -23,7 +22,7 @@ import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
-import { subscribe } from '../support/webhook.ts';
+import { subscribe, writePings } from '../support/webhook.ts';
 
 const URL = 'http://127.0.0.1:9999/hook';
 const EVERY_KEY = { from: 0, to: LANE_KEYS } as const;
@@ -53,19 +52,7 @@ async function createWorld(api: TestApi) {
     rowsOf,
     addSubscription,
     /** Writes so many events, each with a delivery to this subscription. */
-    write: (count = 1, { orgId, webhookId }: Subscription = own) =>
-      db.transaction(async (tx) => {
-        for (let n = 0; n < count; n += 1)
-          await recordEvent(tx, {
-            orgId,
-            objectType: 'webhook',
-            objectId: webhookId,
-            type: 'webhook.ping',
-            data: {},
-            at: new Date(),
-            requestId: 'test',
-          });
-      }),
+    write: (count = 1, target: Subscription = own) => writePings(api, count, target),
     open: () => openClaimant(db),
     /** One statement of a lane that has every key. */
     exchange: (claimant: number, claim: Partial<LaneClaim> = {}, results: readonly AttemptResult[] = []) =>

@@ -1,6 +1,7 @@
 /** A subscriber: a real HTTP server that records what it receives and answers as the test says. */
 import type { ServerResponse } from 'node:http';
 import { vi } from 'vitest';
+import { recordEvent } from '../../db/queries/event.ts';
 import type { Caller, TestApi } from './api.ts';
 import { type HttpServer, type Received, startHttpServer } from './http-server.ts';
 import { type Json, jsonOf } from './partner.ts';
@@ -37,6 +38,17 @@ export async function startReceiver(wishedPort = 0): Promise<Receiver> {
   };
   return receiver;
 }
+
+/** Writes so many test events in one transaction, each with a delivery to the subscription. */
+export const writePings = (
+  api: TestApi,
+  count: number,
+  { orgId, webhookId }: { readonly orgId: string; readonly webhookId: string },
+): Promise<void> =>
+  api.connection.db.transaction(async (tx) => {
+    const event = { orgId, objectType: 'webhook', objectId: webhookId, type: 'webhook.ping', data: {} } as const;
+    for (let n = 0; n < count; n += 1) await recordEvent(tx, { ...event, at: new Date(), requestId: 'test' });
+  });
 
 /** A new subscription, with its secret. */
 export async function subscribe(
