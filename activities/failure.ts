@@ -42,7 +42,9 @@ export function failureOf(error: unknown): ApplicationFailure {
   return ApplicationFailure.create({ message: DEPENDENCY_FAILED, type: `dependency:${code}` });
 }
 
-/** How many runs of an activity a process has at once. A further run fails before it begins, and Temporal repeats it. */
+/**
+ * How many runs of an activity a process has at once. A further run fails before it begins, and Temporal repeats it.
+ */
 export type Limit = {
   readonly atOnce: number;
   /** Temporal repeats such a run after a random time between these two; if absent, by the activity's retry policy. */

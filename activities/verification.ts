@@ -41,7 +41,8 @@ export function verificationActivities(deps: Pick<ActivityDeps, keyof CommandDep
      */
     createApplicant: async (input: VerificationInput): Promise<void> => {
       let isStored = false;
-      // Another level may replace the one that the provider was asked for: then it is asked again, and keeps its applicant.
+      // Another level may replace the one that the provider was asked for: then it is asked again, and keeps its
+      // applicant.
       while (!isStored) {
         const verification = await findVerification(deps, input.orgId, input.verificationId);
         if (!verification) throw new DomainError('not_found');

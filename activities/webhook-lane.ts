@@ -113,7 +113,7 @@ const createLane = (deps: ActivityDeps, destinations: Destinations, number: numb
   after: undefined as Turn | undefined,
   /** When it last looked for deliveries that were left over. */
   lookedMs: performance.now(),
-  /** When it last found some, lost an answer, or began. */
+  /** When it last found such deliveries, lost the answer of a statement, or began. */
   tookOverMs: performance.now(),
   sent: 0,
   failed: 0,

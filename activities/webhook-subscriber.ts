@@ -30,7 +30,7 @@ export const createSubscriber = ({ webhookId, orgId }: ClaimedDelivery, secretsO
   isFailing: false,
   /** Claimed, and sent as soon as fewer are in flight. */
   queue: [] as Queued[],
-  /** The last look at what it is now. */
+  /** When the subscription was last read, and the answer: what has waited is compared with it. */
   look: { atMs: Number.NEGATIVE_INFINITY, target: undefined as Promise<Target | undefined> | undefined },
   /** Sends what is queued, once its host has a place. */
   whenFree: (): void => undefined,

@@ -52,8 +52,8 @@ export const createApplicantByWorkflow =
   };
 
 /**
- * Requests that come at once, or again, wait for the same update. The run answers an id as it did the first time, for as
- * long as it lives: so what has failed for good is asked again under the next id, by all of them.
+ * Requests that come at once, or again, wait for the same update. The run answers an id as it did the first time, for
+ * as long as it lives: so what has failed for good is asked again under the next id, by all of them.
  */
 async function askUntilCreated(verificationId: string, ask: (updateId: string) => Promise<void>): Promise<void> {
   for (let number = 1; ; number += 1) {

@@ -20,7 +20,9 @@ const TEMPORAL_SCRAPE_TIMEOUT_MS = 2_000;
 /** Returns a part of the page, in Prometheus's text format. */
 export type Exposition = () => Promise<string>;
 
-/** The pools of a process: `main`, and of an API that for the lists of a replica, of a worker those of its deliveries. */
+/**
+ * Pools of connections. A process has `main`; an API with a replica also has `lists`, a worker `lanes` and `retries`.
+ */
 export type PoolName = 'main' | 'lists' | 'lanes' | 'retries';
 
 type CountedPool = Pick<Connection, 'waiting'> & {
@@ -34,8 +36,8 @@ type ProcessMetricsDeps = Pick<Connection, 'db'> & {
 };
 
 /**
- * A registry with the metrics of every process: memory, event loop, garbage collector, the connections of its pools, and
- * what it sees of PostgreSQL's clock and of Temporal.
+ * A registry with the metrics of every process: memory, event loop, garbage collector, the connections of its pools,
+ * and what it sees of PostgreSQL's clock and of Temporal.
  */
 export function processRegistry({ pools, db, temporalHealth }: ProcessMetricsDeps): Registry {
   const registry = new Registry();

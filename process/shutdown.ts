@@ -48,9 +48,9 @@ export function closeInOrder(
   const close = async ({ err }: { readonly err?: unknown }): Promise<void> => {
     if (err) log.error({ err }, 'the process stops after an error');
     try {
-      for (const [what, close] of steps) {
+      for (const [what, take] of steps) {
         closing = what;
-        await close();
+        await take();
       }
     } catch (error) {
       log.error({ err: error, closing }, 'the process did not close in order');

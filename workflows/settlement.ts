@@ -185,9 +185,9 @@ async function awaitOperator(run: Run, state: SettlementState): Promise<Settleme
 }
 
 /**
- * Accepts the update by which an operator's command waits for the end of a review (contract §6). It carries no decision:
- * the activity reads what operators have agreed on. It is refused before the settlement is in review. Once the review is resolved, it answers
- * with the settlement's status for as long as the workflow runs.
+ * Accepts the update by which an operator's command waits for the end of a review (contract §6). It carries no
+ * decision: the activity reads what operators have agreed on. It is refused before the settlement is in review. Once
+ * the review is resolved, it answers with the settlement's status for as long as the workflow runs.
  */
 function handleResolveReview(run: Run): void {
   const handler = async () => {

@@ -22,7 +22,7 @@ export type DialOptions = {
 };
 
 const DNS_TIMEOUT_MS = 2_000;
-/** Of all addresses together. */
+/** For all addresses of a name together. */
 const CONNECT_TIMEOUT_MS = 5_000;
 /** How long an address has before the next one is dialled too. */
 const HEAD_START_MS = 250;

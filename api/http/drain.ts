@@ -1,8 +1,8 @@
 /**
  * Stops the API's process so that no caller loses a request. It accepts no new connection, answers every request on the
  * open ones, and ends each connection with an answer that says `Connection: close`. `app.close()` alone would refuse
- * new requests on kept connections, and would end idle ones at a moment when a caller may be writing. A caller that does
- * not read its answer does not hold up the shutdown.
+ * new requests on kept connections, and would end idle ones at a moment when a caller may be writing. A caller that
+ * does not read its answer does not hold up the shutdown.
  */
 import type { Server, ServerResponse } from 'node:http';
 import { Server as TcpServer } from 'node:net';

@@ -1,7 +1,8 @@
 /**
  * Failures by client address: failed authentications (contract §2), and unknown addresses and methods. An address that
  * fails too often is refused before the database is asked. The counts are kept in this process's memory: counting in
- * the database would cost what it should save. Windows are by the monotonic clock: a clock that is set back prolongs none.
+ * the database would cost what it should save. Windows are by the monotonic clock: a clock that is set back prolongs
+ * none.
  */
 import type { Budget, Counted } from '../../domain/rate-limit.ts';
 

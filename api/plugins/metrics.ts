@@ -30,7 +30,7 @@ const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 const ACCEPTING = ['/v2/settle', '/v1/caribbean/settle'];
 const OBJECTIVE_MS = { accept: 1_000, read: 500 } as const;
-/** What a request fails by. The other refusals are meant, also those that are 5xx. */
+/** The codes that count as failures of the service. Other refusals are intended, also those with a status of 5xx. */
 const FAULTS: readonly (ErrorCode | undefined)[] = ['internal_error', 'temporarily_unavailable'];
 
 function objectiveOf(request: FastifyRequest): keyof typeof OBJECTIVE_MS | undefined {

@@ -36,8 +36,8 @@ export class SettlementError extends Error {
   readonly intent: Intent | undefined;
   /**
    * Whether the API may have carried out an attempt of this call, not only the one that failed last. Of an earlier call
-   * with the same intent it says nothing: what that one did is not undone by this error. Until you know whether a creation
-   * was carried out, send the same intent again, and never a new one.
+   * with the same intent it says nothing: what that one did is not undone by this error. Until you know whether a
+   * creation was carried out, send the same intent again, and never a new one.
    */
   readonly maybeDone: boolean;
 

@@ -111,9 +111,9 @@ const answerTo = (
 ): Omit<Answer, 'replayed'> => ({ resourceId, status, body: Buffer.from(JSON.stringify(resource)) });
 
 /**
- * Refuses a request, unless another request with the same key is accepted at this moment. To find out, it binds the key,
- * which waits for the other request. If that one commits, both get its answer. If not, the refusal is thrown, which
- * rolls the binding back.
+ * Refuses a request, unless another request with the same key is accepted at this moment. To find out, it binds the
+ * key, which waits for the other request. If that one commits, both get its answer. If not, the refusal is thrown,
+ * which rolls the binding back.
  */
 const refuse = (deps: CommandDeps, request: SettlementRequest, refusal: Error): Promise<Answer> =>
   commit(deps, 'settlement.accept', async (tx) => {

@@ -121,8 +121,8 @@ export type Revocation = { readonly key: ApiKey; readonly descendants: readonly 
 /**
  * Revokes a key permanently; a revoked key stays as it is.
  *
- * @param withDescendants also revokes the valid keys that the key made, those that they made, and so on; those that took
- *   its place are among them
+ * @param withDescendants also revokes the valid keys that the key made, those that they made, and so on; those that
+ *   took its place are among them
  * @throws DomainError `not_found`, `credential_invalid`; `state_conflict` for a rotated key alone; `last_full_key`
  */
 export async function revokeApiKey(

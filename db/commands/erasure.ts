@@ -18,12 +18,12 @@ import { recordEvent } from '../queries/event.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 /**
- * The first call requests it; the same call by another operator does it. A consumer's active recipient is deactivated by
- * it, since no consumer can do that. The key is not opened, so a recipient that nobody can read can be erased too.
+ * The first call requests it; the same call by another operator does it. A consumer's active recipient is deactivated
+ * by it, since no consumer can do that. The key is not opened, so a recipient that nobody can read can be erased too.
  *
  * @returns `isErased` false: it is requested, and can be confirmed until `expiresAt`
- * @throws DomainError `not_found`; `state_conflict` for a partner's active recipient, one that has an open settlement or
- *   is erased, and for the operator who requested it
+ * @throws DomainError `not_found`; `state_conflict` for a partner's active recipient, one that has an open settlement
+ *   or is erased, and for the operator who requested it
  */
 export async function eraseRecipient(
   deps: CommitDeps & Pick<CommandDeps, 'now'>,

@@ -78,8 +78,8 @@ const DEACTIVATIONS_MAX = 10;
 
 /**
  * Deactivates a recipient and records the event; an inactive recipient stays as it is. Reads it without a lock, and
- * writes only if it has not changed since. Otherwise it begins again. It is opened only to be returned, so that one that
- * nobody can read is deactivated too, and can then be erased.
+ * writes only if it has not changed since. Otherwise it begins again. It is opened only to be returned, so that one
+ * that nobody can read is deactivated too, and can then be erased.
  *
  * @throws DomainError `not_found`; `temporarily_unavailable` when others change it again and again
  * @throws SealError when none of the service's keys opens it; it is inactive then

@@ -1,7 +1,7 @@
 /**
  * What an organization used, counted from the records (contract §14). Each count reads the entries of an index between
- * two moments. Deleted subscriptions, and their deliveries, are not counted: nothing shows them. Where the retention has
- * deleted deliveries of a day, there is no count of them.
+ * two moments. Deleted subscriptions, and their deliveries, are not counted: nothing shows them. Where the retention
+ * has deleted deliveries of a day, there is no count of them.
  */
 import { sql } from 'drizzle-orm';
 import type { Currency } from '../../domain/money.ts';

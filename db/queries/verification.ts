@@ -330,8 +330,8 @@ async function recordStatus(tx: Tx, verification: Verification, { at, requestId 
 }
 
 /**
- * Signals the workflow of every settlement that is held for this locked recipient: what verification says about its payee
- * has changed.
+ * Signals the workflow of every settlement that is held for this locked recipient: what verification says about its
+ * payee has changed.
  */
 export async function signalHeld(
   tx: Tx,

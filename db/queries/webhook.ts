@@ -156,7 +156,9 @@ export async function updateWebhook(tx: Tx, webhook: Webhook, change: WebhookCha
   return toWebhook(row);
 }
 
-/** Disables a locked subscription, not by its owner; its pending deliveries are skipped, and its running replay ends. */
+/**
+ * Disables a locked subscription, not by its owner; its pending deliveries are skipped, and its running replay ends.
+ */
 export async function disableWebhook(
   tx: Tx,
   webhook: Webhook,

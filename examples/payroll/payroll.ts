@@ -79,8 +79,8 @@ function preparedAs(row: Row, stored: Stored | undefined): string {
 
 /**
  * The stored intent of a line, or a new one, which is stored before it is sent. A corrected line takes the place of one
- * of which nothing was accepted. Both have the same key, so that only one of them can ever be accepted, also if a request
- * of the first one is still on its way.
+ * of which nothing was accepted. Both have the same key, so that only one of them can ever be accepted, also if a
+ * request of the first one is still on its way.
  */
 async function intentOf(row: Row): Promise<SettleIntent> {
   const { reference, name, corridor, rail, account, currency, amount, method } = row;

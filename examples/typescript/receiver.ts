@@ -1,7 +1,7 @@
 /**
- * A receiver of webhooks: run it with WEBHOOK_SECRETS (several with commas, while you rotate), PORT and EVENTS (a folder).
- * It stores each event before it answers, and handles what is stored afterwards. So whenever it dies, no event that it
- * has answered is lost.
+ * A receiver of webhooks: run it with WEBHOOK_SECRETS (several with commas, while you rotate), PORT and EVENTS (a
+ * folder). It stores each event before it answers, and handles what is stored afterwards. So whenever it dies, no event
+ * that it has answered is lost.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
