@@ -45,7 +45,10 @@ export async function whyNotReleased(): Promise<string | undefined> {
 export async function releasedSources(): Promise<string> {
   const commit = await releasedCommit();
   const directory = path.join(localDirectory, 'released', commit);
-  if (existsSync(directory)) return directory;
+  const isComplete = async () =>
+    existsSync(path.join(directory, 'node_modules')) || (existsSync(directory) && (await sharesPackages(directory)));
+  if (await isComplete()) return directory;
+  await rm(directory, { recursive: true, force: true });
   const temporary = `${directory}.${process.pid}`;
   const archive = `${temporary}.tar`;
   await mkdir(temporary, { recursive: true });
@@ -53,17 +56,19 @@ export async function releasedSources(): Promise<string> {
   await execa('tar', ['-xf', archive, '-C', temporary]);
   await rm(archive);
   // What builds and runs the sources is found in this clone, which is around them.
-  if ((await packagesOf(temporary)) !== (await packagesOf(repositoryRoot)))
-    await execa('npm', ['ci', '--omit=dev'], { cwd: temporary });
+  if (!(await sharesPackages(temporary))) await execa('npm', ['ci', '--omit=dev'], { cwd: temporary });
   await rename(temporary, directory).catch(async (error: unknown) => {
     await rm(temporary, { recursive: true, force: true });
     // Another process has done the same meanwhile.
-    if (!existsSync(directory)) throw error;
+    if (!(await isComplete())) throw error;
   });
   return directory;
 }
 
 const Lock = z.object({ packages: z.record(z.string(), z.looseObject({ dev: z.boolean().optional() })) });
+
+const sharesPackages = async (directory: string): Promise<boolean> =>
+  (await packagesOf(directory)) === (await packagesOf(repositoryRoot));
 
 /** The packages of the product, as they are locked. */
 async function packagesOf(root: string): Promise<string> {

@@ -229,11 +229,15 @@ export async function startProcessStack({
       await rm(folder, { recursive: true, force: true });
     },
   };
+  const failWhenEnded = async (program: Program): Promise<never> => {
+    await ended(program);
+    throw new Error(`the ${program} has ended`);
+  };
   try {
     await Promise.all([start('postgres'), start('temporal')]);
     await (version?.migrate ?? migrate)(servers.urls());
     await Promise.all(PROGRAMS.map((program) => start(program)));
-    await stack.untilReady();
+    await Promise.race([stack.untilReady(), ...PROGRAMS.map(failWhenEnded)]);
   } catch (error) {
     const logs = await Promise.all(PROGRAMS.map((program) => endOfLog(folder, program)));
     await stack.close();
