@@ -13,7 +13,7 @@ import { findReviewRequest } from '../db/queries/review.ts';
 import { type LockedSettlement, lockForDecision, readSurroundings } from '../db/queries/settlement-facts.ts';
 import { nameDigest } from '../db/queries/verification.ts';
 import type { Transaction } from '../domain/crash-point.ts';
-import { DomainError } from '../domain/error.ts';
+import { stateConflict } from '../domain/error.ts';
 import type { Payee } from '../domain/payee.ts';
 import { agreedResolution } from '../domain/review.ts';
 import { type Decision, decide } from '../domain/settlement/decide.ts';
@@ -92,11 +92,7 @@ export function settlementActivities(deps: ActivityDeps) {
     resolveReview: async (input: SettlementActivityInput): Promise<SettlementState> => {
       const state = stateOf(await step(deps, 'settlement.resolve_review', input, { type: 'review' }));
       if (state.status === 'needs_review')
-        throw new DomainError(
-          'state_conflict',
-          { current_state: state.status },
-          'No outcome is agreed. See `ops resolve`.',
-        );
+        throw stateConflict(state.status, 'No outcome is agreed. See `ops resolve`.');
       return state;
     },
   };

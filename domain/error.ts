@@ -144,6 +144,10 @@ export class DomainError extends Error {
   }
 }
 
+/** The object's state forbids it. */
+export const stateConflict = (state: string, detail?: string, extras: ErrorExtras = {}): DomainError =>
+  new DomainError('state_conflict', { current_state: state, ...extras }, detail);
+
 /** A rule that a command breaks. Only the API knows which part of the request has the field. */
 export type FieldFault = {
   /** The field's path in the command, `bank_details.routing_number`; null for a rule about the whole command. */

@@ -1,6 +1,6 @@
 /** `org tier` and `limit set`: how much an organization may request and hold. */
 import { changeAllowance } from '../db/commands/organization.ts';
-import { DomainError } from '../domain/error.ts';
+import { DomainError, stateConflict } from '../domain/error.ts';
 import {
   type Allowance,
   LIMIT_NAMES,
@@ -36,8 +36,7 @@ function show(deps: OpsDeps, id: string, before: Allowance, after: Allowance): v
   deps.printData({ organization: id, tier: after.tier, own: after.limits, limits: has });
 }
 
-const unchanged = (what: string): DomainError =>
-  new DomainError('state_conflict', { current_state: what }, `It has ${what} already.`);
+const unchanged = (what: string): DomainError => stateConflict(what, `It has ${what} already.`);
 
 export const tierCommand: OpsCommand = changeCommand({
   name: 'tier',

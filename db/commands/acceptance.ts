@@ -3,7 +3,7 @@
  * row that starts its workflow.
  */
 import { CORRIDORS } from '../../domain/corridor.ts';
-import { DomainError, type FieldFault, ValidationError } from '../../domain/error.ts';
+import { DomainError, type FieldFault, stateConflict, ValidationError } from '../../domain/error.ts';
 import type { ClosedGate } from '../../domain/gate.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
 import { freezePayee, type Payee, type PayeeResource, payeeResource } from '../../domain/payee.ts';
@@ -145,12 +145,7 @@ const sealedToken = (
   token: string | null,
 ): string | null => (token === null ? null : sealer.seal(token, paymentTokenBinding(settlementId)));
 
-const inactive = (): DomainError =>
-  new DomainError(
-    'state_conflict',
-    { current_state: 'inactive' },
-    'The recipient is inactive and takes no new settlement.',
-  );
+const inactive = (): DomainError => stateConflict('inactive', 'The recipient is inactive and takes no new settlement.');
 
 /** Why the settlement is not accepted; undefined when it is. The recipient is judged before the gates (contract §2). */
 function refusalOf(recipient: Recipient, pricing: Pricing, gates: readonly ClosedGate[]): Error | undefined {

@@ -4,7 +4,7 @@
  */
 import { type ApiKey, apiKeyStatus, excessOf, type KeyLimits } from '../../domain/api-key.ts';
 import { notBefore } from '../../domain/clock.ts';
-import { DomainError, requireNoFaults } from '../../domain/error.ts';
+import { DomainError, requireNoFaults, stateConflict } from '../../domain/error.ts';
 import { requireRoom } from '../../domain/quota.ts';
 import { apiKeyResource } from '../../domain/resource/api-key.ts';
 import type { Tx } from '../client.ts';
@@ -94,8 +94,7 @@ export async function rotateApiKey(
   return await commitCreation(deps, declared, async (tx) => {
     const { key, other } = await lockKey(tx, caller, keyId, now);
     const status = apiKeyStatus(key, now);
-    if (status !== 'active')
-      throw new DomainError('state_conflict', { current_state: status }, 'Only an active key can be rotated.');
+    if (status !== 'active') throw stateConflict(status, 'Only an active key can be rotated.');
     if (other) requireWithin(key, other);
     // The expiry and the addresses stay: otherwise a limited key could remove its own limits.
     const { name, scope, expiresAt, allowedCidrs } = key;
@@ -136,10 +135,10 @@ export async function revokeApiKey(
     const { key } = await lockKey(tx, caller, keyId, at);
     // Refused, because the caller wants this key to have no valid successor.
     if (key.status === 'rotated' && !withDescendants) {
-      throw new DomainError(
-        'state_conflict',
-        { current_state: 'rotated', rotated_to: key.rotatedTo },
+      throw stateConflict(
+        'rotated',
         'The key was rotated and is invalid. Revoke the key that took its place, or this one with descendants=true.',
+        { rotated_to: key.rotatedTo },
       );
     }
     const descendants = withDescendants ? await listDescendants(tx, key.orgId, keyId, at) : [];
@@ -174,12 +173,7 @@ export async function revokeApiKeyAsOperator(
     const status = apiKeyStatus(key, at);
     const descendants = isAlone ? [] : await listDescendants(tx, orgId, keyId, at);
     const ending = status === 'active' ? [key, ...descendants] : descendants;
-    if (ending.length === 0)
-      throw new DomainError(
-        'state_conflict',
-        { current_state: status },
-        `The key is ${status}. Nothing is left to revoke.`,
-      );
+    if (ending.length === 0) throw stateConflict(status, `The key is ${status}. Nothing is left to revoke.`);
     const revoked = await endKeys(tx, ending, { at, requestId });
     const hasFullKey = await hasOtherFullKey(tx, orgId, [keyId], at);
     const act = { action: 'key_revoke', operator, note, at, orgId } as const;
@@ -249,8 +243,7 @@ const admitReplayTo =
   };
 
 function requireWithin(key: ApiKey, own: ApiKey): void {
-  if (excessOf(key, own).length > 0)
-    throw new DomainError('state_conflict', { current_state: 'exceeds_caller' }, EXCEEDS_CALLER);
+  if (excessOf(key, own).length > 0) throw stateConflict('exceeds_caller', EXCEEDS_CALLER);
 }
 
 /** The key was valid when the request arrived. Under the organization's lock it must still be. */

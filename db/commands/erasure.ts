@@ -2,7 +2,7 @@
  * Erasing a recipient (contract §4): its data key is destroyed, which makes its personal data unreadable in every
  * table, permanently. One operator requests it and another one confirms it.
  */
-import { DomainError } from '../../domain/error.ts';
+import { stateConflict } from '../../domain/error.ts';
 import { recipientEventData } from '../../domain/resource/recipient.ts';
 import { CONFIRM_WITHIN_MS } from '../../domain/review.ts';
 import { type AuditAction, insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
@@ -34,11 +34,11 @@ export async function eraseRecipient(
   return await commit(deps, 'recipient.erase', async (tx) => {
     const { locked, ownerKind } = await lockRecipientToErase(tx, recipientId);
     const { orgId, erasedAt } = locked;
-    if (erasedAt) throw conflict('erased', `It was erased at ${erasedAt.toISOString()}.`);
+    if (erasedAt) throw stateConflict('erased', `It was erased at ${erasedAt.toISOString()}.`);
     if (locked.isActive && ownerKind === 'partner')
-      throw conflict('active', `The partner deactivates it first: DELETE /v1/recipients/${recipientId}`);
+      throw stateConflict('active', `The partner deactivates it first: DELETE /v1/recipients/${recipientId}`);
     if (await hasOpenSettlement(tx, orgId, recipientId))
-      throw conflict('open_settlement', 'A settlement to it is open. Wait for its end, or cancel it.');
+      throw stateConflict('open_settlement', 'A settlement to it is open. Wait for its end, or cancel it.');
     const audit = (action: AuditAction) =>
       insertAuditEntry(tx, orgId, { objectId: recipientId, action, operator, note, at });
     const open = await findOpenErasure(tx, recipientId, at);
@@ -49,7 +49,7 @@ export async function eraseRecipient(
       return { isErased: false, expiresAt };
     }
     if (open.requestedBy === operator)
-      throw conflict(
+      throw stateConflict(
         'requested',
         `This operator has requested it. Another one confirms it before ${open.expiresAt.toISOString()}.`,
       );
@@ -70,6 +70,3 @@ export async function eraseRecipient(
     return { isErased: true, expiresAt: open.expiresAt };
   });
 }
-
-const conflict = (state: string, detail: string): DomainError =>
-  new DomainError('state_conflict', { current_state: state }, detail);

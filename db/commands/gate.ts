@@ -2,7 +2,7 @@
  * What operators do to the evidence of the launch gates (contract §14), each with the audit entry that says who did it.
  */
 import type { CorridorId } from '../../domain/corridor.ts';
-import { DomainError } from '../../domain/error.ts';
+import { stateConflict } from '../../domain/error.ts';
 import type { Gate } from '../../domain/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
@@ -58,10 +58,10 @@ export async function approveGateEvidence(deps: Deps, evidenceId: string, act: G
   const at = deps.now();
   await commit(deps, 'gate.approve', async (tx) => {
     const evidence = await lockGateEvidence(tx, environmentName(deps.runtime), evidenceId);
-    if (evidence.revokedAt !== null) throw refusal('revoked', 'The evidence was revoked.');
-    if (evidence.expiresAt <= at) throw refusal('expired', 'The evidence has expired.');
+    if (evidence.revokedAt !== null) throw stateConflict('revoked', 'The evidence was revoked.');
+    if (evidence.expiresAt <= at) throw stateConflict('expired', 'The evidence has expired.');
     if (!(await insertGateApproval(tx, evidenceId, act.operator, at)))
-      throw refusal('approved', 'This operator has approved it before; another one must.');
+      throw stateConflict('approved', 'This operator has approved it before; another one must.');
     await insertAuditEntry(tx, null, { objectId: evidenceId, action: 'gate_approve', ...act, at });
   });
 }
@@ -77,11 +77,9 @@ export async function revokeGateEvidence(deps: Deps, evidenceId: string, act: Ga
   const at = deps.now();
   await commit(deps, 'gate.revoke', async (tx) => {
     const evidence = await lockGateEvidence(tx, environment, evidenceId);
-    if (evidence.revokedAt !== null) throw refusal('revoked', 'The evidence was revoked before.');
+    if (evidence.revokedAt !== null) throw stateConflict('revoked', 'The evidence was revoked before.');
     await lockGates(tx, environment, evidence.corridor);
     await setGateEvidenceRevoked(tx, evidenceId, act.operator, at);
     await insertAuditEntry(tx, null, { objectId: evidenceId, action: 'gate_revoke', ...act, at });
   });
 }
-
-const refusal = (state: string, detail: string) => new DomainError('state_conflict', { current_state: state }, detail);

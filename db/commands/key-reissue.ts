@@ -3,7 +3,7 @@
  * operator can take over an organization alone.
  */
 import { FIRST_KEY_NAME } from '../../domain/api-key.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, stateConflict } from '../../domain/error.ts';
 import { CONFIRM_WITHIN_MS } from '../../domain/review.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { Tx } from '../client.ts';
@@ -43,9 +43,8 @@ export async function reissueApiKey(
       return { keyId: null, expiresAt };
     }
     if (open.requestedBy === operator)
-      throw new DomainError(
-        'state_conflict',
-        { current_state: 'requested' },
+      throw stateConflict(
+        'requested',
         `This operator has requested it. Another one confirms it before ${open.expiresAt.toISOString()}.`,
       );
     const key = {

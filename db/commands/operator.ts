@@ -1,5 +1,5 @@
 /** Adding and revoking operators. The first one is added with the credentials of the database alone. */
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, stateConflict } from '../../domain/error.ts';
 import { newId } from '../id.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import {
@@ -25,8 +25,7 @@ export async function addOperator(deps: Deps, name: string, hash: TokenHash, act
   const at = deps.now();
   await commit(deps, 'operator.add', async (tx) => {
     await lockOperators(tx);
-    if (await findOperator(tx, name))
-      throw new DomainError('state_conflict', { current_state: 'active' }, `${name} is an operator already.`);
+    if (await findOperator(tx, name)) throw stateConflict('active', `${name} is an operator already.`);
     await insertOperator(tx, { operatorId: newId(), name, ...hash, addedBy: act.operator, addedAt: at });
     await insertAuditEntry(tx, null, { objectId: objectIdOf(name), action: 'operator_add', ...act, at });
   });

@@ -1,6 +1,6 @@
 /** Organizations (contract §3): sign-up, and the suspension by an operator. */
 import { FIRST_KEY_NAME } from '../../domain/api-key.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, stateConflict } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organization.ts';
 import type { Allowance } from '../../domain/quota.ts';
 import type { Counted } from '../../domain/rate-limit.ts';
@@ -71,12 +71,7 @@ export async function suspendOrganization(deps: Deps, orgId: string, act: Act): 
   return await commit(deps, 'organization.suspend', async (tx) => {
     const organization = await lockOperated(tx, deps, orgId);
     const { suspendedAt } = organization;
-    if (suspendedAt !== null)
-      throw new DomainError(
-        'state_conflict',
-        { current_state: 'suspended' },
-        `It is suspended since ${suspendedAt.toISOString()}.`,
-      );
+    if (suspendedAt !== null) throw stateConflict('suspended', `It is suspended since ${suspendedAt.toISOString()}.`);
     await setSuspended(tx, orgId, at);
     await insertAuditEntry(tx, orgId, { objectId: orgId, action: 'organization_suspend', ...act, at });
     return organization;
@@ -92,8 +87,7 @@ export async function resumeOrganization(deps: Deps, orgId: string, act: Act): P
   const at = deps.now();
   await commit(deps, 'organization.resume', async (tx) => {
     const { suspendedAt } = await lockOperated(tx, deps, orgId);
-    if (suspendedAt === null)
-      throw new DomainError('state_conflict', { current_state: 'active' }, 'It is not suspended.');
+    if (suspendedAt === null) throw stateConflict('active', 'It is not suspended.');
     await setSuspended(tx, orgId, null);
     await insertAuditEntry(tx, orgId, { objectId: orgId, action: 'organization_resume', ...act, at });
   });

@@ -1,6 +1,6 @@
 /** Recipients of payouts (contract §4). They are deactivated and never deleted, because settlements refer to them. */
 import { notBefore } from '../../domain/clock.ts';
-import { DomainError, requireNoFaults } from '../../domain/error.ts';
+import { DomainError, requireNoFaults, stateConflict } from '../../domain/error.ts';
 import {
   changedDetails,
   detailsFaults,
@@ -62,11 +62,7 @@ export async function changeRecipient(
     const { recipient, held } = await lockRecipient(tx, deps.sealer, orgId, recipientId);
     const details = held && changedDetails(recipient.country, held.personalData, change);
     if (!recipient.isActive || !held || !details)
-      throw new DomainError(
-        'state_conflict',
-        { current_state: 'inactive' },
-        'The recipient is inactive and takes no change.',
-      );
+      throw stateConflict('inactive', 'The recipient is inactive and takes no change.');
     const changed = await updateRecipient(tx, recipient, held, { change, details, at: deps.now() });
     if (changed.name !== recipient.name) await signalHeld(tx, recipient, requestId);
     return changed;

@@ -2,7 +2,7 @@
  * The review of a payout whose outcome is unknown (contract §6). Operators agree in PostgreSQL; the settlement's run
  * reviews it then, and carries out what they agreed on. Access to Temporal alone decides nothing.
  */
-import { DomainError } from '../../domain/error.ts';
+import { stateConflict } from '../../domain/error.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
 import { isValidAt, type Resolution, type ReviewRequest, requestAfter } from '../../domain/review.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
@@ -29,12 +29,7 @@ export async function requestResolution(
     const orgId = await getSettlementOwner(tx, settlementId);
     const settlement = await lockSettlement(tx, orgId, settlementId);
     const { status } = settlement;
-    if (status !== 'needs_review')
-      throw new DomainError(
-        'state_conflict',
-        { current_state: status },
-        `The settlement is not in review: it is ${status}.`,
-      );
+    if (status !== 'needs_review') throw stateConflict(status, `The settlement is not in review: it is ${status}.`);
     const stored = await findReviewRequest(tx, settlementId);
     const earlier = stored && isValidAt(stored, at) ? stored : undefined;
     const request = requestAfter(earlier, { outcome, operator, at }, deps.runtime);

@@ -3,7 +3,7 @@
  * dispatched again. Every command locks the settlement's row first. That orders it with evidence that arrives at the
  * same moment: the first commit decides.
  */
-import { DomainError } from '../../domain/error.ts';
+import { stateConflict } from '../../domain/error.ts';
 import { formatMoney } from '../../domain/money.ts';
 import { settlementMessage } from '../../domain/outbox.ts';
 import { type Decision, decide } from '../../domain/settlement/decide.ts';
@@ -29,7 +29,7 @@ type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 export async function writeDecision(tx: Tx, decision: Decision, requestId: string): Promise<Settlement> {
   if ('refusal' in decision) {
     const { currentState, detail } = decision.refusal;
-    throw new DomainError('state_conflict', { current_state: currentState }, detail);
+    throw stateConflict(currentState, detail);
   }
   return await writeChange(tx, decision, requestId);
 }
@@ -154,7 +154,7 @@ export async function redispatchSettlement(
     const settlement = await lockSettlement(tx, orgId, settlementId);
     if (isTerminal(settlement.status)) {
       const { status } = settlement;
-      throw new DomainError('state_conflict', { current_state: status }, `The settlement has ended: it is ${status}.`);
+      throw stateConflict(status, `The settlement has ended: it is ${status}.`);
     }
     await enqueue(tx, settlementMessage(settlement, 'redispatched', requestId));
     const action = 'settlement_redispatch';

@@ -2,7 +2,7 @@
  * What the test helpers of the local sandbox do to a settlement (contract §6); its workflow and the simulator act on
  * it.
  */
-import { DomainError } from '../../domain/error.ts';
+import { stateConflict } from '../../domain/error.ts';
 import { sandboxEventMessage, settlementMessage } from '../../domain/outbox.ts';
 import { collectsMoney, type SandboxCommand, type SandboxEvent, sandboxCommand } from '../../domain/sandbox/event.ts';
 import { isTerminal, type Settlement, settlementTime } from '../../domain/settlement/state.ts';
@@ -48,8 +48,7 @@ export async function advanceSettlement(
   return await commit(deps, 'settlement.advance_clock', async (tx) => {
     const settlement = await lockSettlement(tx, orgId, settlementId);
     const byMs = move.byMs ?? remainingMs(settlement, move.now);
-    if (isTerminal(settlement.status) || byMs === undefined)
-      throw new DomainError('state_conflict', { current_state: settlement.status });
+    if (isTerminal(settlement.status) || byMs === undefined) throw stateConflict(settlement.status);
     const advanced = await advanceClock(tx, settlement, Math.max(0, byMs));
     await enqueue(tx, settlementMessage(advanced, 'clockAdvanced', move.requestId));
     return advanced;

@@ -4,7 +4,7 @@
  * decision counts.
  */
 import { notBefore } from '../../domain/clock.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, stateConflict } from '../../domain/error.ts';
 import { DEFAULT_LEVEL } from '../../domain/idverify.ts';
 import { sandboxVerificationMessage } from '../../domain/outbox.ts';
 import type { Recipient } from '../../domain/recipient.ts';
@@ -94,7 +94,7 @@ async function requireUnusedId(
   if (!begun) return;
   if (begun.recipientId !== recipientId)
     throw new DomainError('idempotency_key_reused', { mismatch: ['recipient_id'] });
-  throw new DomainError('state_conflict', { current_state: begun.status, verification_id: verificationId });
+  throw stateConflict(begun.status, undefined, { verification_id: verificationId });
 }
 
 const manualVerification = (
@@ -242,12 +242,7 @@ async function findOpenAfterExpiry(
   at: Date,
 ): Promise<OpenedRecipient & { readonly open: Verification | undefined }> {
   const { recipient } = locked;
-  if (!recipient.isActive)
-    throw new DomainError(
-      'state_conflict',
-      { current_state: 'inactive' },
-      'The recipient is inactive and takes no verification.',
-    );
+  if (!recipient.isActive) throw stateConflict('inactive', 'The recipient is inactive and takes no verification.');
   const found = await findOpenVerification(tx, locked, verificationType);
   if (!found) return { ...locked, open: undefined };
   const verification = await expireIfOver(tx, { ...locked, verification: found }, at);
@@ -257,11 +252,9 @@ async function findOpenAfterExpiry(
 }
 
 const alreadyOpen = ({ status, verificationId }: Verification): DomainError =>
-  new DomainError(
-    'state_conflict',
-    { current_state: status, verification_id: verificationId },
-    'A verification of this type is open for the recipient. Wait for its decision.',
-  );
+  stateConflict(status, 'A verification of this type is open for the recipient. Wait for its decision.', {
+    verification_id: verificationId,
+  });
 
 /**
  * Decides a verification for its partner. The same decision again is answered alike.
@@ -281,7 +274,7 @@ export async function decideVerification(
     return await decideLocked(tx, locked, decided, { at: deps.now(), requestId });
   });
   // Thrown after the commit, because a verification that has just expired must stay so.
-  if (result === 'refused') throw new DomainError('state_conflict', { current_state: verification.status });
+  if (result === 'refused') throw stateConflict(verification.status);
   return verification;
 }
 

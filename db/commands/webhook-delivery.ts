@@ -1,5 +1,5 @@
 /** Delivering an event again (contract §11): for the subscription's owner, and for an operator. */
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, stateConflict } from '../../domain/error.ts';
 import {
   type Attempts,
   type Delivery,
@@ -79,8 +79,7 @@ async function redeliverLocked(
   if (at) requireNotStopped(webhook);
   const delivery = await lockDelivery(tx, orgId, key);
   const { status } = delivery;
-  if (listedAs !== undefined && status !== listedAs)
-    throw new DomainError('state_conflict', { current_state: status }, `it is ${status} by now.`);
+  if (listedAs !== undefined && status !== listedAs) throw stateConflict(status, `it is ${status} by now.`);
   const isPending = status === 'pending';
   // A pending delivery begins another generation only if its attempt that is under way was the last one, and fails.
   if (at && !(isPending && delivery.claimedAt === null)) requireQuota(delivery, at);

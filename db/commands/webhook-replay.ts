@@ -1,5 +1,5 @@
 /** Starting a replay (contract §11). The workflow of its subscription carries it out. */
-import { DomainError } from '../../domain/error.ts';
+import { type DomainError, stateConflict } from '../../domain/error.ts';
 import type { ReplaySelection } from '../../domain/webhook.ts';
 import { newId } from '../id.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
@@ -36,8 +36,8 @@ export async function startReplay(
 type NewReplay = { readonly webhookId: string; readonly selection: ReplaySelection; readonly requestId: string };
 
 const replayRuns = (replayId: string): DomainError =>
-  new DomainError(
-    'state_conflict',
-    { current_state: 'replay_running', replay_id: replayId },
+  stateConflict(
+    'replay_running',
     'A replay of this subscription runs: replay_id names it. Start another one when it has ended.',
+    { replay_id: replayId },
   );

@@ -3,7 +3,7 @@
  * returned once, when it is made; only its sealed text is stored.
  */
 import { randomBytes } from 'node:crypto';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, stateConflict } from '../../domain/error.ts';
 import { requireRoom } from '../../domain/quota.ts';
 import type { ExampleType } from '../../domain/resource/event-example.ts';
 import { webhookResource } from '../../domain/resource/webhook.ts';
@@ -99,8 +99,7 @@ export async function disableWebhookAsOperator(
   const at = deps.now();
   return await commit(deps, 'webhook.disable_as_operator', async (tx) => {
     const webhook = await lockOperated(tx, webhookId);
-    if (webhook.disabledReason === 'operator')
-      throw new DomainError('state_conflict', { current_state: 'disabled' }, 'An operator has disabled it before.');
+    if (webhook.disabledReason === 'operator') throw stateConflict('disabled', 'An operator has disabled it before.');
     await disableWebhook(tx, webhook, 'operator', at);
     await wakeSubscriptions(tx, [{ webhook, at, requestId }]);
     await insertAuditEntry(tx, webhook.orgId, { objectId: webhookId, action: 'webhook_disable', ...act, at });
@@ -122,9 +121,8 @@ export async function enableWebhookAsOperator(
   return await commit(deps, 'webhook.enable_as_operator', async (tx) => {
     const webhook = await lockOperated(tx, webhookId);
     if (webhook.disabledReason !== 'operator')
-      throw new DomainError(
-        'state_conflict',
-        { current_state: webhook.status },
+      throw stateConflict(
+        webhook.status,
         `No operator has disabled it: it is ${webhook.status}. Its owner enables and disables it.`,
       );
     const enabled = await updateWebhook(tx, webhook, { status: 'enabled' }, at);
@@ -185,9 +183,8 @@ export async function rotateWebhookSecret(
 }
 
 const secretLimitReached = (): DomainError =>
-  new DomainError(
-    'state_conflict',
-    { current_state: 'secret_limit_reached' },
+  stateConflict(
+    'secret_limit_reached',
     `${EARLIER_SECRETS_MAX} earlier secrets of this subscription still sign. Each ends 24 hours after its rotation.`,
   );
 

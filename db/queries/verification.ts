@@ -6,7 +6,7 @@
  */
 import { and, desc, eq, inArray, isNull, ne, type SQL, sql } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, stateConflict } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
 import { settlementMessage, verificationMessage } from '../../domain/outbox.ts';
 import type { Recipient, RecipientVerificationStatus } from '../../domain/recipient.ts';
@@ -232,8 +232,7 @@ export async function moveVerification(
   { recipient, held, verification }: LockedVerification,
   move: VerificationMove,
 ): Promise<Verification> {
-  if (!canMoveVerification(verification.status, move.to))
-    throw new DomainError('state_conflict', { current_state: verification.status });
+  if (!canMoveVerification(verification.status, move.to)) throw stateConflict(verification.status);
   const at = notBefore(notBefore(move.at, verification.createdAt), recipient.updatedAt);
   const decided = 'verifiedName' in move;
   const change = {

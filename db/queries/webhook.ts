@@ -4,7 +4,7 @@
  */
 import { and, count, eq, gt, isNull, lte, sql } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, stateConflict } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import { type DisabledReason, type FailingSpan, laneKeyOf, type Webhook, WORKING } from '../../domain/webhook.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
@@ -98,8 +98,7 @@ export async function lockSubscriptions(tx: Tx, webhookIds: readonly string[]): 
  * @throws DomainError `state_conflict`
  */
 export function requireNotStopped({ disabledReason }: Pick<Webhook, 'disabledReason'>): void {
-  if (disabledReason === 'operator')
-    throw new DomainError('state_conflict', { current_state: 'disabled_by_operator' }, STOPPED);
+  if (disabledReason === 'operator') throw stateConflict('disabled_by_operator', STOPPED);
 }
 
 const STOPPED =

@@ -2,7 +2,7 @@
  * What the sandbox's providers can report (contract §6), in the service's own words. Each provider's adapter translates
  * it into that provider's event. Payers' tokens and test helpers both select from these events.
  */
-import { DomainError, ValidationError } from '../error.ts';
+import { stateConflict, ValidationError } from '../error.ts';
 import { type Currency, formatMoney, parseMoney } from '../money.ts';
 import type { PaymentMethod } from '../payment-method.ts';
 import type { Settlement, SettlementStatus } from '../settlement/state.ts';
@@ -76,8 +76,7 @@ export function sandboxCommand(
     throw refuse('event', 'only card payments are disputed');
   if (!isPayoutEvent(event) && paymentMethod === 'internal')
     throw refuse('event', 'no provider collects for a settlement that is funded internally');
-  if (isPayoutEvent(event) && !AWAITING_RAIL_STATUSES.includes(status))
-    throw new DomainError('state_conflict', { current_state: status });
+  if (isPayoutEvent(event) && !AWAITING_RAIL_STATUSES.includes(status)) throw stateConflict(status);
   if (amount !== undefined) return { event, amountMinor: givenAmount(amount, sourceCurrency) };
   return { event, amountMinor: collects ? usualAmount(settlement, event, underWayMinor) : 0n };
 }
