@@ -2,7 +2,7 @@
  * Management of an organization's keys (contract §3). Every change locks the organization's row. Where one key acts on
  * another, it is checked again under that lock that the acting key is still valid: a revoked key changes nothing.
  */
-import { type ApiKey, apiKeyStatus, excessOf, type KeyLimits } from '../../domain/api-key.ts';
+import { type ApiKey, apiKeyStatus, excessOf, FIRST_KEY_NAME, type KeyLimits } from '../../domain/api-key.ts';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError, requireNoFaults, stateConflict } from '../../domain/error.ts';
 import { requireRoom } from '../../domain/quota.ts';
@@ -196,11 +196,25 @@ async function endKeys(tx: Tx, ending: readonly ApiKey[], stamp: Stamp): Promise
   return revoked;
 }
 
+/** Writes a key that no key has made: of scope `full`, without an end. */
+export async function createFullKey(
+  tx: Tx,
+  orgId: string,
+  credential: ApiKeyCredential,
+  { at: createdAt, requestId }: Stamp,
+): Promise<string> {
+  const limits = { scope: 'full', expiresAt: null, allowedCidrs: null } as const;
+  const key = { ...credential, ...limits, name: FIRST_KEY_NAME, createdBy: null, createdAt };
+  const created = await insertApiKey(tx, orgId, key);
+  await recordKeyEvent(tx, created, 'api_key.created', { at: createdAt, requestId });
+  return created.keyId;
+}
+
 /**
  * Reports every change of its keys to the owner, whichever key made it. So the owner notices a leaked key that rotates
  * itself. The event has no secret.
  */
-export const recordKeyEvent = (
+const recordKeyEvent = (
   tx: Tx,
   key: ApiKey,
   type: 'api_key.created' | 'api_key.rotated' | 'api_key.revoked',

@@ -2,16 +2,14 @@
  * A new key for an organization that has lost its own. One operator requests it and another one confirms it, so that no
  * operator can take over an organization alone.
  */
-import { FIRST_KEY_NAME } from '../../domain/api-key.ts';
 import { DomainError, stateConflict } from '../../domain/error.ts';
 import { CONFIRM_WITHIN_MS } from '../../domain/review.ts';
 import { environmentName } from '../../domain/runtime.ts';
-import type { Tx } from '../client.ts';
-import { type ApiKeyCredential, insertApiKey } from '../queries/api-key.ts';
+import type { ApiKeyCredential } from '../queries/api-key.ts';
 import { type AuditAction, insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { confirmKeyReissue, findOpenKeyReissue, insertKeyReissue } from '../queries/key-reissue.ts';
-import { getOrganization, lockOrganization } from '../queries/organization.ts';
-import { recordKeyEvent } from './api-key.ts';
+import { lockOrganization } from '../queries/organization.ts';
+import { createFullKey } from './api-key.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now' | 'runtime'>;
@@ -32,8 +30,10 @@ export async function reissueApiKey(
 ): Promise<{ readonly keyId: string | null; readonly expiresAt: Date }> {
   const at = deps.now();
   return await commit(deps, 'api_key.reissue', async (tx) => {
-    await lockOrganization(tx, orgId);
-    await requirePartner(tx, deps, orgId);
+    const { kind, environment } = await lockOrganization(tx, orgId);
+    if (environment !== environmentName(deps.runtime)) throw new DomainError('not_found');
+    if (kind !== 'partner')
+      throw new DomainError('state_conflict', {}, 'A consumer has no API key. It signs in with a one-time code.');
     const audit = (action: AuditAction) => insertAuditEntry(tx, orgId, { objectId: orgId, action, operator, note, at });
     const open = await findOpenKeyReissue(tx, orgId, at);
     if (!open) {
@@ -47,27 +47,9 @@ export async function reissueApiKey(
         'requested',
         `This operator has requested it. Another one confirms it before ${open.expiresAt.toISOString()}.`,
       );
-    const key = {
-      ...credential,
-      name: FIRST_KEY_NAME,
-      scope: 'full',
-      expiresAt: null,
-      allowedCidrs: null,
-      createdBy: null,
-      createdAt: at,
-    } as const;
-    const created = await insertApiKey(tx, orgId, key);
-    const { keyId } = created;
+    const keyId = await createFullKey(tx, orgId, credential, { at, requestId });
     await confirmKeyReissue(tx, open.reissueId, { confirmedBy: operator, keyId });
-    await recordKeyEvent(tx, created, 'api_key.created', { at, requestId });
     await audit('key_reissue');
     return { keyId, expiresAt: open.expiresAt };
   });
-}
-
-async function requirePartner(tx: Tx, { runtime }: Pick<Deps, 'runtime'>, orgId: string): Promise<void> {
-  const { kind, environment } = await getOrganization(tx, orgId);
-  if (environment !== environmentName(runtime)) throw new DomainError('not_found');
-  if (kind !== 'partner')
-    throw new DomainError('state_conflict', {}, 'A consumer has no API key. It signs in with a one-time code.');
 }

@@ -1,22 +1,15 @@
 /** Organizations (contract §3): sign-up, and the suspension by an operator. */
-import { FIRST_KEY_NAME } from '../../domain/api-key.ts';
 import { DomainError, stateConflict } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organization.ts';
 import type { Allowance } from '../../domain/quota.ts';
 import type { Counted } from '../../domain/rate-limit.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { Tx } from '../client.ts';
-import { type ApiKeyCredential, insertApiKey } from '../queries/api-key.ts';
+import type { ApiKeyCredential } from '../queries/api-key.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
-import {
-  getOrganization,
-  insertOrganization,
-  lockOrganization,
-  setAllowance,
-  setSuspended,
-} from '../queries/organization.ts';
+import { insertOrganization, lockOrganization, setAllowance, setSuspended } from '../queries/organization.ts';
 import { type Charge, charge } from '../queries/rate-limit.ts';
-import { recordKeyEvent } from './api-key.ts';
+import { createFullKey } from './api-key.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now' | 'runtime'>;
@@ -45,17 +38,7 @@ export async function createOrganization(
     const counted = price && (await charge(tx, price));
     if (price && counted && counted.used > price.budget.quota) return counted;
     await insertOrganization(tx, organization);
-    const key = {
-      ...credential,
-      name: FIRST_KEY_NAME,
-      scope: 'full',
-      expiresAt: null,
-      allowedCidrs: null,
-      createdBy: null,
-      createdAt,
-    } as const;
-    const inserted = await insertApiKey(tx, orgId, key);
-    await recordKeyEvent(tx, inserted, 'api_key.created', { at: createdAt, requestId });
+    await createFullKey(tx, orgId, credential, { at: createdAt, requestId });
     return counted;
   });
 }
@@ -95,8 +78,7 @@ export async function resumeOrganization(deps: Deps, orgId: string, act: Act): P
 
 /** An organization of this environment, under its lock. */
 async function lockOperated(tx: Tx, { runtime }: Pick<Deps, 'runtime'>, orgId: string): Promise<Organization> {
-  await lockOrganization(tx, orgId);
-  const organization = await getOrganization(tx, orgId);
+  const organization = await lockOrganization(tx, orgId);
   if (organization.environment !== environmentName(runtime)) throw new DomainError('not_found');
   return organization;
 }
