@@ -2,7 +2,7 @@
  * The launch gates (contract §14): their evidence, and whether they are open by it. Evidence is added and revoked,
  * never changed.
  */
-import { and, asc, eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import { CORRIDOR_IDS, type CorridorId } from '../../domain/corridor.ts';
 import { DomainError } from '../../domain/error.ts';
 import {
@@ -20,42 +20,6 @@ import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { launchGateApprovals, launchGateEvidence } from '../schema/gate.ts';
 import { statement } from '../statement.ts';
-
-/**
- * All evidence of an environment, or of one corridor of it, oldest first; one statement.
- *
- * @throws whatever the database throws: the caller decides that unreadable means closed
- */
-export async function listGateEvidence(
-  db: Queryable,
-  environment: EnvironmentName,
-  corridor?: CorridorId,
-): Promise<GateEvidence[]> {
-  const inScope = and(
-    eq(launchGateEvidence.environment, environment),
-    corridor === undefined ? undefined : eq(launchGateEvidence.corridor, corridor),
-  );
-  const rows = await db
-    .select({ evidence: launchGateEvidence, approval: launchGateApprovals })
-    .from(launchGateEvidence)
-    .leftJoin(launchGateApprovals, eq(launchGateApprovals.evidenceId, launchGateEvidence.evidenceId))
-    .where(inScope)
-    .orderBy(
-      asc(launchGateEvidence.recordedAt),
-      asc(launchGateEvidence.evidenceId),
-      asc(launchGateApprovals.approvedAt),
-    );
-  const found = new Map<string, GateEvidence>();
-  for (const { evidence, approval } of rows) {
-    const approvals = found.get(evidence.evidenceId)?.approvals ?? [];
-    found.set(evidence.evidenceId, {
-      ...evidence,
-      sha256: evidence.sha256.toString('hex'),
-      approvals: approval ? [...approvals, approval] : approvals,
-    });
-  }
-  return [...found.values()];
-}
 
 /** Which gates are judged: those of the process's runtime; `corridor` undefined means all corridors. */
 type GateQuestion = {
@@ -107,6 +71,28 @@ export const evidenceOf = (aggregated: readonly Aggregated<GateEvidence>[]): Gat
     revokedAt: revokedAt === null ? null : new Date(revokedAt),
     approvals: approvals.map(({ operator, approvedAt }) => ({ operator, approvedAt: new Date(approvedAt) })),
   }));
+
+const listStatement = statement<
+  [environment: EnvironmentName, corridor: CorridorId | null],
+  { readonly evidence: readonly Aggregated<GateEvidence>[] }
+>(
+  'list_gate_evidence',
+  `SELECT ${gateEvidenceJson('e.environment = $1 AND coalesce(e.corridor = $2, true)')} AS evidence`,
+);
+
+/**
+ * All evidence of an environment, or of one corridor of it, oldest first; one statement.
+ *
+ * @throws whatever the database throws: the caller decides that unreadable means closed
+ */
+export async function listGateEvidence(
+  db: Queryable,
+  environment: EnvironmentName,
+  corridor?: CorridorId,
+): Promise<GateEvidence[]> {
+  const [row] = await listStatement(db, environment, corridor ?? null);
+  return evidenceOf(row?.evidence ?? []);
+}
 
 /**
  * The gates that forbid a step that moves value in this corridor; empty if none does.
