@@ -14,7 +14,7 @@ import type { Scope } from '../../domain/scope.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { apiKeys } from '../schema/api-key.ts';
 import { statement } from '../statement.ts';
-import { type List, readPage } from './page.ts';
+import { type List, pageOf, readPage } from './page.ts';
 import { addressCaller, type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
 
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
@@ -212,15 +212,7 @@ export async function listApiKeys(db: Database, orgId: string, page: Page): Prom
     id: apiKeys.keyId,
     cursorOf: ({ createdAt: at, keyId: id }) => ({ at, id }),
   };
-  const paged = await readPage(db, list, page, ({ where, orderBy, limit, offset }) =>
-    db
-      .select()
-      .from(apiKeys)
-      .where(where)
-      .orderBy(...orderBy)
-      .limit(limit)
-      .offset(offset),
-  );
+  const paged = await readPage(db, list, page, pageOf(db.select().from(apiKeys).$dynamic()));
   return { ...paged, items: paged.items.map(toApiKey) };
 }
 

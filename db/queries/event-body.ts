@@ -5,7 +5,7 @@ import type { EventType } from '../../domain/event.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import type { Database, Queryable } from '../client.ts';
 import { events } from '../schema/event.ts';
-import { type List, readPage } from './page.ts';
+import { type List, pageOf, readPage } from './page.ts';
 
 type EventRow = Pick<typeof events.$inferSelect, 'eventId' | 'createdAt' | 'body'>;
 
@@ -42,16 +42,9 @@ export async function listEventBodies(
     id: events.eventId,
     cursorOf: ({ createdAt: at, eventId: id }) => ({ at, id }),
   };
-  const paged = await readPage(db, list, page, ({ where, orderBy, limit, offset }) =>
-    db
-      .select({ eventId: events.eventId, createdAt: events.createdAt, body: events.body })
-      .from(events)
-      .where(where)
-      .orderBy(...orderBy)
-      .limit(limit)
-      .offset(offset),
-  );
-  return { ...paged, items: paged.items.map(({ body }) => body) };
+  const { eventId, createdAt, body } = events;
+  const paged = await readPage(db, list, page, pageOf(db.select({ eventId, createdAt, body }).from(events).$dynamic()));
+  return { ...paged, items: paged.items.map((event) => event.body) };
 }
 
 /** The indexes are (organization, [type,] creation), and one by object: an object has few events. */

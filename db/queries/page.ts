@@ -1,6 +1,6 @@
 /** Reads one page of a list, newest first (contract §1). */
 import { and, asc, desc, inArray, lt, type SQL, sql } from 'drizzle-orm';
-import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
+import type { PgColumn, PgSelect, PgTable } from 'drizzle-orm/pg-core';
 import { COUNTED_MAX, type Cursor, type Page, type Paged } from '../../domain/page.ts';
 import type { Queryable } from '../client.ts';
 import type { LongLists } from './long-list.ts';
@@ -52,6 +52,16 @@ export type PageClauses = {
   readonly limit: number;
   readonly offset: number;
 };
+
+/** For `readPage`: runs this query with its clauses. */
+export const pageOf =
+  <Query extends PgSelect>(query: Query) =>
+  ({ where, orderBy, limit, offset }: PageClauses) =>
+    query
+      .where(where)
+      .orderBy(...orderBy)
+      .limit(limit)
+      .offset(offset);
 
 /**
  * One page of a list. Rows and total are two statements: an object that is added between them is in one of the two.

@@ -25,7 +25,7 @@ import type { Sealer } from '../seal.ts';
 import { type Parameter, statement } from '../statement.ts';
 import { eventText, eventValues, type NumberedEvent } from './event.ts';
 import { hasLabel, type Label } from './label.ts';
-import { type List, type Range, readPage, type Source } from './page.ts';
+import { type List, pageOf, type Range, readPage, type Source } from './page.ts';
 
 export type RecipientRow = typeof recipients.$inferSelect;
 
@@ -176,15 +176,7 @@ export async function listRecipients(
     ...sourceOf(db, orgId, selection),
     cursorOf: ({ createdAt: at, recipientId: id }) => ({ at, id }),
   };
-  const paged = await readPage(db, list, page, ({ where, orderBy, limit, offset }) =>
-    db
-      .select()
-      .from(recipients)
-      .where(where)
-      .orderBy(...orderBy)
-      .limit(limit)
-      .offset(offset),
-  );
+  const paged = await readPage(db, list, page, pageOf(db.select().from(recipients).$dynamic()));
   return { ...paged, items: paged.items.map((row) => toRecipient(sealer, row)) };
 }
 

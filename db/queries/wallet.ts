@@ -5,7 +5,7 @@ import type { Page, Paged } from '../../domain/page.ts';
 import type { Wallet } from '../../domain/wallet.ts';
 import type { Database, Queryable } from '../client.ts';
 import { wallets } from '../schema/wallet.ts';
-import { type List, readPage } from './page.ts';
+import { type List, pageOf, readPage } from './page.ts';
 
 export async function insertWallet(db: Queryable, wallet: Wallet): Promise<void> {
   await db.insert(wallets).values(wallet);
@@ -31,13 +31,5 @@ export async function listWallets(db: Database, orgId: string, page: Page): Prom
     id: wallets.walletId,
     cursorOf: ({ createdAt: at, walletId: id }) => ({ at, id }),
   };
-  return await readPage(db, list, page, ({ where, orderBy, limit, offset }) =>
-    db
-      .select()
-      .from(wallets)
-      .where(where)
-      .orderBy(...orderBy)
-      .limit(limit)
-      .offset(offset),
-  );
+  return await readPage(db, list, page, pageOf(db.select().from(wallets).$dynamic()));
 }

@@ -16,7 +16,7 @@ import {
 } from '../../domain/webhook.ts';
 import { type Database, type Queryable, readSnapshot, type Tx } from '../client.ts';
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
-import { type List, readPage } from './page.ts';
+import { type List, pageOf, readPage } from './page.ts';
 import { ABANDONED_BEFORE, redeliveredNowText } from './webhook-attempt.ts';
 
 type DeliveryRow = typeof webhookDeliveries.$inferSelect;
@@ -79,15 +79,8 @@ export async function listDeliveries(
     cursorOf: ({ createdAt: at, deliveryId: id }) => ({ at, id }),
   };
   return await readSnapshot(db, async (tx) => {
-    const paged = await readPage(tx, list, page, ({ where, orderBy, limit, offset }) =>
-      tx
-        .select({ ...shownColumns, claimedAt: shownClaimedAt })
-        .from(webhookDeliveries)
-        .where(where)
-        .orderBy(...orderBy)
-        .limit(limit)
-        .offset(offset),
-    );
+    const shown = tx.select({ ...shownColumns, claimedAt: shownClaimedAt }).from(webhookDeliveries);
+    const paged = await readPage(tx, list, page, pageOf(shown.$dynamic()));
     const attempts = await listAttempts(tx, paged.items);
     const items = paged.items.map((delivery) => ({
       delivery,

@@ -10,7 +10,7 @@ import { type DisabledReason, type FailingSpan, laneKeyOf, type Webhook, WORKING
 import type { Database, Queryable, Tx } from '../client.ts';
 import { webhookEarlierSecrets, webhooks } from '../schema/webhook.ts';
 import { statement } from '../statement.ts';
-import { type List, readPage } from './page.ts';
+import { type List, pageOf, readPage } from './page.ts';
 import { cancelReplay } from './webhook-replay.ts';
 
 type WebhookRow = typeof webhooks.$inferSelect;
@@ -113,15 +113,7 @@ export async function listWebhooks(db: Database, orgId: string, page: Page): Pro
     id: webhooks.webhookId,
     cursorOf: ({ createdAt: at, webhookId: id }) => ({ at, id }),
   };
-  const paged = await readPage(db, list, page, ({ where, orderBy, limit, offset }) =>
-    db
-      .select()
-      .from(webhooks)
-      .where(where)
-      .orderBy(...orderBy)
-      .limit(limit)
-      .offset(offset),
-  );
+  const paged = await readPage(db, list, page, pageOf(db.select().from(webhooks).$dynamic()));
   return { ...paged, items: paged.items.map(toWebhook) };
 }
 
