@@ -4,13 +4,12 @@
  */
 import { and, count, eq, gt, inArray, isNull, ne } from 'drizzle-orm';
 import type { Consumer, ConsumerSession, ContactHash } from '../../domain/consumer.ts';
-import type { Channel } from '../../domain/otp.ts';
 import type { Counted } from '../../domain/rate-limit.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Queryable, Tx } from '../client.ts';
+import { aliasedColumns, columnsOf } from '../column-list.ts';
 import { consumerSessions, consumers } from '../schema/consumer.ts';
 import { statement } from '../statement.ts';
-import { isSuspendedSql } from './organization.ts';
 import { type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
 
 /**
@@ -93,15 +92,16 @@ export type SessionCaller = {
   readonly counted: Counted;
 };
 
-type SessionCallerRow = {
-  readonly consumer_id: string;
-  readonly channel: Channel;
-  readonly contact_sealed: string;
-  readonly environment: EnvironmentName;
-  readonly consumer_created_at: string;
-  readonly session_id: string;
-  readonly session_created_at: string;
-  readonly expires_at: string;
+const CONSUMER = aliasedColumns<Consumer>(
+  columnsOf(consumers, ['consumerId', 'channel', 'contactSealed', 'environment', 'createdAt']),
+  'c',
+);
+const SESSION = aliasedColumns<ConsumerSession>(
+  columnsOf(consumerSessions, ['sessionId', 'consumerId', 'createdAt', 'expiresAt']),
+  's',
+);
+
+type SessionCallerRow = Readonly<Record<string, unknown>> & {
   readonly is_suspended: boolean;
   readonly used: number;
   readonly reset_seconds: number;
@@ -110,18 +110,15 @@ type SessionCallerRow = {
 const callerStatement = statement<[Buffer[], EnvironmentName, string, number, number], SessionCallerRow>(
   'consumer_session.caller',
   `WITH session AS (
-     SELECT consumer_id, channel, contact_sealed, environment, consumers.created_at AS consumer_created_at,
-            session_id, consumer_sessions.created_at AS session_created_at, expires_at,
-            ${isSuspendedSql('consumer_id')} AS is_suspended
-       FROM consumer_sessions JOIN consumers USING (consumer_id)
+     SELECT ${CONSUMER.names}, ${SESSION.names},
+            (SELECT suspended_at IS NOT NULL FROM organizations WHERE org_id = c.consumer_id) AS is_suspended
+       FROM consumer_sessions s JOIN consumers c USING (consumer_id)
       WHERE token_hash = ANY ($1::bytea[]) AND ended_at IS NULL AND expires_at > $3::timestamptz
         AND environment = $2
       LIMIT 1
    ),
-   counted AS (${countingSql("SELECT 'org:' || consumer_id, $4::int, $5::int FROM session")})
-   SELECT session.consumer_id, session.channel, session.contact_sealed, session.environment,
-          session.consumer_created_at,
-          session.session_id, session.session_created_at, session.expires_at, session.is_suspended, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds
+   counted AS (${countingSql(`SELECT 'org:' || "c.consumer_id", $4::int, $5::int FROM session`)})
+   SELECT session.*, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds
      FROM session, counted`,
 );
 
@@ -137,21 +134,9 @@ export async function authenticateConsumer(
 ): Promise<SessionCaller | undefined> {
   const [row] = await callerStatement(db, [...tokenHashes], environment, at.toISOString(), windowSeconds, cost);
   if (!row) return undefined;
-  const consumerId = row.consumer_id;
   return {
-    consumer: {
-      consumerId,
-      channel: row.channel,
-      contactSealed: row.contact_sealed,
-      environment: row.environment,
-      createdAt: new Date(row.consumer_created_at),
-    },
-    session: {
-      sessionId: row.session_id,
-      consumerId,
-      createdAt: new Date(row.session_created_at),
-      expiresAt: new Date(row.expires_at),
-    },
+    consumer: CONSUMER.rowOf(row),
+    session: SESSION.rowOf(row),
     isSuspended: row.is_suspended,
     counted: { used: row.used, resetSeconds: row.reset_seconds },
   };

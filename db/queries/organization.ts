@@ -19,10 +19,6 @@ export async function getOrganization(db: Queryable, orgId: string): Promise<Org
   return row;
 }
 
-/** Whether an operator has suspended the organization with this id. */
-export const isSuspendedSql = (orgId: string): string =>
-  `(SELECT suspended_at IS NOT NULL FROM organizations WHERE organizations.org_id = ${orgId})`;
-
 /** Gives a locked organization other limits. */
 export async function setAllowance(tx: Tx, orgId: string, { tier, limits }: Allowance): Promise<void> {
   await tx.update(organizations).set({ tier, limits }).where(eq(organizations.orgId, orgId));
