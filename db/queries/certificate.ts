@@ -20,25 +20,15 @@ export async function countCertificatesByHeader(
   return await db.select({ header, count: count() }).from(certificates).groupBy(header);
 }
 
-/** The organization's certificate with this id. */
-export async function findCertificate(
-  db: Queryable,
-  orgId: string,
-  certId: string,
-): Promise<CertificateRow | undefined> {
+/** @throws DomainError `not_found`, for another organization's certificate as well */
+export async function getCertificate(db: Queryable, orgId: string, certId: string): Promise<CertificateRow> {
   const [row] = await db
     .select()
     .from(certificates)
     .where(and(eq(certificates.orgId, orgId), eq(certificates.certId, certId)))
     .limit(1);
+  if (!row) throw new DomainError('not_found');
   return row;
-}
-
-/** As `findCertificate`. @throws DomainError `not_found`, for another organization's certificate as well */
-export async function getCertificate(db: Queryable, orgId: string, certId: string): Promise<CertificateRow> {
-  const certificate = await findCertificate(db, orgId, certId);
-  if (!certificate) throw new DomainError('not_found');
-  return certificate;
 }
 
 type FactsRow = {

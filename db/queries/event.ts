@@ -64,9 +64,6 @@ export async function recordEvent(tx: Tx, event: NewEvent & { readonly objectTyp
   return await writeEvent(tx, { ...event, at: new Date(counted.at) }, counted.sequence);
 }
 
-/** Writes the first event of an object that this transaction inserts with its events counted. */
-export const recordFirstEvent = (tx: Tx, event: NewEvent): Promise<string> => writeEvent(tx, event, 1);
-
 /** An event with its id, its number, and the bytes that every subscriber is sent. */
 export type NumberedEvent = NewEvent & {
   readonly eventId: string;
@@ -89,7 +86,8 @@ export function numberedEvent(event: NewEvent, sequence: number): NumberedEvent 
   return { ...event, eventId, sequence, body: Buffer.from(JSON.stringify(envelope)) };
 }
 
-async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<string> {
+/** Writes an event of this number, which the object's row counts already. */
+export async function writeEvent(tx: Tx, event: NewEvent, sequence: number): Promise<string> {
   const numbered = numberedEvent(event, sequence);
   await insertEventStatement(tx, ...eventValues(numbered));
   return numbered.eventId;

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
-import { recordFirstEvent } from '../../db/queries/event.ts';
+import { writeEvent } from '../../db/queries/event.ts';
 import { notifyLanes } from '../../db/queries/webhook-lane.ts';
 import { SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
 import { recipientBody, signUp } from '../../scripts/sandbox/partner.ts';
@@ -136,7 +136,7 @@ export async function publish(
     for (const { orgId } of subscribers) {
       for (let n = 0; n < eventsEach; n += 1) {
         const data = { recipient_id: newId(), filler: 'x'.repeat(500) };
-        await recordFirstEvent(tx, { ...about, orgId, objectId: newId(), data, at: new Date() });
+        await writeEvent(tx, { ...about, orgId, objectId: newId(), data, at: new Date() }, 1);
       }
     }
   });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { newId } from '../../db/id.ts';
-import { findCertificate, listPostings, readCertificateFacts } from '../../db/queries/certificate.ts';
+import { getCertificate, listPostings, readCertificateFacts } from '../../db/queries/certificate.ts';
 import { certificates, evidence, postings } from '../../db/schema/index.ts';
 import { certificateId } from '../../domain/certificate.ts';
 import { changeOf } from '../../domain/settlement/change.ts';
@@ -34,8 +34,7 @@ describe('the database refuses', () => {
     ['a second certificate of an id', 'certificates_pkey', {}],
   ] as const)('%s', async ([_what, rule, other], { connection, orgId }) => {
     const { certId } = await insertCertifiedSettlement(connection.db, certifier, orgId);
-    const stored = await findCertificate(connection.db, orgId, certId);
-    if (!stored) throw new Error(`no certificate ${certId}`);
+    const stored = await getCertificate(connection.db, orgId, certId);
     const { settlementId } = await insertSettledSettlement(connection.db, orgId);
     const again = 'certId' in other ? { ...stored, ...other } : { ...stored, settlementId };
     await expect(connection.db.insert(certificates).values(again)).rejects.toMatchObject({

@@ -17,7 +17,7 @@ import { recordEvidence } from '../../db/commands/evidence.ts';
 import { type DataKey, type KeyOwner, openDataKey } from '../../db/data-key.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
 import { sealPayee } from '../../db/payee.ts';
-import { recordFirstEvent, type Stamp } from '../../db/queries/event.ts';
+import { type Stamp, writeEvent } from '../../db/queries/event.ts';
 import { insertRecipient } from '../../db/queries/recipient.ts';
 import { findSettlement, lockSettlement } from '../../db/queries/settlement.ts';
 import { writeChange } from '../../db/queries/settlement-change.ts';
@@ -254,7 +254,7 @@ async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): P
   const event = acceptedEvent(settlement);
   const { requestId } = settlement;
   const about = { orgId, objectType: 'settlement', objectId: settlementId, requestId } as const;
-  await recordFirstEvent(tx, { ...about, type: event.type, at: event.at, data: settlementEventData(event) });
+  await writeEvent(tx, { ...about, type: event.type, at: event.at, data: settlementEventData(event) }, 1);
   return settlement;
 }
 
