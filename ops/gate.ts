@@ -93,16 +93,18 @@ async function list(deps: OpsDeps, given: CorridorId | undefined): Promise<ExitC
   deps.printData({
     environment,
     corridor: given ?? null,
-    gates: verdicts.map(({ gate, reason }) => ({
-      gate,
-      is_open: reason === null,
-      reason,
-      is_forgiven: reason !== null && isForgiven(reason, deps.runtime),
-    })),
+    gates: verdicts.map((verdict) => gateData(deps, verdict)),
     evidence: evidence.map(evidenceData),
   });
   return EXIT.done;
 }
+
+const gateData = ({ runtime }: OpsDeps, { gate, reason }: GateVerdict) => ({
+  gate,
+  is_open: reason === null,
+  reason,
+  is_forgiven: reason !== null && isForgiven(reason, runtime),
+});
 
 function stateOf({ runtime }: OpsDeps, reason: GateReason | null): string {
   if (reason === null) return 'open';
@@ -126,10 +128,7 @@ async function explain(deps: OpsDeps, given: CorridorId): Promise<ExitCode> {
     environment: environmentName(runtime),
     would_be_accepted: forbidding.length === 0,
     gates: verdicts.map((verdict) => ({
-      gate: verdict.gate,
-      is_open: verdict.reason === null,
-      reason: verdict.reason,
-      is_forgiven: verdict.reason !== null && isForgiven(verdict.reason, runtime),
+      ...gateData(deps, verdict),
       evidence_id: verdict.evidence?.evidenceId ?? null,
       because: becauseOf(verdict),
     })),
@@ -161,35 +160,27 @@ function becauseOf({ reason, evidence }: GateVerdict): string {
   }
 }
 
-const lineOf = ({
-  evidenceId,
-  gate,
-  corridor,
-  sha256,
-  reference,
-  recordedBy,
-  expiresAt,
-  revokedAt,
-  approvals,
-}: GateEvidence): string =>
+const lineOf = (item: GateEvidence): string =>
   [
-    `${evidenceId} ${gate} ${corridor}`,
-    `sha256:${sha256} ${reference}`,
-    `recorded by ${recordedBy}, approved by ${approvals.map(({ operator }) => operator).join(' and ') || 'nobody'}`,
-    `expires ${expiresAt.toISOString()}`,
-    ...(revokedAt === null ? [] : [`revoked ${revokedAt.toISOString()}`]),
+    `${item.evidenceId} ${item.gate} ${item.corridor}`,
+    `sha256:${item.sha256} ${item.reference}`,
+    `recorded by ${item.recordedBy}, approved by ${approversOf(item).join(' and ') || 'nobody'}`,
+    `expires ${item.expiresAt.toISOString()}`,
+    ...(item.revokedAt === null ? [] : [`revoked ${item.revokedAt.toISOString()}`]),
   ].join('; ');
 
-const evidenceData = ({ evidenceId: id, approvals, ...evidence }: GateEvidence) => ({
-  evidence_id: id,
-  gate: evidence.gate,
-  corridor: evidence.corridor,
-  sha256: evidence.sha256,
-  reference: evidence.reference,
-  recorded_by: evidence.recordedBy,
-  approved_by: approvals.map((approval) => approval.operator),
-  expires_at: evidence.expiresAt,
-  revoked_at: evidence.revokedAt,
+const approversOf = ({ approvals }: GateEvidence): string[] => approvals.map((approval) => approval.operator);
+
+const evidenceData = (item: GateEvidence) => ({
+  evidence_id: item.evidenceId,
+  gate: item.gate,
+  corridor: item.corridor,
+  sha256: item.sha256,
+  reference: item.reference,
+  recorded_by: item.recordedBy,
+  approved_by: approversOf(item),
+  expires_at: item.expiresAt,
+  revoked_at: item.revokedAt,
 });
 
 async function record(deps: OpsDeps, { document: { reference, sha256 }, ...recording }: Recording): Promise<ExitCode> {

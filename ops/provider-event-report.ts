@@ -4,6 +4,7 @@ import { listDeliveriesAbout } from '../db/queries/operator/delivery.ts';
 import { listEvidenceOfEvent, listProviderEvents } from '../db/queries/operator/evidence.ts';
 import { listEvents } from '../db/queries/operator/object.ts';
 import { listOfRequest } from '../db/queries/operator/request.ts';
+import { signingKeyOf } from '../db/queries/service-key.ts';
 import { advice } from '../domain/operator-advice.ts';
 import type { OpsDeps } from './command.ts';
 import { money, type Report, type Row } from './report.ts';
@@ -23,7 +24,7 @@ export async function reportCertificate({ db }: OpsDeps, certId: string): Promis
       organization: orgId,
       issued_at: issuedAt,
       sha256: sha256.toString('hex'),
-      signing_key: keyIdOf(signature),
+      signing_key: signingKeyOf(signature),
     },
     lists: {
       events: (await listEvents(db, certId)).map(eventRow),
@@ -31,12 +32,6 @@ export async function reportCertificate({ db }: OpsDeps, certId: string): Promis
     },
     next: [advice('None: it never changes. For the money behind it:', show(settlementId))],
   };
-}
-
-/** The header of a JWS names its key. */
-function keyIdOf(signature: string): string | null {
-  const header: unknown = JSON.parse(Buffer.from(signature.split('.')[0] ?? '', 'base64url').toString());
-  return typeof header === 'object' && header !== null && 'kid' in header ? String(header.kid) : null;
 }
 
 export async function reportProviderEvent({ db }: OpsDeps, eventId: string): Promise<Report | undefined> {

@@ -98,11 +98,11 @@ async function hashesByPepper(tx: Tx, at: Date): Promise<Map<string, number>> {
 }
 
 async function certificatesByKey(tx: Tx): Promise<Map<string, number>> {
-  return new Map((await countCertificatesByHeader(tx)).map(({ header, count }) => [keyIdOf(header), count]));
+  return new Map((await countCertificatesByHeader(tx)).map(({ header, count }) => [signingKeyOf(header), count]));
 }
 
-/** The `kid` of a JWS header. */
-function keyIdOf(header: string): string {
-  const parsed: unknown = JSON.parse(Buffer.from(header, 'base64url').toString());
+/** The `kid` of a JWS, or of its header alone. */
+export function signingKeyOf(signature: string): string {
+  const parsed: unknown = JSON.parse(Buffer.from(signature.split('.')[0] ?? '', 'base64url').toString());
   return typeof parsed === 'object' && parsed !== null && 'kid' in parsed ? String(parsed.kid) : 'unknown';
 }
