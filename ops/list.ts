@@ -10,9 +10,9 @@ import {
   listSubscriptionsBy,
   SUBSCRIPTION_STATES,
 } from '../db/queries/operator/list.ts';
-import { API_KEY_STATUSES, apiKeyStatus } from '../domain/api-key.ts';
+import { API_KEY_STATUSES } from '../domain/api-key.ts';
 import { CORRIDOR_IDS } from '../domain/corridor.ts';
-import { maskEmail, maskUrl } from '../domain/mask.ts';
+import { maskEmail } from '../domain/mask.ts';
 import { parseMoney } from '../domain/money.ts';
 import { SCOPES } from '../domain/scope.ts';
 import { EVIDENCE_KINDS } from '../domain/settlement/evidence.ts';
@@ -32,6 +32,7 @@ import {
 } from './command-line/parameter.ts';
 import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
 import { lineOf, money, type Row } from './report.ts';
+import { keyRow, webhookRow } from './report-row.ts';
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -148,11 +149,7 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     run: async (deps: OpsDeps, { state, orgId, ...common }) => {
       const rows = await listSubscriptionsBy(deps.db, { ...cutOf(deps, common), state, orgId });
       return printItems(deps, common, rows, (row) => ({
-        webhook: row.webhookId,
-        status: row.deletedAt === null ? row.status : 'deleted',
-        disabled_reason: row.disabledReason,
-        failing_since: row.failingSince,
-        url: maskUrl(row.url),
+        ...webhookRow(row),
         created_at: row.createdAt,
         organization: row.orgId,
       }));
@@ -244,18 +241,7 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     run: async (deps: OpsDeps, { status, scope, isExpiring, orgId, ...common }) => {
       const now = deps.now();
       const rows = await listKeysBy(deps.db, { ...cutOf(deps, common), status, scope, isExpiring, orgId, now });
-      return printItems(deps, common, rows, (row) => ({
-        key: row.keyId,
-        name: row.name,
-        scope: row.scope,
-        status: apiKeyStatus(row, now),
-        prefix: row.prefix,
-        last_used_at: row.lastUsedAt,
-        last_used_from: row.lastUsedFrom,
-        allowed_cidrs: row.allowedCidrs?.join(' ') ?? null,
-        expires_at: row.expiresAt,
-        organization: row.orgId,
-      }));
+      return printItems(deps, common, rows, (row) => ({ ...keyRow(row, now), organization: row.orgId }));
     },
   }),
 ]);

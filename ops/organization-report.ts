@@ -3,19 +3,18 @@ import { listAuditEntries } from '../db/queries/operator/object.ts';
 import { findOrganizationObject, listKeysOf } from '../db/queries/operator/organization.ts';
 import { listSettlementsOf } from '../db/queries/operator/settlement.ts';
 import { listWebhooksOf } from '../db/queries/operator/webhook.ts';
-import { apiKeyStatus } from '../domain/api-key.ts';
-import { maskEmail, maskName, maskUrl } from '../domain/mask.ts';
+import { maskEmail, maskName } from '../domain/mask.ts';
 import { advice, organizationAdvice } from '../domain/operator-advice.ts';
 import type { OwnLimits } from '../domain/quota.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
-import { auditRow, settlementRow } from './report-row.ts';
+import { auditRow, keyRow, settlementRow, webhookRow } from './report-row.ts';
 
 export async function reportOrganization({ db, now }: OpsDeps, orgId: string): Promise<Report | undefined> {
   const organization = await findOrganizationObject(db, orgId);
   if (!organization) return undefined;
   const isPartner = organization.kind === 'partner';
-  const keys = (await listKeysOf(db, orgId)).map((key) => ({ ...key, status: apiKeyStatus(key, now()) }));
+  const keys = (await listKeysOf(db, orgId)).map((key) => keyRow(key, now()));
   const hasFullKey = keys.some(({ status, scope }) => status === 'active' && scope === 'full');
   return {
     kind: 'organization',
@@ -33,24 +32,8 @@ export async function reportOrganization({ db, now }: OpsDeps, orgId: string): P
       created_at: organization.createdAt,
     },
     lists: {
-      keys: keys.map(({ keyId, name, scope, status, prefix, lastUsedAt, lastUsedFrom, allowedCidrs, expiresAt }) => ({
-        key: keyId,
-        name,
-        scope,
-        status,
-        prefix,
-        last_used_at: lastUsedAt,
-        last_used_from: lastUsedFrom,
-        allowed_cidrs: allowedCidrs?.join(' ') ?? null,
-        expires_at: expiresAt,
-      })),
-      subscriptions: (await listWebhooksOf(db, orgId)).map((webhook) => ({
-        webhook: webhook.webhookId,
-        status: webhook.deletedAt === null ? webhook.status : 'deleted',
-        disabled_reason: webhook.disabledReason,
-        failing_since: webhook.failingSince,
-        url: maskUrl(webhook.url),
-      })),
+      keys,
+      subscriptions: (await listWebhooksOf(db, orgId)).map(webhookRow),
       latest_settlements: (await listSettlementsOf(db, orgId)).map(settlementRow),
       audit: (await listAuditEntries(db, orgId)).map(auditRow),
     },

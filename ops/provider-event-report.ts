@@ -98,7 +98,7 @@ export async function reportRequest({ db }: OpsDeps, requestId: string): Promise
         created_at: createdAt,
       })),
       deliveries: deliveries.map(deliveryRow),
-      outbox: outbox.map(({ objectId, ...row }) => ({ object: objectId, ...outboxRow(row) })),
+      outbox: outbox.map((row) => ({ object: row.objectId, ...outboxRow(row) })),
     },
     next: [advice('What the request began:', show(first))],
   };

@@ -6,14 +6,14 @@ import { listSettlementsTo } from '../db/queries/operator/settlement.ts';
 import { findVerificationObject, listVerificationsOf } from '../db/queries/operator/verification.ts';
 import { createSealer } from '../db/seal.ts';
 import { maskEmail, maskName, maskPhone } from '../domain/mask.ts';
-import { type Advice, advice, lostRunAdvice, queuedAdvice, verificationAdvice } from '../domain/operator-advice.ts';
+import { type Advice, advice, verificationAdvice } from '../domain/operator-advice.ts';
 import type { Recipient } from '../domain/recipient.ts';
 import { isOpen } from '../domain/verification.ts';
 import { verificationWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
-import { auditRow, deliveryRow, eventRow, isLate, outboxRow, settlementRow } from './report-row.ts';
-import { reportRun } from './run-report.ts';
+import { auditRow, deliveryRow, eventRow, outboxRow, settlementRow } from './report-row.ts';
+import { obstacleAdvice, reportRun } from './run-report.ts';
 
 export async function reportRecipient({ db, keys }: OpsDeps, recipientId: string): Promise<Report | undefined> {
   const sealer = createSealer(keys.encryptionKeys);
@@ -77,8 +77,6 @@ export async function reportVerification(deps: OpsDeps, verificationId: string):
   const { status, provider, expiresAt, createdAt, decidedAt } = verification;
   const outbox = await listOutboxRows(db, verificationId);
   const run = await reportRun(deps, verificationWorkflowId(verificationId));
-  const late = outbox.find(isLate);
-  const isLost = run.known && !run.isRunning && outbox.length === 0 && isOpen(status);
   const events = await listEvents(db, verificationId);
   return {
     kind: 'verification',
@@ -107,11 +105,8 @@ export async function reportVerification(deps: OpsDeps, verificationId: string):
       audit: (await listAuditEntries(db, verificationId)).map(auditRow),
     },
     next: [
-      late
-        ? queuedAdvice(late.lastError)
-        : isLost
-          ? lostRunAdvice(verificationId, false)
-          : (run.failing ?? verificationAdvice(status, provider === 'manual_mock', expiresAt.toISOString())),
+      obstacleAdvice(run, outbox, { id: verificationId, needsRun: isOpen(status) }) ??
+        verificationAdvice(status, provider === 'manual_mock', expiresAt.toISOString()),
     ],
   };
 }

@@ -1,9 +1,17 @@
 /** The run of an object's workflow, as `show` prints it. */
-import { type Advice, failingActivityAdvice, failingTaskAdvice, unservedAdvice } from '../domain/operator-advice.ts';
+import {
+  type Advice,
+  failingActivityAdvice,
+  failingTaskAdvice,
+  lostRunAdvice,
+  queuedAdvice,
+  unservedAdvice,
+} from '../domain/operator-advice.ts';
 import type { RunDescription } from '../process/runs.ts';
 import { temporalFaultOf } from '../process/temporal-health.ts';
 import type { OpsDeps } from './command.ts';
 import type { Row } from './report.ts';
+import type { OutboxRow } from './report-row.ts';
 
 /** `known` is false when Temporal does not answer, or wrongly: then nothing follows from a missing run. */
 type RunReport = {
@@ -42,6 +50,23 @@ export async function reportRun(
     const { sentence } = health.status === 'up' ? fault : health;
     return { facts: facts(`unknown: ${sentence}`), isRunning: false, known: false, activities: [] };
   }
+}
+
+/** A row is dispatched within a second. */
+const LATE_MS = 60_000;
+
+export const isLate = ({ ageMs }: OutboxRow): boolean => ageMs > LATE_MS;
+
+/** About what keeps an object from going on, the first of it; undefined if nothing does. */
+export function obstacleAdvice(
+  { known, isRunning, failing }: RunReport,
+  outbox: readonly OutboxRow[],
+  { id, needsRun, isSettlement = false }: { id: string; needsRun: boolean; isSettlement?: boolean },
+): Advice | undefined {
+  const late = outbox.find(isLate);
+  if (late) return queuedAdvice(late.lastError);
+  const isLost = known && !isRunning && outbox.length === 0 && needsRun;
+  return isLost ? lostRunAdvice(id, isSettlement) : failing;
 }
 
 /** All but subscriptions run in the first queue; who serves one of them serves both. */

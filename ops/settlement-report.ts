@@ -11,22 +11,15 @@ import {
 } from '../db/queries/operator/settlement.ts';
 import { findReviewRequest } from '../db/queries/review.ts';
 import { type Currency, formatMoney } from '../domain/money.ts';
-import {
-  type Advice,
-  lostRunAdvice,
-  queuedAdvice,
-  reviewState,
-  settlementAdvice,
-  settlementWait,
-} from '../domain/operator-advice.ts';
+import { reviewState, settlementAdvice, settlementWait } from '../domain/operator-advice.ts';
 import { isValidAt, type ReviewRequest } from '../domain/review.ts';
 import { refundDueMinor } from '../domain/settlement/posting.ts';
 import { isTerminal, type Settlement, settlementTime } from '../domain/settlement/state.ts';
 import { settlementWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
 import { money, type Report, type Row } from './report.ts';
-import { auditRow, deliveryRow, eventRow, isLate, outboxRow } from './report-row.ts';
-import { reportRun } from './run-report.ts';
+import { auditRow, deliveryRow, eventRow, outboxRow } from './report-row.ts';
+import { obstacleAdvice, reportRun } from './run-report.ts';
 
 export async function reportSettlement(deps: OpsDeps, settlementId: string): Promise<Report | undefined> {
   const { db } = deps;
@@ -36,8 +29,6 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
   const journal = await listJournal(db, settlementId);
   const outbox = await listOutboxRows(db, settlementId);
   const run = await reportRun(deps, settlementWorkflowId(settlementId));
-  const isLost = run.known && !run.isRunning && outbox.length === 0 && !isTerminal(settlement.status);
-  const isOverdue = overdue(settlement, deps.now());
   const review = settlement.status === 'needs_review' ? await findReviewRequest(db, settlementId) : undefined;
   const valid = review && isValidAt(review, deps.now()) ? review : undefined;
   return {
@@ -72,7 +63,15 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
       deliveries: (await listDeliveriesAbout(db, settlementId)).map(deliveryRow),
       audit: (await listAuditEntries(db, settlementId)).map(auditRow),
     },
-    next: adviceOf(settlement, { isLost, isOverdue, late: outbox.find(isLate), failing: run.failing, review: valid }),
+    next: [
+      obstacleAdvice(run, outbox, { id: settlementId, needsRun: !isTerminal(settlement.status), isSettlement: true }) ??
+        settlementAdvice({
+          ...settlement,
+          until: settlement.expiresAt?.toISOString() ?? null,
+          isOverdue: overdue(settlement, deps.now()),
+          review: valid,
+        }),
+    ],
   };
 }
 
@@ -105,50 +104,21 @@ function factsOf(settlement: Settlement, since: Date, review: ReviewRequest | un
   };
 }
 
-/** The advice: about the first obstacle, or about the settlement's status if there is none. */
-function adviceOf(
-  settlement: Settlement,
-  found: {
-    readonly isLost: boolean;
-    readonly isOverdue: boolean;
-    readonly late: { lastError: string | null } | undefined;
-    readonly failing: Advice | undefined;
-    readonly review: ReviewRequest | undefined;
-  },
-): Advice[] {
-  const { settlementId, expiresAt } = settlement;
-  if (found.late) return [queuedAdvice(found.late.lastError)];
-  if (found.isLost) return [lostRunAdvice(settlementId, true)];
-  if (found.failing) return [found.failing];
-  const until = expiresAt?.toISOString() ?? null;
-  return [settlementAdvice({ ...settlement, until, isOverdue: found.isOverdue, review: found.review })];
-}
-
 /** Whether its wait should have ended by now, on its own clock. */
 const overdue = (settlement: Settlement, now: Date): boolean =>
   !isTerminal(settlement.status) &&
   settlement.expiresAt !== null &&
   settlementTime(settlement, now).getTime() > settlement.expiresAt.getTime() + OVERDUE_GRACE_MS;
 
-const evidenceRow = ({
-  kind,
-  evidenceId,
-  provider,
-  eventId,
-  amountMinor,
-  currency,
-  failure,
-  pending,
-  receivedAt,
-}: Awaited<ReturnType<typeof listEvidence>>[number]): Row => ({
-  kind,
-  amount: money(amountMinor, currency),
-  failure: failure?.code ?? null,
-  decided: !pending,
-  received_at: receivedAt,
-  provider,
-  provider_event: eventId,
-  evidence: evidenceId,
+const evidenceRow = (row: Awaited<ReturnType<typeof listEvidence>>[number]): Row => ({
+  kind: row.kind,
+  amount: money(row.amountMinor, row.currency),
+  failure: row.failure?.code ?? null,
+  decided: !row.pending,
+  received_at: row.receivedAt,
+  provider: row.provider,
+  provider_event: row.eventId,
+  evidence: row.evidenceId,
 });
 
 /** Of each currency; anything but zero is a fault. */

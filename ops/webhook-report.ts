@@ -10,19 +10,13 @@ import { listAuditEntries, listOutboxRows } from '../db/queries/operator/object.
 import { findWebhookObject } from '../db/queries/operator/webhook.ts';
 import { findRunningReplay } from '../db/queries/webhook-replay.ts';
 import { maskUrl } from '../domain/mask.ts';
-import {
-  type Advice,
-  deliveryAdvice,
-  lostRunAdvice,
-  queuedAdvice,
-  subscriptionAdvice,
-} from '../domain/operator-advice.ts';
+import { deliveryAdvice, queuedAdvice, subscriptionAdvice } from '../domain/operator-advice.ts';
 import type { Replay } from '../domain/webhook.ts';
 import { webhookSubscriptionWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
-import { auditRow, deliveryRow, isLate, outboxRow } from './report-row.ts';
-import { reportRun } from './run-report.ts';
+import { auditRow, deliveryRow, outboxRow } from './report-row.ts';
+import { isLate, obstacleAdvice, reportRun } from './run-report.ts';
 
 export async function reportSubscription(deps: OpsDeps, webhookId: string): Promise<Report | undefined> {
   const { db } = deps;
@@ -30,12 +24,10 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
   if (!webhook) return undefined;
   const { status, disabledReason, failingSince, deletedAt } = webhook;
   const outbox = await listOutboxRows(db, webhookId);
-  const late = outbox.find(isLate);
   const counts = await countDeliveriesTo(db, webhookId);
   const run = await reportRun(deps, webhookSubscriptionWorkflowId(webhookId));
   const replay = await findRunningReplay(db, webhookId);
   const hasWork = replay !== undefined || counts.some((counted) => counted.status === 'pending');
-  const isLost = run.known && !run.isRunning && outbox.length === 0 && hasWork;
   return {
     kind: 'subscription',
     id: webhookId,
@@ -63,10 +55,13 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
       audit: (await listAuditEntries(db, webhookId)).map(auditRow),
     },
     next: [
-      subscriptionNext(
-        { late, isLost, webhookId, failing: run.failing },
-        { status, disabledReason, isDeleted: deletedAt !== null, isFailing: failingSince !== null },
-      ),
+      obstacleAdvice(run, outbox, { id: webhookId, needsRun: hasWork }) ??
+        subscriptionAdvice({
+          status,
+          disabledReason,
+          isDeleted: deletedAt !== null,
+          isFailing: failingSince !== null,
+        }),
     ],
   };
 }
@@ -82,20 +77,6 @@ const replayRow = ({ replayId, since, until, statuses, eventTypes, sent, skipped
   reached: reachedAt,
   begun: createdAt,
 });
-
-function subscriptionNext(
-  found: {
-    readonly late: { readonly lastError: string | null } | undefined;
-    readonly isLost: boolean;
-    readonly webhookId: string;
-    readonly failing: Advice | undefined;
-  },
-  subscription: Parameters<typeof subscriptionAdvice>[0],
-): Advice {
-  if (found.late) return queuedAdvice(found.late.lastError);
-  // A subscription runs only while one of its deliveries is pending.
-  return found.isLost ? lostRunAdvice(found.webhookId, false) : (found.failing ?? subscriptionAdvice(subscription));
-}
 
 export async function reportDelivery(deps: OpsDeps, deliveryId: string): Promise<Report | undefined> {
   const { db, now } = deps;

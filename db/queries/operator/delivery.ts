@@ -66,14 +66,7 @@ export async function countDeliveriesTo(db: Queryable, webhookId: string) {
 
 export const listAttemptsOf = (db: Queryable, deliveryId: string) =>
   db
-    .select({
-      number: webhookAttempts.number,
-      at: webhookAttempts.at,
-      outcome: webhookAttempts.outcome,
-      responseStatus: webhookAttempts.responseStatus,
-      durationMs: webhookAttempts.durationMs,
-      error: webhookAttempts.error,
-    })
+    .select()
     .from(webhookAttempts)
     .where(eq(webhookAttempts.deliveryId, deliveryId))
     .orderBy(asc(webhookAttempts.number))

@@ -8,17 +8,7 @@ import { ROWS_MAX } from './object.ts';
 
 export const listEvidence = (db: Queryable, settlementId: string) =>
   db
-    .select({
-      evidenceId: evidence.evidenceId,
-      provider: evidence.provider,
-      eventId: evidence.eventId,
-      kind: evidence.kind,
-      amountMinor: evidence.amountMinor,
-      currency: evidence.currency,
-      failure: evidence.failure,
-      pending: evidence.pending,
-      receivedAt: evidence.receivedAt,
-    })
+    .select()
     .from(evidence)
     .where(eq(evidence.settlementId, settlementId))
     .orderBy(asc(evidence.position))
@@ -39,14 +29,6 @@ export const listProviderEvents = (db: Queryable, eventId: string) =>
 
 export const listEvidenceOfEvent = (db: Queryable, eventId: string) =>
   db
-    .select({
-      evidenceId: evidence.evidenceId,
-      settlementId: evidence.settlementId,
-      provider: evidence.provider,
-      kind: evidence.kind,
-      amountMinor: evidence.amountMinor,
-      currency: evidence.currency,
-      pending: evidence.pending,
-    })
+    .select()
     .from(evidence)
     .where(and(inArray(evidence.provider, COLLECTORS), eq(evidence.eventId, eventId)));

@@ -2,7 +2,7 @@
  * Lists across organizations, for operators. An index gives each list its order, so that a list ends as soon as it is
  * full: settlements by their last change, everything else by id, and ids are in the order of creation.
  */
-import { and, asc, desc, eq, gte, inArray, isNotNull, isNull, lte, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, gte, inArray, isNotNull, isNull, lte, type SQL, sql } from 'drizzle-orm';
 import type { CorridorId } from '../../../domain/corridor.ts';
 import type { Scope } from '../../../domain/scope.ts';
 import type { EvidenceKind } from '../../../domain/settlement/evidence.ts';
@@ -17,7 +17,7 @@ import { settlements } from '../../schema/settlement.ts';
 import { webhookDeliveries, webhooks } from '../../schema/webhook.ts';
 import { isExpiringLastKey } from '../metric.ts';
 import { hasRefundDue, refundDueSince } from '../refund.ts';
-import { shownNextAttemptAt, shownStatus } from '../webhook-delivery.ts';
+import { deliveryColumns } from './delivery.ts';
 import { hasReference } from './named.ts';
 import { KEY_COLUMNS } from './organization.ts';
 
@@ -113,15 +113,7 @@ export const listDeliveriesBy = (
   filter: DeliveryFilter & Pick<Cut, 'limit'> & { readonly oldestFirst?: boolean },
 ) =>
   db
-    .select({
-      deliveryId: webhookDeliveries.deliveryId,
-      webhookId: webhookDeliveries.webhookId,
-      orgId: webhookDeliveries.orgId,
-      eventType: webhookDeliveries.eventType,
-      status: shownStatus,
-      nextAttemptAt: shownNextAttemptAt,
-      createdAt: webhookDeliveries.createdAt,
-    })
+    .select({ ...deliveryColumns, orgId: webhookDeliveries.orgId })
     .from(webhookDeliveries)
     .where(deliveriesBy(filter))
     .orderBy((filter.oldestFirst ? asc : desc)(webhookDeliveries.deliveryId))
@@ -163,18 +155,7 @@ export const listEvidenceBy = (
   filter: Cut & { readonly kind?: EvidenceKind | undefined; readonly isPending?: boolean | undefined },
 ) =>
   db
-    .select({
-      evidenceId: evidence.evidenceId,
-      settlementId: evidence.settlementId,
-      orgId: settlements.orgId,
-      provider: evidence.provider,
-      eventId: evidence.eventId,
-      kind: evidence.kind,
-      amountMinor: evidence.amountMinor,
-      currency: evidence.currency,
-      pending: evidence.pending,
-      receivedAt: evidence.receivedAt,
-    })
+    .select({ ...getTableColumns(evidence), orgId: settlements.orgId })
     .from(evidence)
     .innerJoin(settlements, eq(settlements.settlementId, evidence.settlementId))
     .where(
@@ -197,14 +178,7 @@ export const listAuditBy = (
   },
 ) =>
   db
-    .select({
-      at: auditEntries.at,
-      action: auditEntries.action,
-      operator: auditEntries.operator,
-      objectId: auditEntries.objectId,
-      note: auditEntries.note,
-      orgId: auditEntries.orgId,
-    })
+    .select()
     .from(auditEntries)
     .where(
       and(
@@ -235,16 +209,7 @@ export async function listPartnersBy(
     WHERE key.org_id = organizations.org_id AND key.scope = 'full' AND key.status = 'active'
       AND (key.expires_at IS NULL OR key.expires_at > ${now.toISOString()}::timestamptz))`;
   return await db
-    .select({
-      orgId: organizations.orgId,
-      name: organizations.name,
-      country: organizations.country,
-      environment: organizations.environment,
-      contactEmail: organizations.contactEmail,
-      createdAt: organizations.createdAt,
-      suspendedAt: organizations.suspendedAt,
-      fullKeys: activeFullKeys,
-    })
+    .select({ ...getTableColumns(organizations), fullKeys: activeFullKeys })
     .from(organizations)
     .where(
       and(

@@ -3,7 +3,7 @@
  * in the other files of this folder what each kind has. Of what is sealed only personal
  * data is read, which is shown masked; the bodies of events are never read. Lists are bounded.
  */
-import { asc, eq, inArray, or, sql } from 'drizzle-orm';
+import { asc, eq, getTableColumns, inArray, or, sql } from 'drizzle-orm';
 import type { Queryable } from '../../client.ts';
 import { auditEntries } from '../../schema/audit.ts';
 import { events } from '../../schema/event.ts';
@@ -16,11 +16,7 @@ export const ROWS_MAX = 50;
 export const listOutboxRows = (db: Queryable, objectId: string) =>
   db
     .select({
-      kind: outbox.kind,
-      signal: outbox.signal,
-      attempts: outbox.attempts,
-      lastError: outbox.lastError,
-      createdAt: outbox.createdAt,
+      ...getTableColumns(outbox),
       /** On the database's clock. */
       ageMs: sql<number>`(extract(epoch FROM now() - ${outbox.createdAt}) * 1000)::float8`,
     })

@@ -47,14 +47,7 @@ export async function listOfRequest(db: Queryable, requestId: string) {
       .orderBy(asc(webhookDeliveries.createdAt), asc(webhookDeliveries.deliveryId))
       .limit(ROWS_MAX),
     outbox: await db
-      .select({
-        kind: outbox.kind,
-        objectId: outbox.objectId,
-        signal: outbox.signal,
-        attempts: outbox.attempts,
-        lastError: outbox.lastError,
-        createdAt: outbox.createdAt,
-      })
+      .select()
       .from(outbox)
       .where(eq(outbox.requestId, requestId))
       .orderBy(asc(outbox.outboxId))
