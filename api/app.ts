@@ -150,7 +150,7 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
     session: sessionRoutes(deps),
     consumer: consumerRoutes(deps),
     transfer: transferRoutes(deps, readWaiting),
-    capability: capabilityRoutes(),
+    capability: capabilityRoutes,
     launchGate: launchGateRoutes(deps),
     webhook: webhookRoutes(deps),
     webhookAction: webhookActionRoutes(deps),

@@ -3,10 +3,8 @@ import type { Capability, CapabilityCatalog } from './capability.ts';
 
 const REVIEWED_AT = '2026-11-21T08:00:00.000Z';
 
-type Entry = Pick<Capability, 'category' | 'description' | 'nextGate'> &
-  Partial<Pick<Capability, 'environment' | 'audience' | 'surface' | 'evidence'>> & {
-    readonly state: keyof typeof ENVIRONMENT_OF;
-  };
+type Entry = Pick<Capability, 'category' | 'description' | 'state' | 'nextGate'> &
+  Partial<Pick<Capability, 'environment' | 'audience' | 'surface' | 'evidence'>>;
 
 /** Where a capability is offered, or would belong, unless its entry says otherwise. */
 const ENVIRONMENT_OF = {

@@ -31,7 +31,7 @@ const AUDIENCE_TEXT: Record<Entry['audience'], string> = {
 /** Whether a capability is offered. `environment` and `audience` of one that is not are where it would belong. */
 function offer({ state, surface, environment, audience }: Entry): string {
   const place = `${environment}, for ${AUDIENCE_TEXT[audience]}`;
-  if (state === 'live' || state === 'local sandbox') return `In ${place}.`;
+  if (state === 'local sandbox') return `In ${place}.`;
   if (state === 'gated' && surface !== NO_SURFACE)
     return `Exists, and is outside the reviewed partner contract. It would belong to: ${place}.`;
   return `${state === 'gated' ? 'Does not exist yet' : 'Not offered'}. It would belong to: ${place}.`;

@@ -1,5 +1,4 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
-import { type CapabilityCatalog, requireValidCatalog } from '../../domain/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
 import { catalogResource } from '../../domain/resource/capability.ts';
 import { ETAG_HEADER, sendTagged, sharedJson } from '../http/conditional.ts';
@@ -15,38 +14,33 @@ const CATALOG_HEADERS = {
 /**
  * The capability catalog (contract §14): the public entries without a key, all entries with one. Both answers are made
  * once, when the application starts.
- *
- * @throws Error if the catalog is invalid
  */
-export const capabilityRoutes =
-  (catalog: CapabilityCatalog = CAPABILITY_CATALOG): FastifyPluginAsyncZodOpenApi =>
-  async (app) => {
-    requireValidCatalog(catalog);
-    const forEveryone = sharedJson(catalogResource(catalog, false));
-    const forPartners = sharedJson(catalogResource(catalog, true));
-    app.get(
-      '/v2/capabilities',
-      {
-        config: { access: { auth: 'optional_api_key' } },
-        schema: {
-          tags: ['Posture'],
-          operationId: 'getCapabilities',
-          summary: 'Read the capability catalog',
-          description: 'The public entries without a key, all entries with one. No capability is live.',
-          headers: Conditions,
-          response: {
-            200: {
-              description: 'The catalog.',
-              headers: CATALOG_HEADERS,
-              content: { 'application/json': { schema: CapabilitiesResponse } },
-            },
-            304: { description: 'The caller has the current catalog.' },
+export const capabilityRoutes: FastifyPluginAsyncZodOpenApi = async (app) => {
+  const forEveryone = sharedJson(catalogResource(CAPABILITY_CATALOG, false));
+  const forPartners = sharedJson(catalogResource(CAPABILITY_CATALOG, true));
+  app.get(
+    '/v2/capabilities',
+    {
+      config: { access: { auth: 'optional_api_key' } },
+      schema: {
+        tags: ['Posture'],
+        operationId: 'getCapabilities',
+        summary: 'Read the capability catalog',
+        description: 'The public entries without a key, all entries with one. No capability is live.',
+        headers: Conditions,
+        response: {
+          200: {
+            description: 'The catalog.',
+            headers: CATALOG_HEADERS,
+            content: { 'application/json': { schema: CapabilitiesResponse } },
           },
+          304: { description: 'The caller has the current catalog.' },
         },
       },
-      async (request, reply) => {
-        reply.header('Vary', 'X-API-Key');
-        return sendTagged(request, reply, request.principal === null ? forEveryone : forPartners);
-      },
-    );
-  };
+    },
+    async (request, reply) => {
+      reply.header('Vary', 'X-API-Key');
+      return sendTagged(request, reply, request.principal === null ? forEveryone : forPartners);
+    },
+  );
+};

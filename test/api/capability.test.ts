@@ -1,6 +1,4 @@
-import { fastify } from 'fastify';
 import { describe, expect } from 'vitest';
-import { capabilityRoutes } from '../../api/routes/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
@@ -69,12 +67,4 @@ describe('GET /v2/capabilities', () => {
     expect((await read(api, partner, { 'if-none-match': `${anonymous.headers.etag}` })).statusCode).toBe(200);
     expect((await read(api, null, { 'if-none-match': `${known.headers.etag}` })).statusCode).toBe(200);
   });
-});
-
-test('an application with an invalid catalog is not built', async () => {
-  const broken = {
-    ...CAPABILITY_CATALOG,
-    services: CAPABILITY_CATALOG.services.map((entry) => ({ ...entry, state: 'live' as const })),
-  };
-  await expect(fastify().register(capabilityRoutes(broken))).rejects.toThrow('settlement-simulation is live');
 });
