@@ -2,8 +2,6 @@
  * Network addresses and blocks of them. Addresses are compared as numbers, because one address has several spellings.
  */
 
-export type Block = { readonly base: bigint; readonly prefix: number };
-
 export const IPV4_BITS = 32;
 export const IPV6_BITS = 128;
 const GROUPS = 8;
@@ -11,7 +9,8 @@ const GROUPS = 8;
 /** What an address is, however it was written. `::ffff:a.b.c.d` is the IPv4 address. */
 export type NetworkAddress = { readonly value: bigint; readonly bits: typeof IPV4_BITS | typeof IPV6_BITS };
 
-export const IPV4_MAPPED = block('::ffff:0:0/96', ipv6Value);
+/** The bits before a mapped IPv4 address, `::ffff:a.b.c.d`. */
+const MAPPED_PREFIX = 0xffffn;
 const IPV4_MASK = 0xffff_ffffn;
 
 /** @returns undefined for a text that is no address; a zone (`fe80::1%eth0`) is ignored */
@@ -20,9 +19,8 @@ export function parseAddress(text: string): NetworkAddress | undefined {
   if (v4 !== undefined) return { value: v4, bits: IPV4_BITS };
   const value = ipv6Value(text.replace(/%[^%]*$/, ''));
   if (value === undefined) return undefined;
-  return within(value, IPV4_MAPPED, IPV6_BITS)
-    ? { value: value & IPV4_MASK, bits: IPV4_BITS }
-    : { value, bits: IPV6_BITS };
+  const isMapped = value >> BigInt(IPV4_BITS) === MAPPED_PREFIX;
+  return isMapped ? { value: value & IPV4_MASK, bits: IPV4_BITS } : { value, bits: IPV6_BITS };
 }
 
 /** As `parseAddress`, also with a port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
@@ -32,7 +30,7 @@ export function parseHop(text: string): NetworkAddress | undefined {
 }
 
 /** An address, or a block as `10.0.0.0/8`. */
-export type AddressBlock = Block & Pick<NetworkAddress, 'bits'>;
+export type AddressBlock = Pick<NetworkAddress, 'bits'> & { readonly base: bigint; readonly prefix: number };
 
 /** @returns undefined for a text that is neither, and for a block that has every address */
 export function parseBlock(text: string): AddressBlock | undefined {
@@ -48,8 +46,10 @@ export function parseBlock(text: string): AddressBlock | undefined {
 /** The block of one address. */
 export const blockOf = ({ value, bits }: NetworkAddress): AddressBlock => ({ base: value, prefix: bits, bits });
 
-export const isInBlock = ({ value, bits }: NetworkAddress, block: AddressBlock): boolean =>
-  bits === block.bits && within(value, block, bits);
+export function isInBlock({ value, bits }: NetworkAddress, block: AddressBlock): boolean {
+  const shift = BigInt(bits - block.prefix);
+  return bits === block.bits && value >> shift === block.base >> shift;
+}
 
 /** Whether every address of the inner block is in the outer one. */
 export const isBlockWithin = (inner: AddressBlock, outer: AddressBlock): boolean =>
@@ -82,13 +82,8 @@ export function truncatedAddress(
     .replace(/(:0)+$/, '::');
 }
 
-export function within(value: bigint, { base, prefix }: Block, bits: number): boolean {
-  const shift = BigInt(bits - prefix);
-  return value >> shift === base >> shift;
-}
-
 /** Four decimal octets without leading zeros: what resolvers and sockets write. */
-export function ipv4Value(text: string): bigint | undefined {
+function ipv4Value(text: string): bigint | undefined {
   const octets = text.split('.');
   if (octets.length !== 4 || !octets.every((octet) => /^(0|[1-9][0-9]{0,2})$/.test(octet) && Number(octet) <= 255))
     return undefined;
@@ -96,7 +91,7 @@ export function ipv4Value(text: string): bigint | undefined {
 }
 
 /** RFC 4291 text, with or without an IPv4 tail, without a zone. */
-export function ipv6Value(text: string): bigint | undefined {
+function ipv6Value(text: string): bigint | undefined {
   const tail = text.slice(text.lastIndexOf(':') + 1);
   const v4 = tail.includes('.') ? ipv4Value(tail) : undefined;
   if (tail.includes('.') && v4 === undefined) return undefined;
@@ -112,11 +107,4 @@ export function ipv6Value(text: string): bigint | undefined {
   const all = [...head, ...Array.from({ length: missing }, () => '0'), ...rest];
   if (!all.every((group) => /^[0-9a-f]{1,4}$/i.test(group))) return undefined;
   return all.reduce((value, group) => (value << 16n) | BigInt(`0x${group}`), 0n);
-}
-
-export function block(text: string, read: (address: string) => bigint | undefined): Block {
-  const [address = '', prefix = ''] = text.split('/');
-  const base = read(address);
-  if (base === undefined) throw new Error(`invalid block of addresses: ${text}`);
-  return { base, prefix: Number(prefix) };
 }
