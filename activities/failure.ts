@@ -87,7 +87,7 @@ function limitedTo({ atOnce, comesAgainMs }: Limit, run: AnyActivity): AnyActivi
 
 const randomBetween = ([least, most]: readonly [number, number]): number => least + Math.random() * (most - least);
 
-type AnyActivity = (input: never) => Promise<unknown>;
+export type AnyActivity = (input: never) => Promise<unknown>;
 
 /** What is reported of each run of an activity. */
 type Reports = {

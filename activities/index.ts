@@ -1,8 +1,9 @@
 /** All activities. The worker registers them; workflows import their types. */
 import { asyncLocalStorage } from '@temporalio/activity';
+import { DomainError } from '../domain/error.ts';
+import { isRemote, type RuntimeEnvironment } from '../domain/runtime.ts';
 import type { ActivityDeps } from './deps.ts';
-import { failureOf, type Limit, withLimits, withReports } from './failure.ts';
-import { inLocalSandboxOnly } from './local-sandbox.ts';
+import { type AnyActivity, failureOf, type Limit, withLimits, withReports } from './failure.ts';
 import { otpActivities } from './otp.ts';
 import { sandboxActivities } from './sandbox.ts';
 import { settlementActivities } from './settlement.ts';
@@ -47,6 +48,15 @@ export function createActivities(deps: ActivityDeps, limits: Partial<Record<keyo
     },
   });
   return withLimits(reported, limits);
+}
+
+/** Activities that play a provider. In a remote runtime, each throws DomainError `local_sandbox_only`. */
+function inLocalSandboxOnly<T extends Record<string, AnyActivity>>(runtime: RuntimeEnvironment, group: T): T {
+  if (!isRemote(runtime)) return group;
+  const refuse: AnyActivity = async () => {
+    throw new DomainError('local_sandbox_only');
+  };
+  return Object.fromEntries(Object.keys(group).map((name) => [name, refuse])) as T;
 }
 
 /** The names in the log of the ids that activities take. The rest of an input is not logged. */

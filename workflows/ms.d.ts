@@ -3,21 +3,7 @@
  * declaration every duration in workflow code decays to `any` and `sleep('7 dayz')` type-checks.
  */
 declare module 'ms' {
-  type Unit =
-    | 'ms'
-    | 's'
-    | 'm'
-    | 'h'
-    | 'd'
-    | 'second'
-    | 'seconds'
-    | 'minute'
-    | 'minutes'
-    | 'hour'
-    | 'hours'
-    | 'day'
-    | 'days';
-  export type StringValue = `${number}` | `${number}${Unit}` | `${number} ${Unit}`;
+  export type StringValue = `${number} ${'seconds' | 'minutes' | 'hours' | 'days'}`;
   // biome-ignore lint/style/noDefaultExport: the declared package exports a default.
   export default function ms(value: StringValue): number;
 }

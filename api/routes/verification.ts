@@ -13,7 +13,6 @@ import type { VerificationDecision } from '../../domain/verification.ts';
 import type { ApiDeps } from '../deps.ts';
 import { openApplicant, withToken } from '../http/applicant.ts';
 import { ACCEPTED_HEADERS, CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
-import { naming } from '../http/unknown-id.ts';
 import { refusalByRules } from '../http/validation.ts';
 import { principalOf } from '../route-config.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
@@ -196,6 +195,13 @@ export const verificationRoutes =
         return sendAnswer(reply, answer);
       },
     );
+  };
+
+/** For a command that takes an id from this field of the body: its `not_found` names the field. */
+const naming =
+  (field: string) =>
+  (error: unknown): never => {
+    throw error instanceof DomainError && error.code === 'not_found' ? new DomainError('not_found', { field }) : error;
   };
 
 const decisionOf = (body: z.output<typeof CompleteVerificationRequest>): VerificationDecision => ({

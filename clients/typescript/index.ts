@@ -19,7 +19,6 @@ export {
   WaitTimeout,
   WebhookVerificationError,
 } from './error.ts';
-export type { WebhookEvent } from './event.ts';
 export type { components, operations, paths } from './generated/openapi.ts';
 export type { Intent } from './intent.ts';
 export type { List, Page } from './list.ts';
@@ -27,6 +26,7 @@ export { RETRY_AFTER_MAX_MS, RETRY_LIMITS } from './retry.ts';
 export type { Settlement } from './settlement.ts';
 export type { Retry } from './transport.ts';
 export { TERMINAL_STATUSES } from './wait.ts';
+export type { WebhookEvent } from './webhook.ts';
 
 /** For the receiver of events. */
 export const webhooks = { verify: verifyWebhook };

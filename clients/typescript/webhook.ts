@@ -5,7 +5,10 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { type VerificationFault, WebhookVerificationError } from './error.ts';
-import type { WebhookEvent } from './event.ts';
+import type { components } from './generated/openapi.ts';
+
+/** An event, told apart by `type`. */
+export type WebhookEvent = components['schemas']['WebhookEvent'];
 
 /** `request.headers` of node:http, a `Headers` object, or a plain record. Names may be in any case. */
 export type HeadersLike = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
