@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { check, index, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Scope } from '../../domain/scope.ts';
-import { bytes, eventCounter, moment } from './column.ts';
+import { bytes, eventCounter, moment, reference } from './column.ts';
 import { organizations } from './organization.ts';
 
 /**
@@ -13,9 +13,7 @@ export const apiKeys = pgTable(
   'api_keys',
   {
     keyId: text('key_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
+    orgId: reference('org_id', () => organizations.orgId),
     name: text('name').notNull(),
     scope: text('scope').$type<Scope>().notNull(),
     status: text('status').$type<'active' | 'rotated' | 'revoked'>().notNull(),
@@ -51,9 +49,7 @@ export const keyReissues = pgTable(
   'key_reissues',
   {
     reissueId: text('reissue_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
+    orgId: reference('org_id', () => organizations.orgId),
     requestedBy: text('requested_by').notNull(),
     requestedAt: moment('requested_at').notNull(),
     /** Until then it can be confirmed. */

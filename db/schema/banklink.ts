@@ -1,14 +1,12 @@
 import { pgTable, text } from 'drizzle-orm/pg-core';
-import { bytes, moment } from './column.ts';
+import { bytes, moment, reference } from './column.ts';
 import { organizations } from './organization.ts';
 
 /** Public tokens that were issued with a link token; each is exchanged once, before it expires (contract §10). */
 export const banklinkTokens = pgTable('banklink_tokens', {
   /** SHA-256 of the public token. */
   tokenHash: bytes('token_hash').primaryKey(),
-  orgId: text('org_id')
-    .notNull()
-    .references(() => organizations.orgId),
+  orgId: reference('org_id', () => organizations.orgId),
   userReference: text('user_reference'),
   createdAt: moment('created_at').notNull(),
   expiresAt: moment('expires_at').notNull(),

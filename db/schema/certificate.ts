@@ -1,5 +1,5 @@
 import { pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
-import { bytes, moment } from './column.ts';
+import { bytes, moment, reference } from './column.ts';
 import { organizations } from './organization.ts';
 import { settlements } from './settlement.ts';
 
@@ -8,12 +8,8 @@ export const certificates = pgTable(
   'certificates',
   {
     certId: text('cert_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
-    settlementId: text('settlement_id')
-      .notNull()
-      .references(() => settlements.settlementId),
+    orgId: reference('org_id', () => organizations.orgId),
+    settlementId: reference('settlement_id', () => settlements.settlementId),
     content: bytes('content').notNull(),
     sha256: bytes('sha256').notNull(),
     /** Detached Ed25519 JWS; its header names the key. */

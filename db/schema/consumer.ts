@@ -1,7 +1,7 @@
 import { index, pgTable, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { Channel } from '../../domain/otp.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
-import { bytes, moment } from './column.ts';
+import { bytes, moment, reference } from './column.ts';
 import { organizations } from './organization.ts';
 
 /**
@@ -29,9 +29,7 @@ export const consumerSessions = pgTable(
   'consumer_sessions',
   {
     sessionId: text('session_id').primaryKey(),
-    consumerId: text('consumer_id')
-      .notNull()
-      .references(() => consumers.consumerId),
+    consumerId: reference('consumer_id', () => consumers.consumerId),
     tokenHash: bytes('token_hash').notNull(),
     createdAt: moment('created_at').notNull(),
     expiresAt: moment('expires_at').notNull(),

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { bigint, bigserial, boolean, index, jsonb, pgTable, primaryKey, text, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { EvidenceKind, EvidenceProvider } from '../../domain/settlement/evidence.ts';
 import type { Failure } from '../../domain/settlement/state.ts';
-import { bytes, moment } from './column.ts';
+import { bytes, moment, reference } from './column.ts';
 import { settlements } from './settlement.ts';
 
 /** Every verified provider event, once per provider and id, permanently; the body is kept sealed (contract §9). */
@@ -27,9 +27,7 @@ export const evidence = pgTable(
     evidenceId: text('evidence_id').primaryKey(),
     /** The order in which the evidence was committed, under the settlement's row lock. */
     position: bigserial('position', { mode: 'number' }).notNull(),
-    settlementId: text('settlement_id')
-      .notNull()
-      .references(() => settlements.settlementId),
+    settlementId: reference('settlement_id', () => settlements.settlementId),
     provider: text('provider').$type<EvidenceProvider>().notNull(),
     eventId: text('event_id').notNull(),
     kind: text('kind').$type<EvidenceKind>().notNull(),

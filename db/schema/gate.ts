@@ -1,5 +1,5 @@
 import { index, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
-import { bytes, moment } from './column.ts';
+import { bytes, moment, reference } from './column.ts';
 
 /**
  * The evidence that operators recorded for a launch gate, for one environment and one corridor each (contract §14).
@@ -29,9 +29,7 @@ export const launchGateEvidence = pgTable(
 export const launchGateApprovals = pgTable(
   'launch_gate_approvals',
   {
-    evidenceId: text('evidence_id')
-      .notNull()
-      .references(() => launchGateEvidence.evidenceId),
+    evidenceId: reference('evidence_id', () => launchGateEvidence.evidenceId),
     operator: text('operator').notNull(),
     approvedAt: moment('approved_at').notNull(),
   },

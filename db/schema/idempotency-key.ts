@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { index, integer, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
-import { bytes, moment } from './column.ts';
+import { bytes, moment, reference } from './column.ts';
 import { organizations } from './organization.ts';
 
 /**
@@ -11,9 +11,7 @@ import { organizations } from './organization.ts';
 export const idempotencyKeys = pgTable(
   'idempotency_keys',
   {
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
+    orgId: reference('org_id', () => organizations.orgId),
     key: text('key').notNull(),
     /** SHA-256 of (method, route, exact body bytes). */
     requestHash: bytes('request_hash'),
@@ -36,9 +34,7 @@ export const idempotencyKeys = pgTable(
 export const idempotencySecrets = pgTable(
   'idempotency_secrets',
   {
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
+    orgId: reference('org_id', () => organizations.orgId),
     key: text('key').notNull(),
     bodySealed: text('body_sealed').notNull(),
     expiresAt: moment('expires_at').notNull(),

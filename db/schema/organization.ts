@@ -1,7 +1,7 @@
 import { integer, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import type { CountedKind, OwnLimits, Tier } from '../../domain/quota.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
-import { moment } from './column.ts';
+import { moment, reference } from './column.ts';
 
 /** Tenants. A consumer is a tenant too, so that ownership follows one rule everywhere (contract §12). */
 export const organizations = pgTable('organizations', {
@@ -22,9 +22,7 @@ export const organizations = pgTable('organizations', {
 export const quotaUses = pgTable(
   'quota_uses',
   {
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
+    orgId: reference('org_id', () => organizations.orgId),
     kind: text('kind').$type<CountedKind>().notNull(),
     used: integer('used').notNull(),
   },

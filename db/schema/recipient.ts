@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { boolean, check, index, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import type { RecipientVerificationStatus } from '../../domain/recipient.ts';
-import { eventCounter, moment } from './column.ts';
+import { eventCounter, moment, reference } from './column.ts';
 import { organizations } from './organization.ts';
 
 /**
@@ -12,9 +12,7 @@ export const recipients = pgTable(
   'recipients',
   {
     recipientId: text('recipient_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
+    orgId: reference('org_id', () => organizations.orgId),
     kind: text('kind').$type<'vendor' | 'contractor'>().notNull(),
     entityType: text('entity_type').$type<'individual' | 'business'>().notNull(),
     country: text('country').notNull(),
@@ -62,9 +60,7 @@ export const recipientMetadata = pgTable(
     isActive: boolean('is_active').notNull(),
     verificationStatus: text('verification_status').$type<RecipientVerificationStatus>().notNull(),
     createdAt: moment('created_at').notNull(),
-    recipientId: text('recipient_id')
-      .notNull()
-      .references(() => recipients.recipientId),
+    recipientId: reference('recipient_id', () => recipients.recipientId),
   },
   (table) => [
     primaryKey({
@@ -88,9 +84,7 @@ export const recipientErasures = pgTable(
   'recipient_erasures',
   {
     erasureId: text('erasure_id').primaryKey(),
-    recipientId: text('recipient_id')
-      .notNull()
-      .references(() => recipients.recipientId),
+    recipientId: reference('recipient_id', () => recipients.recipientId),
     requestedBy: text('requested_by').notNull(),
     requestedAt: moment('requested_at').notNull(),
     /** Until then it can be confirmed. */

@@ -7,7 +7,7 @@ import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { ExceptionType } from '../../domain/settlement/evidence.ts';
 import type { Account } from '../../domain/settlement/posting.ts';
 import type { Failure, Origin, Purpose, SettlementStatus } from '../../domain/settlement/state.ts';
-import { moment } from './column.ts';
+import { moment, reference } from './column.ts';
 import { organizations } from './organization.ts';
 import { recipients } from './recipient.ts';
 
@@ -17,18 +17,14 @@ export const settlements = pgTable(
   'settlements',
   {
     settlementId: text('settlement_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
+    orgId: reference('org_id', () => organizations.orgId),
     origin: text('origin').$type<Origin>().notNull(),
     status: text('status').$type<SettlementStatus>().notNull(),
     version: integer('version').notNull(),
     /** The sequence number of the latest event. */
     eventSequence: integer('event_sequence').notNull().default(0),
     corridor: text('corridor').$type<CorridorId>().notNull(),
-    recipientId: text('recipient_id')
-      .notNull()
-      .references(() => recipients.recipientId),
+    recipientId: reference('recipient_id', () => recipients.recipientId),
     payeeSealed: text('payee_sealed').notNull(),
     payeeSha256: text('payee_sha256').notNull(),
     paymentMethod: text('payment_method').$type<PaymentMethod>().notNull(),
@@ -120,9 +116,7 @@ export const settlementMetadata = pgTable(
     corridor: text('corridor').$type<CorridorId>().notNull(),
     paymentMethod: text('payment_method').$type<PaymentMethod>().notNull(),
     createdAt: moment('created_at').notNull(),
-    settlementId: text('settlement_id')
-      .notNull()
-      .references(() => settlements.settlementId),
+    settlementId: reference('settlement_id', () => settlements.settlementId),
   },
   (table) => [
     primaryKey({
@@ -145,9 +139,7 @@ export const settlementMetadata = pgTable(
 export const settlementTransitions = pgTable(
   'settlement_transitions',
   {
-    settlementId: text('settlement_id')
-      .notNull()
-      .references(() => settlements.settlementId),
+    settlementId: reference('settlement_id', () => settlements.settlementId),
     sequence: integer('sequence').notNull(),
     from: text('from_status').$type<SettlementStatus>(),
     to: text('to_status').$type<SettlementStatus>().notNull(),
@@ -165,9 +157,7 @@ export const settlementExceptions = pgTable(
   'settlement_exceptions',
   {
     exceptionId: text('exception_id').primaryKey(),
-    settlementId: text('settlement_id')
-      .notNull()
-      .references(() => settlements.settlementId),
+    settlementId: reference('settlement_id', () => settlements.settlementId),
     type: text('type').$type<ExceptionType>().notNull(),
     at: moment('at').notNull(),
     evidenceId: text('evidence_id'),
@@ -181,9 +171,7 @@ export const settlementExceptions = pgTable(
 export const postings = pgTable(
   'postings',
   {
-    settlementId: text('settlement_id')
-      .notNull()
-      .references(() => settlements.settlementId),
+    settlementId: reference('settlement_id', () => settlements.settlementId),
     step: text('step').notNull(),
     line: integer('line').notNull(),
     account: text('account').$type<Account>().notNull(),

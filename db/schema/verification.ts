@@ -6,7 +6,7 @@ import type {
   VerificationStatus,
   VerificationType,
 } from '../../domain/verification.ts';
-import { bytes, eventCounter, moment } from './column.ts';
+import { bytes, eventCounter, moment, reference } from './column.ts';
 import { organizations } from './organization.ts';
 import { recipients } from './recipient.ts';
 
@@ -19,12 +19,8 @@ export const verifications = pgTable(
   'verifications',
   {
     verificationId: text('verification_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
-    recipientId: text('recipient_id')
-      .notNull()
-      .references(() => recipients.recipientId),
+    orgId: reference('org_id', () => organizations.orgId),
+    recipientId: reference('recipient_id', () => recipients.recipientId),
     verificationType: text('verification_type').$type<VerificationType>().notNull(),
     documentType: text('document_type').$type<DocumentType>(),
     documentCountry: text('document_country'),

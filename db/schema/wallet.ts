@@ -1,6 +1,6 @@
 import { index, integer, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
 import type { WalletNetwork, WalletSigner } from '../../domain/wallet.ts';
-import { moment } from './column.ts';
+import { moment, reference } from './column.ts';
 import { organizations } from './organization.ts';
 
 /** Simulated multisig wallets; a trigger refuses any change. */
@@ -8,9 +8,7 @@ export const wallets = pgTable(
   'wallets',
   {
     walletId: text('wallet_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
+    orgId: reference('org_id', () => organizations.orgId),
     name: text('name').notNull(),
     network: text('network').$type<WalletNetwork>().notNull(),
     address: text('address').notNull(),

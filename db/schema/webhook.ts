@@ -21,7 +21,7 @@ import type {
   ReplayStatus,
   WebhookStatus,
 } from '../../domain/webhook.ts';
-import { bytes, eventCounter, moment } from './column.ts';
+import { bytes, eventCounter, moment, reference } from './column.ts';
 import { organizations } from './organization.ts';
 
 /** Subscriptions. Secrets are sealed, and erased at deletion; the row stays for the deliveries that refer to it. */
@@ -29,9 +29,7 @@ export const webhooks = pgTable(
   'webhooks',
   {
     webhookId: text('webhook_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
+    orgId: reference('org_id', () => organizations.orgId),
     url: text('url').notNull(),
     eventTypes: text('event_types').array().$type<EventFilter[]>().notNull(),
     description: text('description'),
@@ -63,9 +61,7 @@ export const webhooks = pgTable(
 export const webhookEarlierSecrets = pgTable(
   'webhook_earlier_secrets',
   {
-    webhookId: text('webhook_id')
-      .notNull()
-      .references(() => webhooks.webhookId),
+    webhookId: reference('webhook_id', () => webhooks.webhookId),
     secretId: text('secret_id').notNull(),
     secretSealed: text('secret_sealed').notNull(),
     expiresAt: moment('expires_at').notNull(),
@@ -84,12 +80,8 @@ export const webhookDeliveries = pgTable(
   'webhook_deliveries',
   {
     deliveryId: text('delivery_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
-    webhookId: text('webhook_id')
-      .notNull()
-      .references(() => webhooks.webhookId),
+    orgId: reference('org_id', () => organizations.orgId),
+    webhookId: reference('webhook_id', () => webhooks.webhookId),
     eventId: text('event_id').notNull(),
     eventType: text('event_type').$type<EventType>().notNull(),
     status: text('status').$type<DeliveryStatus>().notNull(),
@@ -138,12 +130,8 @@ export const webhookReplays = pgTable(
   'webhook_replays',
   {
     replayId: text('replay_id').primaryKey(),
-    orgId: text('org_id')
-      .notNull()
-      .references(() => organizations.orgId),
-    webhookId: text('webhook_id')
-      .notNull()
-      .references(() => webhooks.webhookId),
+    orgId: reference('org_id', () => organizations.orgId),
+    webhookId: reference('webhook_id', () => webhooks.webhookId),
     since: moment('since').notNull(),
     until: moment('until'),
     statuses: text('statuses').array().$type<DeliveryStatus[]>().notNull(),
