@@ -5,8 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
-import { STATUS_OF } from './error-handler.ts';
+import type { ErrorCode } from '../../domain/error.ts';
+import { problemOf, STATUS_OF } from './error-handler.ts';
 import { headerLines } from './header-lines.ts';
 
 const CODE_OF_FAULT: Readonly<Record<string, ErrorCode>> = {
@@ -39,15 +39,7 @@ export const createClientErrorHandler =
       return;
     }
     const [status, requestId] = [STATUS_OF[code], randomUUID()];
-    const problem = {
-      type: `/problems/${code}`,
-      ...ERROR_TEXT[code],
-      status,
-      instance: '',
-      code,
-      request_id: requestId,
-    };
-    const body = JSON.stringify(problem);
+    const body = JSON.stringify(problemOf(code, '', requestId));
     const sent = {
       ...headers,
       'Content-Type': 'application/problem+json',

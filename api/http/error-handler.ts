@@ -79,27 +79,29 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
 const sendFaults = (reply: FastifyReply, faults: readonly RequestFault[]): FastifyReply =>
   reply.code(INVALID_STATUS).type('application/json').send({ detail: faults });
 
-/** Sends an RFC 9457 problem. */
 function sendProblem(reply: FastifyReply, request: FastifyRequest, error: DomainError): FastifyReply {
   const status = STATUS_OF[error.code];
   request.refusal = error.code;
   if (status === STATUS_OF.credential_missing) reply.header('WWW-Authenticate', challenge(request));
   const seconds = retryAfterSeconds(error);
   if (seconds !== undefined) reply.header('Retry-After', String(seconds));
+  const instance = splitAddress(originForm(request.originalUrl)).path;
   return reply
     .code(status)
     .type('application/problem+json')
-    .send({
-      type: `/problems/${error.code}`,
-      title: ERROR_TEXT[error.code].title,
-      status,
-      detail: error.detail,
-      instance: splitAddress(originForm(request.originalUrl)).path,
-      code: error.code,
-      request_id: request.id,
-      ...error.extras,
-    });
+    .send({ ...problemOf(error.code, instance, request.id, error.detail), ...error.extras });
 }
+
+/** The members of every problem (RFC 9457). @param instance the path of the request */
+export const problemOf = (code: ErrorCode, instance: string, requestId: string, detail = ERROR_TEXT[code].detail) => ({
+  type: `/problems/${code}`,
+  title: ERROR_TEXT[code].title,
+  status: STATUS_OF[code],
+  detail,
+  instance,
+  code,
+  request_id: requestId,
+});
 
 function retryAfterSeconds({ code, retryAt }: DomainError): number | undefined {
   if (code === 'temporarily_unavailable') return RETRY_AFTER_SECONDS;

@@ -2,8 +2,8 @@
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { z } from 'zod';
 import { type CreateDocumentOptions, createSchema } from 'zod-openapi';
-import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
-import { STATUS_OF } from '../http/error-handler.ts';
+import { ERROR_CODES } from '../../domain/error.ts';
+import { problemOf } from '../http/error-handler.ts';
 import { PAGE_HEADERS } from '../http/pagination.ts';
 import type { AnswerHeader } from '../route-config.ts';
 import { CertificateFields } from '../schemas/certificate.ts';
@@ -14,8 +14,6 @@ import { EXTENDED_PROBLEMS, Problem, ProblemFields } from '../schemas/problem.ts
 import { StepMoment } from '../schemas/scenario.ts';
 import { VerificationFields } from '../schemas/verification.ts';
 import { extendSchemas } from './extension.ts';
-
-const EXAMPLE_INSTANCE = '/v2/settle';
 
 /**
  * Opens the schemas of answers, which may grow fields (contract §1), and drops bounds and patterns that repeat the
@@ -137,16 +135,7 @@ const PROBLEM_EXAMPLES: Record<string, OpenAPIV3_1.ExampleObject> = Object.fromE
   ERROR_CODES.flatMap((code) => {
     const extended = EXTENDED_PROBLEMS[code];
     if (extended === undefined) return [];
-    const value = {
-      type: `/problems/${code}`,
-      ...ERROR_TEXT[code],
-      status: STATUS_OF[code],
-      instance: EXAMPLE_INSTANCE,
-      code,
-      request_id: EXAMPLE_ID,
-      ...extended.example,
-    };
-    return [[code, { value }]];
+    return [[code, { value: { ...problemOf(code, '/v2/settle', EXAMPLE_ID), ...extended.example } }]];
   }),
 );
 

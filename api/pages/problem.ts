@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import { ERROR_CODES, ERROR_TEXT, type ErrorCode } from '../../domain/error.ts';
-import { STATUS_OF } from '../http/error-handler.ts';
+import { problemOf, STATUS_OF } from '../http/error-handler.ts';
 import { prefersPage, sendPage } from './answer.ts';
 import { codeBlock } from './code.ts';
 import { current, document, type Frame } from './layout.ts';
@@ -66,7 +66,7 @@ export function problemPage(frame: Frame, code: string): string | undefined {
   return refusalPage(frame, {
     ...{ code: known, title, lead: detail, status: STATUS_OF[known], next: NEXT_STEP[known] },
     answer: 'The content type is `application/problem+json`. Programs must use `code` only: the texts may change.',
-    sample: sample(known),
+    sample: problemOf(known, '/v2/settle', '0193a5c0-7f3e-7c11-9a51-3d1f0a6be001'),
   });
 }
 
@@ -151,13 +151,3 @@ const link = (code: ErrorCode, isCurrent: boolean): string =>
   html`<li>${STATUS_OF[code]} <a href="/problems/${code}"!${current(isCurrent)}><code>${code}</code></a></li>`;
 
 const byStatus: readonly ErrorCode[] = ERROR_CODES.toSorted((a, b) => STATUS_OF[a] - STATUS_OF[b]);
-
-const sample = (code: ErrorCode) => ({
-  type: `/problems/${code}`,
-  title: ERROR_TEXT[code].title,
-  status: STATUS_OF[code],
-  detail: ERROR_TEXT[code].detail,
-  instance: '/v2/settle',
-  code,
-  request_id: '0193a5c0-7f3e-7c11-9a51-3d1f0a6be001',
-});
