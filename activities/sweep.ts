@@ -1,5 +1,7 @@
 /** The activity of a sweep: restarts lost runs, makes coming months, and deletes what was kept for long enough. */
 import { restartLostRuns } from '../db/commands/lost-run.ts';
+import { deleteExpiredSecretAnswers } from '../db/queries/idempotency-secret.ts';
+import { deleteOldChallenges } from '../db/queries/otp.ts';
 import { addPartitions, deleteExpiredDeliveries, dropExpiredPartition } from '../db/queries/retention.ts';
 import { deleteExpiredSecrets } from '../db/queries/webhook.ts';
 import type { SweptKind } from '../domain/outbox.ts';
@@ -17,8 +19,8 @@ export function sweepActivities(deps: ActivityDeps) {
     /**
      * Restarts the workflow of each open settlement and verification, of each subscription with a due retry and of each
      * lane, if it has none. Then makes the months that are missing, deletes deliveries that were kept for long enough,
-     * drops a month that has expired, and deletes secrets of subscriptions that no longer sign, a bounded number of
-     * each. May be repeated.
+     * drops a month that has expired, and deletes secrets of subscriptions that no longer sign, answers with a secret
+     * that are no longer repeated, and one-time codes with their contacts, a bounded number of each. May be repeated.
      */
     restartLostRuns: async ({ nowMs }: { readonly nowMs: number }): Promise<SweepResult> => {
       const restarted = await restartLostRuns(deps, new Date(nowMs));
@@ -32,6 +34,9 @@ export function sweepActivities(deps: ActivityDeps) {
       const partition = await dropExpiredPartition(deps.db, deps.retentionDays);
       if (partition !== null) deps.log.info({ partition }, 'a month was kept for long enough; it is dropped');
       await deleteExpiredSecrets(deps.db, new Date(nowMs));
+      // As requests judge them, by real time.
+      await deleteExpiredSecretAnswers(deps.db, deps.now());
+      await deleteOldChallenges(deps.db, deps.now());
       return restarted;
     },
   };

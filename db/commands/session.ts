@@ -18,14 +18,7 @@ import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { findConsumer, insertConsumer, insertSession } from '../queries/consumer.ts';
 import { insertOrganization } from '../queries/organization.ts';
-import {
-  consumeChallenge,
-  countChallenges,
-  countTry,
-  deleteOldChallenges,
-  insertChallenge,
-  lockContact,
-} from '../queries/otp.ts';
+import { consumeChallenge, countChallenges, countTry, insertChallenge, lockContact } from '../queries/otp.ts';
 import { enqueue } from '../queries/outbox.ts';
 import { type Charge, charge, release } from '../queries/rate-limit.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
@@ -60,7 +53,6 @@ export async function storeChallenge(deps: CommitDeps, request: ChallengeRequest
       return { nextCodeAt: new Date(firstAt.getTime() + OTP_LIMITS.requestWindowMs) };
     const counted = await charge(tx, price);
     if (counted.used > price.budget.quota) return { counted };
-    await deleteOldChallenges(tx, windowStart);
     await insertChallenge(tx, challenge);
     if (mailed) await enqueue(tx, otpMessage(challenge.challengeId, requestId));
     return { counted };

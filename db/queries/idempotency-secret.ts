@@ -1,14 +1,14 @@
 /** Answers that showed a secret, sealed, for as long as they are repeated (contract §1). */
 import { and, eq, gt, lte, sql } from 'drizzle-orm';
-import type { Tx } from '../client.ts';
+import type { Queryable, Tx } from '../client.ts';
 import { idempotencySecrets } from '../schema/idempotency-key.ts';
 import type { Sealer } from '../seal.ts';
 import type { KeyedRequest } from './idempotency-key.ts';
 
 export const SECRET_ANSWER_HOURS = 24;
 const KEPT_MS = SECRET_ANSWER_HOURS * 60 * 60 * 1000;
-/** How many expired answers one new answer deletes. */
-const DELETED_MAX = 100;
+/** How many expired answers one sweep deletes at most. */
+const DELETED_MAX = 2_000;
 
 type Key = Pick<KeyedRequest, 'orgId' | 'idempotencyKey'>;
 
@@ -33,25 +33,29 @@ export async function findSecretAnswer(
   return row && sealer.open(row.sealed, secretAnswerBinding(orgId, key));
 }
 
-/** Stores the answer of a key that was just bound, and deletes some answers that are no longer kept. */
+/** Stores the answer of a key that was just bound. */
 export async function insertSecretAnswer(
   tx: Tx,
   sealer: Sealer,
   { orgId, idempotencyKey: key }: Key,
   { body, at }: { readonly body: Buffer; readonly at: Date },
 ): Promise<void> {
-  const { orgId: owner, key: bound, expiresAt } = idempotencySecrets;
-  const expired = tx
-    .select({ owner, bound })
-    .from(idempotencySecrets)
-    .where(lte(expiresAt, at))
-    .limit(DELETED_MAX)
-    .for('update', { skipLocked: true });
-  await tx.delete(idempotencySecrets).where(sql`(${owner}, ${bound}) IN ${expired}`);
   await tx.insert(idempotencySecrets).values({
     orgId,
     key,
     bodySealed: sealer.seal(body, secretAnswerBinding(orgId, key)),
     expiresAt: new Date(at.getTime() + KEPT_MS),
   });
+}
+
+/** Deletes answers that are no longer kept at this time. */
+export async function deleteExpiredSecretAnswers(db: Queryable, at: Date): Promise<void> {
+  const { orgId, key, expiresAt } = idempotencySecrets;
+  const expired = db
+    .select({ orgId, key })
+    .from(idempotencySecrets)
+    .where(lte(expiresAt, at))
+    .limit(DELETED_MAX)
+    .for('update', { skipLocked: true });
+  await db.delete(idempotencySecrets).where(sql`(${orgId}, ${key}) IN ${expired}`);
 }

@@ -4,8 +4,8 @@ import { OTP_LIMITS, type OtpChallenge } from '../../domain/otp.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { otpChallenges } from '../schema/otp.ts';
 
-/** How many old rows one request deletes at most. It adds one, so the table does not grow. */
-const DELETE_MAX = 20;
+/** How many old rows one sweep deletes at most. */
+const DELETED_MAX = 2_000;
 
 /**
  * Locks a contact until the transaction ends.
@@ -34,16 +34,17 @@ export async function insertChallenge(tx: Tx, challenge: OtpChallenge): Promise<
   await tx.insert(otpChallenges).values(challenge);
 }
 
-/** Deletes some challenges from before this time: they neither prove nor limit anything, so contacts are not kept. */
-export async function deleteOldChallenges(tx: Tx, before: Date): Promise<void> {
-  const old = tx
+/** Deletes challenges that neither prove nor limit anything at this time, so that contacts are not kept. */
+export async function deleteOldChallenges(db: Queryable, at: Date): Promise<void> {
+  const before = new Date(at.getTime() - OTP_LIMITS.requestWindowMs);
+  const old = db
     .select({ challengeId: otpChallenges.challengeId })
     .from(otpChallenges)
     .where(lte(otpChallenges.createdAt, before))
     .orderBy(otpChallenges.createdAt)
-    .limit(DELETE_MAX)
+    .limit(DELETED_MAX)
     .for('update', { skipLocked: true });
-  await tx.delete(otpChallenges).where(inArray(otpChallenges.challengeId, old));
+  await db.delete(otpChallenges).where(inArray(otpChallenges.challengeId, old));
 }
 
 /** The challenge with this id, also when it was used or has expired. */

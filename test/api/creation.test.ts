@@ -147,21 +147,6 @@ describe.each(Object.entries(CREATIONS).filter(([, { secret }]) => secret))('the
     );
     expect(`${rows[0]?.text} ${sealed.rows[0]?.text}`).not.toContain(secret);
   });
-
-  test('is deleted once it has expired, by a later creation', async ({ api }) => {
-    const { caller, post } = await prepare(api, creation);
-    await post();
-    await api.connection.pool.query('UPDATE idempotency_secrets SET expires_at = $2 WHERE org_id = $1', [
-      caller.orgId,
-      new Date(0),
-    ]);
-    const later = await prepare(api, creation);
-    await later.post();
-    const { rowCount } = await api.connection.pool.query('SELECT 1 FROM idempotency_secrets WHERE org_id = $1', [
-      caller.orgId,
-    ]);
-    expect(rowCount).toBe(0);
-  });
 });
 
 describe('a rotation of a subscription’s secret', () => {

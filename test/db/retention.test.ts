@@ -17,6 +17,7 @@ import type { Caller, TestApi } from '../support/api.ts';
 import { untilBlocked, withoutTriggers } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { startMonthsAgo } from '../support/months.ts';
+import { jsonOf } from '../support/partner.ts';
 import { stretched } from '../support/patience.ts';
 import { subscribe } from '../support/webhook.ts';
 
@@ -270,6 +271,33 @@ describe('what is younger than 90 days', () => {
     }
     expect(await world.deliveries()).toHaveLength(1);
   });
+});
+
+test('what is kept for an hour or a day goes by itself: one-time codes with their contacts, and answers with a secret', async ({
+  api,
+  world,
+}) => {
+  const { pool } = api.owner;
+  const asked: string[] = [];
+  for (const email of ['old@person.example', 'new@person.example'])
+    asked.push(jsonOf(await api.call(null, 'POST', '/consumer/auth/request-otp', { email })).challenge_id);
+  const [oldCode, newCode] = asked;
+  await pool.query(
+    `UPDATE otp_challenges SET created_at = created_at - interval '61 minutes' WHERE challenge_id = $1`,
+    [oldCode],
+  );
+  await pool.query(
+    `INSERT INTO idempotency_secrets (org_id, key, body_sealed, expires_at)
+     VALUES ($1, 'old', 'sealed', now() - interval '1 second'), ($1, 'new', 'sealed', now() + interval '1 hour')`,
+    [world.caller.orgId],
+  );
+  await world.sweep();
+  const left = await pool.query(
+    `SELECT challenge_id AS id FROM otp_challenges WHERE challenge_id = ANY ($1)
+     UNION ALL SELECT key FROM idempotency_secrets WHERE org_id = $2`,
+    [asked, world.caller.orgId],
+  );
+  expect(left.rows).toEqual([{ id: newCode }, { id: 'new' }]);
 });
 
 describe('an expired month', () => {
