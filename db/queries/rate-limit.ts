@@ -27,6 +27,12 @@ export type Count = {
 };
 
 /**
+ * Whether a stored window is the present one, or began after this transaction did. One that begins much later is from
+ * before the database's clock was set back: it would last until the clock is there again.
+ */
+const IS_PRESENT = `kept.window_start BETWEEN excluded.window_start AND now() + interval '1 minute'`;
+
+/**
  * The counting as part of a larger statement.
  *
  * @param source a SELECT of caller, length of the window in seconds, and cost; callers in one order, against deadlocks
@@ -38,8 +44,8 @@ export const countingSql = (source: string): string => `
          asked.cost
     FROM (${source}) AS asked (caller, seconds, cost)
   ON CONFLICT (caller) DO UPDATE SET
-    window_start = greatest(kept.window_start, excluded.window_start),
-    used = CASE WHEN kept.window_start >= excluded.window_start THEN kept.used ELSE 0 END + excluded.used
+    window_start = CASE WHEN ${IS_PRESENT} THEN kept.window_start ELSE excluded.window_start END,
+    used = CASE WHEN ${IS_PRESENT} THEN kept.used ELSE 0 END + excluded.used
   RETURNING caller, used, extract(epoch FROM window_start - now()) AS begun`;
 
 /** The seconds until the window ends, of a row of `countingSql`. */

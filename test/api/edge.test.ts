@@ -42,6 +42,23 @@ describe('rate limits', MINUTE_ENDS, () => {
     expect(await left()).toBe(first - 2);
   });
 
+  test('a window that began while the database’s clock was hours ahead ends once the clock is right again', async ({
+    api,
+  }) => {
+    const partner = await api.createCaller('read');
+    expect((await api.call(partner, 'GET', '/v2/payment-methods')).statusCode).toBe(200);
+    const { rowCount } = await api.connection.pool.query(
+      `UPDATE rate_limits SET window_start = window_start + interval '5 hours', used = 1000 WHERE caller = $1`,
+      [`org:${partner.orgId}`],
+    );
+    expect(rowCount).toBe(1);
+    const answer = await api.call(partner, 'GET', '/v2/payment-methods');
+    expect([answer.statusCode, answer.headers['ratelimit']]).toEqual([
+      200,
+      expect.stringMatching(/^"default";r=19;t=\d{1,2}$/),
+    ]);
+  });
+
   test('429 for the third sign-up from one address, and not for another address', async ({ api }) => {
     const statuses = [];
     for (const host of [1, 1, 1, 2]) statuses.push((await signUpFrom(api, `192.0.2.${host}`)).statusCode);
