@@ -2,10 +2,31 @@
  * New ids (contract §1): lower-case UUIDv7, except where an idempotency key determines the id: of a settlement, and of
  * a verification that was begun with a key.
  */
-import { createHash } from 'node:crypto';
+import { createHash, randomInt } from 'node:crypto';
 import { stringify, v7 } from 'uuid';
 
-export const newId = (): string => v7();
+/** Half of what a UUIDv7 can count. */
+const FIRST_MAX = 2 ** 31;
+/** An id follows the last one of its process, unless the clock was set back by more than this. */
+const SET_BACK_MS = 60_000;
+
+/**
+ * Makes ids in their order. `v7` alone keeps the latest time that it ever saw: after a clock that was a year ahead, no
+ * month would have the ids of the process until its restart.
+ *
+ * @param now in epoch milliseconds
+ */
+export function createIds(now: () => number): () => string {
+  let latest = { msecs: Number.NEGATIVE_INFINITY, seq: 0 };
+  return () => {
+    const msecs = now();
+    const follows = msecs <= latest.msecs && latest.msecs - msecs <= SET_BACK_MS;
+    latest = follows ? { ...latest, seq: latest.seq + 1 } : { msecs, seq: randomInt(FIRST_MAX) };
+    return v7(latest);
+  };
+}
+
+export const newId = createIds(() => Date.now());
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 

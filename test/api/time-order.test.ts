@@ -4,6 +4,7 @@
  */
 import { describe, expect } from 'vitest';
 import { webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
+import { createIds } from '../../db/id.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
@@ -127,4 +128,14 @@ describe("a key's dates, when the clock of the second process is behind", () => 
     const revoked = jsonOf(await api.call(caller, 'DELETE', `/v1/orgs/keys/${rotated.key_id}`));
     expectInOrder([second.created_at, rotated.created_at, revoked.revoked_at], 3);
   });
+});
+
+test('ids of a process keep their order when its clock is set back a little, and follow a clock that was far ahead', () => {
+  const nowMs = Date.parse('2026-11-27T08:00:00.000Z');
+  const readings = [nowMs, nowMs, nowMs - 30_000, nowMs + 1, nowMs + 366 * 86_400_000, nowMs + 2, nowMs + 2];
+  const newId = createIds(() => readings.shift() ?? 0);
+  const [ahead, back] = [Array.from({ length: 5 }, newId), Array.from({ length: 2 }, newId)];
+  for (const ids of [ahead, back]) expect(ids).toEqual(ids.toSorted());
+  const timeOf = (id: string | undefined) => Number.parseInt((id ?? '').replace('-', '').slice(0, 12), 16);
+  expect(back.map(timeOf)).toEqual([nowMs + 2, nowMs + 2]);
 });
