@@ -1,5 +1,6 @@
 /** What an organization used, by days in UTC (contract §14). */
 import type { Currency } from './money.ts';
+import { RETENTION } from './retention.ts';
 import type { SettlementStatus } from './settlement/state.ts';
 import type { VerificationStatus } from './verification.ts';
 import type { DeliveryStatus } from './webhook.ts';
@@ -34,9 +35,17 @@ const dateOf = (moment: Date): string => moment.toISOString().slice(0, 10);
 export const isTooLong = ({ from, to }: UsagePeriod): boolean =>
   to.getTime() - from.getTime() >= USAGE_DAYS_MAX * DAY_MS;
 
-/** Whether the deliveries of a day are all kept still, for so many days. */
-export const keepsDeliveries = (date: string, days: number, now: Date): boolean =>
-  Date.parse(date) >= now.getTime() - days * DAY_MS;
+/** For how many days deliveries are kept now, and the date of the oldest one that is left, of whichever organization. */
+export type Keeping = { readonly days: number; readonly now: Date; readonly oldest: string | undefined };
+
+/**
+ * Whether the deliveries of a day are all kept still. They may have been kept for a shorter time before, but never for
+ * less than the least.
+ */
+export function keepsDeliveries(date: string, { days, now, oldest }: Keeping): boolean {
+  const isWithin = (most: number): boolean => Date.parse(date) >= now.getTime() - most * DAY_MS;
+  return isWithin(RETENTION.events.daysMin) || (isWithin(days) && oldest !== undefined && date > oldest);
+}
 
 /** The dates of a period, in their order. */
 export function datesOf({ from, to }: UsagePeriod): string[] {

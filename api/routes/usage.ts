@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { readUsage } from '../../db/queries/usage.ts';
 import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { usageResource } from '../../domain/resource/usage.ts';
-import { keepsDeliveries, USAGE_DAYS_MAX } from '../../domain/usage.ts';
+import { USAGE_DAYS_MAX } from '../../domain/usage.ts';
 import type { ApiDeps } from '../deps.ts';
 import { principalOf } from '../route-config.ts';
 import { UsageQuery, UsageResponse } from '../schemas/usage.ts';
@@ -28,9 +28,8 @@ export const usageRoutes =
       },
       async (request) => {
         const { orgId } = principalOf(request);
-        const now = deps.now();
-        const areKept = (date: string) => keepsDeliveries(date, deps.config.retentionDays.events, now);
-        return usageResource(await deps.readList((db) => readUsage(db, orgId, request.query, areKept)));
+        const keeping = { days: deps.config.retentionDays.events, now: deps.now() };
+        return usageResource(await deps.readList((db) => readUsage(db, orgId, request.query, keeping)));
       },
     );
   };

@@ -6,14 +6,21 @@
 import { sql } from 'drizzle-orm';
 import type { Currency } from '../../domain/money.ts';
 import type { SettlementStatus } from '../../domain/settlement/state.ts';
-import { type CreatedKind, type DayOfUsage, datesOf, type UsagePeriod } from '../../domain/usage.ts';
+import {
+  type CreatedKind,
+  type DayOfUsage,
+  datesOf,
+  type Keeping,
+  keepsDeliveries,
+  type UsagePeriod,
+} from '../../domain/usage.ts';
 import type { VerificationStatus } from '../../domain/verification.ts';
 import type { DeliveryStatus } from '../../domain/webhook.ts';
 import type { Database } from '../client.ts';
 import { shownStatus } from './webhook-delivery.ts';
 
 type Counted = {
-  readonly kind: 'settlement' | 'verification' | 'delivery' | CreatedKind;
+  readonly kind: 'settlement' | 'verification' | 'delivery' | 'oldest_delivery' | CreatedKind;
   readonly date: string;
   /** A status, and the currency where there is one. */
   readonly name: string | null;
@@ -22,16 +29,12 @@ type Counted = {
   readonly minor: string | null;
 };
 
-/**
- * The days of a period, in their order, also those without any use. From one snapshot.
- *
- * @param areKept whether no delivery of a day is deleted yet
- */
+/** The days of a period, in their order, also those without any use. From one snapshot. */
 export async function readUsage(
   db: Database,
   orgId: string,
   period: UsagePeriod,
-  areKept: (date: string) => boolean,
+  keeping: Omit<Keeping, 'oldest'>,
 ): Promise<DayOfUsage[]> {
   const day = sql.raw(`to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')`);
   const [from, to] = [period.from.toISOString(), period.to.toISOString()];
@@ -51,14 +54,18 @@ export async function readUsage(
     FROM webhook_deliveries WHERE ${within}
       AND webhook_id = ANY (ARRAY(SELECT webhook_id FROM webhooks WHERE org_id = ${orgId} AND deleted_at IS NULL))
     GROUP BY 2, 3
+    -- Deliveries are deleted in this order, but none that is pending.
+    UNION ALL SELECT 'oldest_delivery', ${day}, NULL, NULL, 1, NULL
+    FROM (SELECT created_at FROM webhook_deliveries WHERE status <> 'pending' ORDER BY delivery_id LIMIT 1) oldest
     UNION ALL ${created('recipients')} UNION ALL ${created('wallets')} UNION ALL ${created('api_keys')}
     UNION ALL ${created('webhooks', sql`deleted_at IS NULL`)}`);
+  const oldest = rows.find(({ kind }) => kind === 'oldest_delivery')?.date;
   return datesOf(period).map((date) => {
     const counted = dayOf(
       date,
       rows.filter((row) => row.date === date),
     );
-    return areKept(date) ? counted : { ...counted, deliveries: null };
+    return keepsDeliveries(date, { ...keeping, oldest }) ? counted : { ...counted, deliveries: null };
   });
 }
 
@@ -75,7 +82,7 @@ function dayOf(date: string, rows: readonly Counted[]): DayOfUsage {
       if (minor !== null) volumeMinor[currency as Currency] = BigInt(minor);
     } else if (kind === 'verification') verifications[name as VerificationStatus] = count;
     else if (kind === 'delivery') deliveries[name as DeliveryStatus] = count;
-    else created[kind] = count;
+    else if (kind !== 'oldest_delivery') created[kind] = count;
   }
   return { date, settlements, volumeMinor, verifications, deliveries, created };
 }

@@ -48,6 +48,23 @@ describe('GET /v1/usage', () => {
     ]);
   });
 
+  test('200 with null for the deliveries of a day that were deleted before the service kept them for longer', async ({
+    newApi,
+  }) => {
+    const api = await newApi({ config: { retentionDays: { events: 365, quotes: 90 } } });
+    const caller = await api.createCaller();
+    const { webhook_id: id } = await subscribe(api, caller, 'http://127.0.0.1:9999/hook');
+    await ping(api, caller, id);
+    const ago = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
+    await api.owner.pool.query(
+      `UPDATE webhook_deliveries SET status = 'succeeded', next_attempt_at = NULL, lane_key = NULL, created_at = $1`,
+      [ago(100)],
+    );
+    const [from, to] = [ago(101), ago(99)].map((at) => at.slice(0, 10));
+    const { days } = jsonOf(await api.call(caller, 'GET', `/v1/usage?from=${from}&to=${to}`));
+    expect(days).toMatchObject([{ deliveries: null }, { deliveries: null }, { deliveries: { succeeded: 0 } }]);
+  });
+
   test('200 with the status that the list of deliveries shows', async ({ api }) => {
     const caller = await api.createCaller();
     const { webhook_id: id } = await subscribe(api, caller, 'http://127.0.0.1:9999/hook');
