@@ -30,8 +30,8 @@ export type ServiceKeys = Readonly<
   Record<(typeof LISTS)[number], readonly { readonly id: string; readonly key: Buffer }[]>
 >;
 
-/** The key of the advisory lock: any number, the same in every process. */
-const SEARCH_LOCK = 7_146_302;
+/** The key of the advisory lock: the same in every process, and no other lock's. Months have 7 146 302. */
+const SEARCH_LOCK = 7_146_303;
 
 /** A key that a process lacks. */
 type LackingKey = { readonly list: keyof ServiceKeys; readonly keyId: string };

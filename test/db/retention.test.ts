@@ -16,7 +16,7 @@ import { activityDeps } from '../support/activity.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { untilBlocked, withoutTriggers } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
-import { startMonthsAgo } from '../support/months.ts';
+import { dropComingMonths, startMonthsAgo } from '../support/months.ts';
 import { jsonOf } from '../support/partner.ts';
 import { stretched } from '../support/patience.ts';
 import { subscribe } from '../support/webhook.ts';
@@ -377,9 +377,7 @@ describe('the months to come', () => {
   test('are made ahead, and again only when one is missing', async ({ api }) => {
     const { db } = api.connection;
     expect(await addPartitions(db)).toBe(0);
-    await api.owner.pool.query(`DO $$ DECLARE leaf text; BEGIN
-      FOR leaf IN SELECT name FROM partitions() WHERE from_at > now() LOOP EXECUTE format('DROP TABLE %I', leaf); END LOOP;
-    END $$`);
+    await dropComingMonths(api.owner.pool);
     const added = await Promise.all([addPartitions(db), addPartitions(db), addPartitions(db)]);
     expect(added.reduce((sum, count) => sum + count, 0)).toBe(3 * PARTITIONS_AHEAD);
     const last = (await listPartitions(db)).filter(({ table }) => table === 'events').at(-1);

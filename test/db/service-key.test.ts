@@ -4,12 +4,14 @@ import { randomBytes } from 'node:crypto';
 import { execa } from 'execa';
 import { expect, vi } from 'vitest';
 import { connect, isUnavailable } from '../../db/client.ts';
+import { addPartitions } from '../../db/queries/retention.ts';
 import { checkServiceKeys } from '../../db/queries/service-key.ts';
 import { createSealer } from '../../db/seal.ts';
 import { createKeyCheck } from '../../process/key-check.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { withApi } from '../support/fixture.ts';
+import { dropComingMonths } from '../support/months.ts';
 import { createRecipient } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { testPrograms } from '../support/program.ts';
@@ -178,6 +180,9 @@ test('a process that searches stored data for a key is live, says so, ends its s
       )
     ).rowCount;
   expect(await searches()).toBe(1);
+  // Meanwhile coming months are made.
+  await dropComingMonths(owner.pool);
+  expect(await addPartitions(api.connection.db)).toBeGreaterThan(0);
   child.kill('SIGKILL');
   await vi.waitUntil(async () => (await searches()) === 0, WAIT);
 });

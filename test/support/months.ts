@@ -1,4 +1,4 @@
-/** Partitions of the past, for tests of retention: a new database has none. */
+/** Partitions of the past, which a new database has none of, and none of the future, for tests of retention. */
 import type pg from 'pg';
 
 const TABLES = ['events', 'webhook_attempts', 'quotes'];
@@ -17,4 +17,11 @@ export async function startMonthsAgo(owner: pg.Pool, months: number): Promise<vo
       END LOOP;
       PERFORM add_partitions(3);
     END $$`);
+}
+
+/** Drops the partitions after that of now. */
+export async function dropComingMonths(owner: pg.Pool): Promise<void> {
+  await owner.query(`DO $$ DECLARE leaf text; BEGIN
+    FOR leaf IN SELECT name FROM partitions() WHERE from_at > now() LOOP EXECUTE format('DROP TABLE %I', leaf); END LOOP;
+  END $$`);
 }
