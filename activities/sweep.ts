@@ -17,18 +17,18 @@ export type SweepResult = Readonly<Record<SweptKind, number>>;
 export function sweepActivities(deps: ActivityDeps) {
   return {
     /**
-     * Restarts the workflow of each open settlement and verification, of each subscription with a due retry and of each
-     * lane, if it has none. Then makes the months that are missing, deletes deliveries that were kept for long enough,
-     * drops a month that has expired, and deletes secrets of subscriptions that no longer sign, answers with a secret
+     * Makes the months that are missing. Restarts the workflow of each open settlement and verification, of each
+     * subscription with a due retry and of each lane, if it has none. Then deletes deliveries that were kept for long
+     * enough, drops a month that has expired, and deletes secrets of subscriptions that no longer sign, answers with a secret
      * that are no longer repeated, and one-time codes with their contacts, a bounded number of each. May be repeated.
      */
     restartLostRuns: async ({ nowMs }: { readonly nowMs: number }): Promise<SweepResult> => {
+      // Before what could fail, as when Temporal lists no runs: without a month to write to, nothing can be accepted.
+      const added = await addPartitions(deps.db);
+      if (added > 0) deps.log.info({ added }, 'partitions for coming months are made');
       const restarted = await restartLostRuns(deps, new Date(nowMs));
       if (Object.values(restarted).some((count) => count > 0))
         deps.log.warn(restarted, 'open objects had no workflow; it was restarted');
-      // Before what could fail: without a month to write to, nothing can be accepted.
-      const added = await addPartitions(deps.db);
-      if (added > 0) deps.log.info({ added }, 'partitions for coming months are made');
       const deleted = await deleteExpired(deps);
       if (deleted > 0) deps.log.info({ deleted }, 'deliveries were kept for long enough; they are deleted');
       const partition = await dropExpiredPartition(deps.db, deps.retentionDays);

@@ -3,6 +3,7 @@
  */
 import { v7 } from 'uuid';
 import { describe, expect } from 'vitest';
+import type { ActivityDeps } from '../../activities/deps.ts';
 import { sweepActivities } from '../../activities/sweep.ts';
 import { countStates } from '../../db/queries/metric.ts';
 import {
@@ -95,10 +96,11 @@ function createWorld(api: TestApi, caller: Caller, webhookId: string) {
         dropped.push(name);
       }
     },
-    sweep: () =>
-      sweepActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined })).restartLostRuns({
-        nowMs: Date.now(),
-      }),
+    sweep: (given: Partial<ActivityDeps> = {}) =>
+      sweepActivities({
+        ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }),
+        ...given,
+      }).restartLostRuns({ nowMs: Date.now() }),
     overdueDays: async () => (await countStates(db, new Date(), KEPT)).retentionOverdueDays,
     /** Without triggers, so that no test finds the rows of another one. */
     clear: () =>
@@ -384,6 +386,13 @@ describe('the months to come', () => {
     const ahead = new Date();
     ahead.setUTCMonth(ahead.getUTCMonth() + PARTITIONS_AHEAD + 1, 1);
     expect(last?.to).toBe(ahead.toISOString().slice(0, 10));
+  });
+
+  test('are made by each sweep, also while Temporal does not list what runs', async ({ api, world }) => {
+    await dropComingMonths(api.owner.pool);
+    const runs = { findRunning: () => Promise.reject(new Error('no answer')) };
+    await expect(world.sweep({ runs })).rejects.toThrow('no answer');
+    expect(await addPartitions(api.connection.db)).toBe(0);
   });
 
   test.for([0, 13, null])('are refused for %s months', async (months, { api }) => {
