@@ -1,5 +1,7 @@
 -- A delivery that is not deleted yet holds the month of its event and the one of its attempts, and no later month: one
--- that stays pending held all that came after it, for every organization. As before, it holds its own bounds.
+-- that stays pending held all that came after it, for every organization. A month stays for an hour more than its days:
+-- its last rows were written that much later, where the clock of the process that made their ids was behind. As before, it
+-- holds its own bounds.
 CREATE OR REPLACE FUNCTION drop_expired_partition(event_days integer, quote_days integer) RETURNS text LANGUAGE plpgsql
   SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE
@@ -15,7 +17,7 @@ BEGIN
   SELECT name INTO dropped FROM (
     SELECT table_name, name, to_at, coalesce(id_at(from_at), '') AS from_id, id_at(to_at) AS to_id FROM partitions()
   ) month
-    WHERE to_at < now() - make_interval(hours => 24 * CASE table_name WHEN 'quotes' THEN quote_days ELSE event_days END)
+    WHERE to_at < now() - make_interval(hours => 1 + 24 * CASE table_name WHEN 'quotes' THEN quote_days ELSE event_days END)
       AND CASE table_name
         WHEN 'events' THEN NOT EXISTS (
           SELECT FROM webhook_deliveries WHERE event_id >= from_id AND event_id < to_id)

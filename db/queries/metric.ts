@@ -112,7 +112,7 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
       (SELECT extract(epoch FROM min(ends_at) - now())::float8 / 86400 FROM (
         SELECT max(to_at) AS ends_at FROM partitions() GROUP BY table_name) months) AS "partitionDaysAhead",
       (SELECT greatest(0, extract(epoch FROM max(now() - ended_at - days * interval '24 hours')) / 86400)::float8 FROM (
-        SELECT to_at AS ended_at, CASE table_name WHEN 'quotes' THEN ${quotes}::int ELSE ${events}::int END AS days
+        SELECT to_at + interval '1 hour' AS ended_at, CASE table_name WHEN 'quotes' THEN ${quotes}::int ELSE ${events}::int END AS days
         FROM partitions()
         UNION ALL SELECT time_of_id(min(delivery_id)), ${events}::int FROM webhook_deliveries
       ) kept) AS "retentionOverdueDays",

@@ -355,6 +355,21 @@ describe('an expired month', () => {
     expect([await world.quotes(), await world.events()]).toEqual([[young], [old, young].sort()]);
   });
 
+  test('stays for an hour more, because the clocks of processes make its ids', async ({ api, world }) => {
+    const endAgo = async (minutes: number): Promise<void> => {
+      const until = `id_at(now() - interval '24 hours' - interval '${minutes} minutes')`;
+      await api.owner.pool.query(`DO $$ DECLARE leaf text; BEGIN
+        FOR leaf IN SELECT name FROM partitions() WHERE table_name = 'quotes' LOOP EXECUTE format('DROP TABLE %I', leaf); END LOOP;
+        EXECUTE format('CREATE TABLE quotes_first PARTITION OF quotes FOR VALUES FROM (MINVALUE) TO (%L)', ${until});
+      END $$`);
+    };
+    const droppedQuotes = async () => (await world.drop()).filter((name) => name.startsWith('quotes'));
+    await endAgo(50);
+    expect([await droppedQuotes(), await world.overdueDays()]).toEqual([[], 0]);
+    await endAgo(70);
+    expect(await droppedQuotes()).toEqual(['quotes_first']);
+  });
+
   test('stays while somebody reads it for long; nobody waits behind the drop, and a later one succeeds', async ({
     api,
     world,
