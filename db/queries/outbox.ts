@@ -22,6 +22,11 @@ export type OutboxRow = OutboxMessage & {
 /** How long no other dispatcher claims the row. */
 const LEASE_SECONDS = 10;
 const RETRY_SECONDS_MAX = 5;
+/**
+ * A run begins by then, and looks itself. No retry waits for longer, but the time of one was made by its sender's clock,
+ * and one time out of range would fail the claim of all rows.
+ */
+const START_DELAY_SECONDS_MAX = 24 * 60 * 60;
 /** How many of the rows of one claim are reserved for subscriptions. */
 const SUBSCRIPTIONS_MIN = 4;
 
@@ -86,7 +91,8 @@ const claimStatement = statement<[limit: number, subscriptionsMin: number, lease
   WHERE outbox.outbox_id = due.outbox_id
   RETURNING outbox.outbox_id, kind, object_id, signal, context, request_id, attempts, traceparent,
     CASE kind WHEN 'webhook_subscription' THEN (
-      SELECT greatest(0, extract(epoch FROM retries_at - now()) * 1000)::integer FROM webhooks WHERE webhook_id = object_id
+      SELECT (least(${START_DELAY_SECONDS_MAX}, greatest(0, extract(epoch FROM retries_at - now()))) * 1000)::integer
+      FROM webhooks WHERE webhook_id = object_id
     ) END AS start_delay_ms`,
 );
 

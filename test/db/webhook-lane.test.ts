@@ -421,6 +421,11 @@ describe('a failed attempt', () => {
     expect(await world.wakeRows()).toBe(1);
   });
 
+  test('waits for a day at most before it looks, however far ahead the clock of a sender was', async ({ world }) => {
+    await fail(world, 400 * 86_400_000);
+    expect(await world.claimWakeRows()).toMatchObject([{ startDelayMs: 86_400_000 }]);
+  });
+
   test('has a row that no dispatcher claims with an old time while an earlier wake-up is committed', async ({
     world,
     api,
