@@ -29,7 +29,7 @@ export function openSecrets({ sealer }: Pick<ActivityDeps, 'sealer'>): SecretsOf
   };
 }
 
-/** @param at the time of the attempt on its sender's clock: its retry follows from it */
+/** @param at the time of the attempt, on the clock by which its retry is due */
 export async function sendDelivery(
   deps: Pick<ActivityDeps, 'guardedHttp' | 'now' | 'crash'>,
   delivery: ClaimedDelivery,
@@ -52,7 +52,7 @@ export async function sendDelivery(
   deps.crash?.('webhook_post:before');
   const answer = traceparent === null ? await post() : await inTrace(traceparent, post);
   deps.crash?.('webhook_post:after');
-  // A lane's attempt is due by the database's clock: a clock behind it must not shorten the wait for the retry.
+  // A retry may also be due by the database's clock. A workflow's clock behind it must not shorten the wait for the next.
   const sentAt = new Date(Math.max(at.getTime(), Date.parse(delivery.claimedAt)));
   return resultOf(delivery, sentAt, answer, deps.now());
 }

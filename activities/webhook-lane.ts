@@ -243,9 +243,12 @@ async function attempt(lane: Lane, subscriber: Subscriber, queued: Queued): Prom
   const { deps, connections } = lane;
   if (!(await isCurrent(deps.db, subscriber, queued))) return undefined;
   const { delivery, sinceMs } = queued;
-  const lateSeconds = delivery.lateSeconds + (performance.now() - sinceMs) / 1_000;
+  const waitedMs = performance.now() - sinceMs;
+  const lateSeconds = delivery.lateSeconds + waitedMs / 1_000;
   if (delivery.attempt === 1 && !subscriber.isFailing) deps.observer?.deliveryTaken(lateSeconds);
-  return await sendDelivery(deps, delivery, subscriber.secretsOf, connections, deps.now());
+  // Its retry is due by the database's clock, so it is dated by that: this process's may be wrong.
+  const at = new Date(Date.parse(delivery.claimedAt) + waitedMs);
+  return await sendDelivery(deps, delivery, subscriber.secretsOf, connections, at);
 }
 
 function queueResult(lane: Lane, subscriber: Subscriber, delivery: ClaimedDelivery, result: AttemptResult): void {

@@ -41,6 +41,7 @@ export const test = withApi().extend('world', async ({ api, onTestFinished }) =>
   const depsOf = (stopping: AbortSignal) => ({
     ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
     stopping,
+    now: () => new Date(Date.now() + world.aheadMs),
     observer: { activityEnded: () => undefined, deliveryTaken: (seconds: number) => void world.late.push(seconds) },
     reportLane: async (_id: string, report: LaneReport) => void world.reports.push(report),
     guardedHttp: {
@@ -60,6 +61,8 @@ export const test = withApi().extend('world', async ({ api, onTestFinished }) =>
     reports: [] as LaneReport[],
     /** How the subscriber answers the next requests. */
     answer: succeeding,
+    /** How far the clock of the sending process is ahead. */
+    aheadMs: 0,
     /** The time of the subscription's workflow. */
     nowMs: Date.now(),
     call,

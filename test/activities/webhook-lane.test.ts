@@ -65,6 +65,20 @@ describe('a lane', () => {
     expect((world.late[1] ?? 0) - (world.late[0] ?? 0)).toBeGreaterThan(0.9);
   });
 
+  test.for([400 * 86_400_000, -3_600_000])(
+    'dates an attempt and its retry by the clock of the database while its own is %s ms ahead',
+    async (aheadMs, { world }) => {
+      world.aheadMs = aheadMs;
+      world.answer = failing;
+      const delivery = await world.ping();
+      const beforeMs = Date.now();
+      await world.deliver();
+      const { attempts, next_attempt_at: next } = await world.readDelivery(delivery);
+      const [sinceMs, retryMs] = [Date.parse(attempts[0].at) - beforeMs, Date.parse(next) - Date.parse(attempts[0].at)];
+      expect([Math.abs(sinceMs) < 60_000, retryMs]).toEqual([true, 5_005]);
+    },
+  );
+
   test('has four requests to a new subscription in flight, and sends the next when one is answered', async ({
     world,
   }) => {
