@@ -33,11 +33,15 @@ export async function sendSandboxEvent(
   });
 }
 
+/** A hundred years. After some thousand more, the dates of one settlement fail each statement that reads those of all. */
+const AHEAD_MAX_MS = 36_525 * 86_400_000;
+
 /**
  * Moves a settlement's own clock forward and signals its workflow.
  *
  * @param move `byMs` undefined: to the end of the current wait; `now` is real time
- * @throws DomainError `not_found`; `state_conflict` when it has ended, or is in a wait that has no time limit
+ * @throws DomainError `not_found`; `state_conflict` when it has ended, is in a wait that has no time limit, or would be
+ *   too far ahead
  */
 export async function advanceSettlement(
   deps: CommitDeps,
@@ -49,6 +53,8 @@ export async function advanceSettlement(
     const settlement = await lockSettlement(tx, orgId, settlementId);
     const byMs = move.byMs ?? remainingMs(settlement, move.now);
     if (isTerminal(settlement.status) || byMs === undefined) throw stateConflict(settlement.status);
+    if (settlement.clockOffsetMs + byMs > AHEAD_MAX_MS)
+      throw stateConflict(settlement.status, "A settlement's clock is a hundred years ahead at most.");
     const advanced = await advanceClock(tx, settlement, Math.max(0, byMs));
     await enqueue(tx, settlementMessage(advanced, 'clockAdvanced', move.requestId));
     return advanced;

@@ -145,6 +145,19 @@ describe('advancing the clock', () => {
     expect((await steps.activities.reviewSettlement(steps.step(other))).status).toBe('awaiting_funds');
   });
 
+  test('409 beyond a hundred years: no date of one settlement is out of the range that a sweep of all reads', async ({
+    api,
+    steps,
+    helper,
+  }) => {
+    const id = await steps.inReview();
+    const setOffset = (days: number) =>
+      api.owner.pool.query('UPDATE settlements SET clock_offset_ms = $2 WHERE settlement_id = $1', [id, days * DAY_MS]);
+    await setOffset(36_524);
+    await expectRefused(api, () => helper(id, 'advance', { by: 'P1DT1S' }), 409);
+    expect((await helper(id, 'advance', { by: 'P1D' })).statusCode).toBe(202);
+  });
+
   test('fifty at once: each counts', async ({ steps, helper }) => {
     const id = await steps.waiting(BY_WIRE);
     const answers = await Promise.all(Array.from({ length: 50 }, () => helper(id, 'advance', { by: 'PT1M' })));
