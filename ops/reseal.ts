@@ -58,30 +58,40 @@ export async function reseal(
     tallies.push({ column, ...tally });
   }
   const [pepper] = deps.keys.apiKeyPeppers;
-  const rehashed = await rehashConsumers(deps, sealer, pepper);
-  deps.print(`contact_hash: ${rehashed} hashed under ${pepper.id}`);
+  const { rehashed, left } = await rehashConsumers(deps, sealer, pepper);
+  deps.print(
+    `contact_hash: ${rehashed} hashed under ${pepper.id}${left > 0 ? `, ${left} left: their contacts have another consumer` : ''}`,
+  );
   deps.printData({
     key: active.id,
     rehashed_consumers: rehashed,
+    left_consumers: left,
     columns: tallies,
   });
   return tallies.every(({ busy, unreadable }) => busy + unreadable === 0) ? EXIT.done : EXIT.refused;
 }
 
-/** A hash is replaced by one of the same contact, so it does not matter who else replaces it meanwhile. */
-async function rehashConsumers({ db }: OpsDeps, sealer: Sealer, pepper: Pepper): Promise<number> {
-  let [rehashed, after] = [0, ''];
+/**
+ * A hash is replaced by one of the same contact, so it does not matter who else replaces it meanwhile. A contact whose
+ * owner has signed in while the older pepper was missing has two consumers, and the later one keeps it.
+ */
+async function rehashConsumers(
+  { db }: OpsDeps,
+  sealer: Sealer,
+  pepper: Pepper,
+): Promise<{ readonly rehashed: number; readonly left: number }> {
+  let [rehashed, left, after] = [0, 0, ''];
   for (;;) {
     const page = await listConsumersToRehash(db, pepper.id, after, PAGE_SIZE);
     for (const { consumerId, channel, contactSealed } of page) {
       // One that no configured key opens is counted above.
       const address = sealer.tryOpen(contactSealed, consumerContactBinding(consumerId))?.toString();
       if (address === undefined) continue;
-      await setContactHash(db, consumerId, hashConsumerContact(pepper, { channel, address }));
-      rehashed += 1;
+      if (await setContactHash(db, consumerId, hashConsumerContact(pepper, { channel, address }))) rehashed += 1;
+      else left += 1;
     }
     const last = page.at(-1);
-    if (!last) return rehashed;
+    if (!last) return { rehashed, left };
     after = last.consumerId;
   }
 }

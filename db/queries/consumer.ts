@@ -2,7 +2,8 @@
  * Consumers and their sessions. A session is looked up by its token's hash at every request, so that an ended session
  * is over at once.
  */
-import { and, count, eq, gt, inArray, isNull, ne } from 'drizzle-orm';
+import { and, count, desc, eq, gt, inArray, isNull, ne, notExists } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
 import type { Consumer, ConsumerSession, ContactHash } from '../../domain/consumer.ts';
 import type { Counted } from '../../domain/rate-limit.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
@@ -13,7 +14,8 @@ import { statement } from '../statement.ts';
 import { type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
 
 /**
- * The consumer of this environment with this contact.
+ * The consumer of this environment with this contact. There may be another one under an older pepper, from before that
+ * was missing for a while: the one under the active pepper counts.
  *
  * @param hashes of the contact, one for each pepper, the active one first. A hash under an older one is replaced.
  */
@@ -33,19 +35,31 @@ export async function findConsumer(
           hashes.map(({ hash }) => hash),
         ),
       ),
-    );
+    )
+    .orderBy(desc(eq(consumers.pepperId, hashes[0].pepperId)))
+    .limit(1);
   if (!row) return undefined;
   const { contactHash: _hash, pepperId, ...consumer } = row;
   if (pepperId !== hashes[0].pepperId) await setContactHash(tx, consumer.consumerId, hashes[0]);
   return consumer;
 }
 
+/** @returns false when another consumer of the environment has this hash */
 export async function setContactHash(
   db: Queryable,
   consumerId: string,
   { hash: contactHash, pepperId }: ContactHash,
-): Promise<void> {
-  await db.update(consumers).set({ contactHash, pepperId }).where(eq(consumers.consumerId, consumerId));
+): Promise<boolean> {
+  const other = alias(consumers, 'other');
+  const taken = db
+    .select({ consumerId: other.consumerId })
+    .from(other)
+    .where(and(eq(other.environment, consumers.environment), eq(other.contactHash, contactHash)));
+  const { rowCount } = await db
+    .update(consumers)
+    .set({ contactHash, pepperId })
+    .where(and(eq(consumers.consumerId, consumerId), notExists(taken)));
+  return rowCount === 1;
 }
 
 /** Consumers whose contact is hashed under another pepper, in the order of their ids. */

@@ -5,6 +5,7 @@ import { type AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import type { NamedKey } from '../../config/environment.ts';
+import { findOrCreateConsumer } from '../../db/commands/session.ts';
 import { findConsumer } from '../../db/queries/consumer.ts';
 import { countSealed, DATA_KEY_COLUMNS, listSealed, replaceSealed, SEALED_COLUMNS } from '../../db/queries/sealed.ts';
 import * as schema from '../../db/schema/index.ts';
@@ -182,6 +183,30 @@ test('keys reseal hashes the contacts of consumers under the active pepper, so t
     );
   expect((await find(next))?.consumerId).toBe(consumerId);
   expect(await find(current)).toBeUndefined();
+});
+
+test('keys reseal leaves a consumer whose contact has another one under the active pepper, and hashes the others', async ({
+  fresh,
+}) => {
+  const [current] = TEST_KEYS.apiKeyPeppers;
+  const next = { id: 'next0001', secret: 'the pepper of the year after' };
+  const contact = { channel: 'email', address: newEmail() } as const;
+  const { consumerId } = await signIn(fresh, { email: contact.address });
+  // Signed in while the older pepper was missing.
+  const hashes = [hashConsumerContact(next, contact)] as const;
+  const other = await fresh.connection.db.transaction((tx) =>
+    findOrCreateConsumer(fresh.deps, tx, { contact, hashes, at: new Date() }),
+  );
+  const { consumerId: after } = await signIn(fresh);
+  const { printed } = await opsOf(fresh)({ apiKeyPeppers: [next, current] }, 'reseal', ...AUDIT_ARGS);
+  expect(printed).toContainEqual(
+    expect.stringMatching(/^contact_hash: \d+ hashed under next0001, 1 left: their contacts have another consumer$/),
+  );
+  const { rows } = await fresh.connection.pool.query(
+    'SELECT consumer_id, pepper_id FROM consumers WHERE consumer_id = ANY ($1) ORDER BY consumer_id',
+    [[consumerId, other.consumerId, after]],
+  );
+  expect(rows.map(({ pepper_id }) => pepper_id)).toEqual([current.id, next.id, next.id]);
 });
 
 test.for([
