@@ -14,9 +14,9 @@ import type { CertificateFacts } from '../../domain/certificate.ts';
 import { changeOf, withMove } from '../../domain/settlement/change.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
 import { certificateFacts } from '../support/certificate.ts';
+import { whileWritesFail } from '../support/database.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
 import { insertPayingOutSettlement } from '../support/settlement.ts';
-import { whileWritesFail } from './failing-write.ts';
 
 const KEY = { id: 'test-1', key: Buffer.alloc(32, 7) };
 const OTHER_KEY = { id: 'test-2', key: Buffer.alloc(32, 9) };

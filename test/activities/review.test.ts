@@ -3,10 +3,10 @@ import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { requestResolution } from '../../db/commands/review.ts';
 import { auditEntries, certificates, events } from '../../db/schema/index.ts';
+import { whileWritesFail } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { BY_MANUAL_CARD } from '../support/settlement.ts';
-import { whileWritesFail } from './failing-write.ts';
 
 const WHO = { operator: 'Pat Operatorname', note: 'Confirmed with Ms. Uniquebanker by phone.' } as const;
 

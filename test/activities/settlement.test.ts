@@ -4,10 +4,10 @@ import { describe, expect } from 'vitest';
 import { recordEvidence } from '../../db/commands/evidence.ts';
 import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
 import { certificates, events, outbox, postings, settlements, settlementTransitions } from '../../db/schema/index.ts';
+import { whileWritesFail } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { BY_WIRE } from '../support/settlement.ts';
-import { whileWritesFail } from './failing-write.ts';
 
 const test = withApi().extend('world', FILE, ({ api, steps }) => {
   const { db } = api.connection;

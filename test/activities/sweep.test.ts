@@ -5,11 +5,11 @@ import { LANES } from '../../domain/webhook.ts';
 import { laneWorkflowId, settlementWorkflowId, webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { Caller, TestApi } from '../support/api.ts';
+import { whileWritesFail } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { openSettlement } from '../support/settlement.ts';
 import { ping, subscribe } from '../support/webhook.ts';
-import { whileWritesFail } from './failing-write.ts';
 
 /** On a busy machine the service's time for a statement does not suffice for ten thousand copies. */
 const COPIES_PER_STATEMENT = 1_000;

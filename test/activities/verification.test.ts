@@ -4,12 +4,12 @@ import { describe, expect, vi } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import { events, verifications } from '../../db/schema/index.ts';
 import { activityDeps } from '../support/activity.ts';
+import { whileWritesFail } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { openVerification, statusOf } from '../support/verification.ts';
-import { whileWritesFail } from './failing-write.ts';
 
 const test = withApi()
   .extend('activities', FILE, async ({ api }) => {

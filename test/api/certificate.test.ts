@@ -9,6 +9,7 @@ import { getCertificate } from '../../db/queries/certificate.ts';
 import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { otherTexts } from '../support/certificate.ts';
+import { withoutTriggers } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { insertCertifiedSettlement, type SettledOptions } from '../support/settlement.ts';
 
@@ -46,18 +47,9 @@ const certified = (
   keys: Parameters<typeof createCertifier>[0] = [NEW_KEY, OLD_KEY],
 ) => insertCertifiedSettlement(api.connection.db, createCertifier(keys), owner.orgId, options);
 
-/** Changes permanent rows, which only someone with the password of the database's owner can do. */
-async function tamper(api: TestApi, statement: string, parameters: unknown[]): Promise<void> {
-  const client = await api.owner.pool.connect();
-  try {
-    await client.query('BEGIN');
-    await client.query("SET LOCAL session_replication_role = 'replica'");
-    await client.query(statement, parameters);
-    await client.query('COMMIT');
-  } finally {
-    client.release();
-  }
-}
+/** Changes permanent rows. */
+const tamper = (api: TestApi, statement: string, parameters: unknown[]) =>
+  withoutTriggers(api.owner.pool, (client) => client.query(statement, parameters));
 
 describe('the download of a certificate', () => {
   test('200 with the stored bytes, their digest and a signature that jose verifies', async ({

@@ -10,7 +10,7 @@ import {
 import { newId } from '../../db/id.ts';
 import { listGateEvidence } from '../../db/queries/gate.ts';
 import { DomainError } from '../../domain/error.ts';
-import { raceBehind } from '../support/database.ts';
+import { raceBehind, whileWritesFail } from '../support/database.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
 import { insertGateEvidence } from '../support/gate.ts';
 import { expectUnchanged } from '../support/refusal.ts';
@@ -97,24 +97,20 @@ describe('a refusal that writes nothing', () => {
   });
 });
 
-describe('an audit entry that cannot be written', () => {
-  test.afterEach(({ owner }) => owner.db.execute('DROP FUNCTION break_it() CASCADE'));
-
-  test('nothing is recorded, approved or revoked', async ({ connection, owner, gates }) => {
-    const { record, approve, revoke } = gates;
-    const evidenceId = await record();
-    await owner.db.execute(
-      `CREATE FUNCTION break_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'broken'; END $$`,
-    );
-    await owner.db.execute(
-      'CREATE TRIGGER broken BEFORE INSERT ON audit_entries FOR EACH ROW EXECUTE FUNCTION break_it()',
-    );
-    await expectUnchanged(connection.pool, async () => {
+test('nothing is recorded, approved or revoked while an audit entry cannot be written', async ({
+  connection,
+  owner,
+  gates,
+}) => {
+  const { record, approve, revoke } = gates;
+  const evidenceId = await record();
+  await expectUnchanged(connection.pool, () =>
+    whileWritesFail(owner.pool, 'audit_entries', async () => {
       await expect(record()).rejects.toThrow();
       await expect(approve(evidenceId, 'bo')).rejects.toThrow();
       await expect(revoke(evidenceId, 'bo')).rejects.toThrow();
-    });
-  });
+    }),
+  );
 });
 
 describe('the database refuses', () => {

@@ -3,6 +3,7 @@ import { Client, Connection, WorkflowNotFoundError, WorkflowUpdateFailedError } 
 import { ApplicationFailure } from '@temporalio/common';
 import { expect, onTestFinished } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { whileWritesFail } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, createRemoteOps, listAudit } from '../support/ops.ts';
 import { readSettlement } from '../support/partner.ts';
@@ -89,12 +90,8 @@ test('cancel changes nothing when its audit entry cannot be written, and exits w
   ops,
   accepted,
 }) => {
-  await api.owner.pool.query('ALTER TABLE audit_entries RENAME TO audit_entries_away');
-  try {
-    expect((await ops('cancel', accepted, ...AUDIT_ARGS)).exitCode).toBe(70);
-  } finally {
-    await api.owner.pool.query('ALTER TABLE audit_entries_away RENAME TO audit_entries');
-  }
+  const canceled = await whileWritesFail(api.owner.pool, 'audit_entries', () => ops('cancel', accepted, ...AUDIT_ARGS));
+  expect(canceled.exitCode).toBe(70);
   expect((await readSettlement(api, partner, accepted)).status).toBe('accepted');
 });
 

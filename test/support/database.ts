@@ -66,6 +66,16 @@ export async function raceBehind<T>(
   }
 }
 
+/** Every write to a table fails during `run`, as it would on a full disk. */
+export async function whileWritesFail<T>(owner: pg.Pool, table: string, run: () => Promise<T>): Promise<T> {
+  await owner.query(`ALTER TABLE ${table} ADD CONSTRAINT fails CHECK (false) NOT VALID`);
+  try {
+    return await run();
+  } finally {
+    await owner.query(`ALTER TABLE ${table} DROP CONSTRAINT fails`);
+  }
+}
+
 /** Loses every outbox row that is written during `run`: what is committed then starts and signals no workflow. */
 export async function losingOutboxRows(owner: pg.Pool, run: () => Promise<unknown>): Promise<void> {
   await owner.query(`CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`);
