@@ -1,6 +1,6 @@
 /** Which web pages may call the consumers' operations (contract §12), and that no other page and no other route may. */
 import { describe, expect } from 'vitest';
-import { type ConsumerCaller, callAs, createConsumerRecipient, signIn, transferBody } from '../support/consumer.ts';
+import { callAs, signIn } from '../support/consumer.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { sendRaw } from '../support/raw-request.ts';
 
@@ -114,27 +114,5 @@ describe('a page of any other origin', () => {
   test('gets none where no origin is configured', async ({ closed }) => {
     const answer = await closed.call(null, 'GET', '/consumer/me', undefined, { origin: APP });
     expect([answer.statusCode, corsOf(answer.headers)]).toEqual([401, []]);
-  });
-});
-
-describe('a transfer that is read with Prefer: wait', () => {
-  const create = async (api: Parameters<typeof signIn>[0], consumer: ConsumerCaller) => {
-    const recipientId = await createConsumerRecipient(api, consumer);
-    const body = transferBody(recipientId);
-    const created = await callAs(api, consumer, 'POST', '/consumer/transfers', body, {
-      'idempotency-key': `wait-${consumer.consumerId}`,
-    });
-    expect(created.statusCode, created.body).toBe(201);
-    return created.json<{ transfer_id: string; settlement_id: string }>();
-  };
-
-  test('is answered by its change', async ({ api }) => {
-    const consumer = await signIn(api);
-    const { transfer_id: id } = await create(api, consumer);
-    const waiting = callAs(api, consumer, 'GET', `/consumer/transfers/${id}`, undefined, { prefer: 'wait=20' });
-    const canceled = await callAs(api, consumer, 'POST', `/consumer/transfers/${id}/cancel`);
-    expect(canceled.statusCode, canceled.body).toBe(200);
-    const answer = await waiting;
-    expect([answer.json().status, answer.headers['preference-applied']]).toEqual(['canceled', 'wait=20']);
   });
 });

@@ -3,18 +3,21 @@
  */
 import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
-import { newId } from '../../db/id.ts';
 import { transferIdOf } from '../../db/queries/transfer.ts';
 import { TEST_SECRETS, type TestApi } from '../support/api.ts';
-import { type ConsumerCaller, callAs, createConsumerRecipient, signIn, transferBody } from '../support/consumer.ts';
+import {
+  type ConsumerCaller,
+  callAs,
+  createConsumerRecipient,
+  signIn,
+  transfer,
+  transferBody,
+} from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 
 const test = withApi().extend('consumer', ({ api }) => signIn(api));
-
-const createTransfer = (api: TestApi, consumer: ConsumerCaller, body: Record<string, unknown>) =>
-  callAs(api, consumer, 'POST', '/consumer/transfers', body, { 'idempotency-key': newId() });
 
 describe('linking a bank account', () => {
   const link = async (api: TestApi, consumer: ConsumerCaller): Promise<string> => {
@@ -33,7 +36,7 @@ describe('linking a bank account', () => {
     const recipientId = await createConsumerRecipient(api, consumer);
     const { card_token: _card, ...body } = transferBody(recipientId);
     const byAch = { ...body, payment_method: 'ach', banklink_account_token: token };
-    expect((await createTransfer(api, consumer, byAch)).statusCode).toBe(201);
+    expect((await transfer(api, consumer, byAch)).statusCode).toBe(201);
   });
 
   test("422 for another consumer's or a partner's account", async ({ api, consumer, partner }) => {
@@ -43,7 +46,7 @@ describe('linking a bank account', () => {
       public_token: 'public-sandbox-checking',
     });
     for (const token of [await link(api, await signIn(api)), jsonOf(ofPartner).access_token]) {
-      const refused = await createTransfer(api, consumer, {
+      const refused = await transfer(api, consumer, {
         ...body,
         payment_method: 'ach',
         banklink_account_token: token,
@@ -67,7 +70,7 @@ describe('verifying a recipient', () => {
 
 describe('canceling a transfer', () => {
   test('200 with the canceled transfer, and 200 again', async ({ api, consumer }) => {
-    const created = await createTransfer(api, consumer, transferBody(await createConsumerRecipient(api, consumer)));
+    const created = await transfer(api, consumer, transferBody(await createConsumerRecipient(api, consumer)));
     const { transfer_id: transferId } = jsonOf(created);
     const cancel = () => callAs(api, consumer, 'POST', `/consumer/transfers/${transferId}/cancel`);
     const [first, again] = [await cancel(), await cancel()];
@@ -94,7 +97,7 @@ describe("a transfer's certificate", () => {
   });
 
   test('404 until the transfer is settled', async ({ api, consumer }) => {
-    const created = await createTransfer(api, consumer, transferBody(await createConsumerRecipient(api, consumer)));
+    const created = await transfer(api, consumer, transferBody(await createConsumerRecipient(api, consumer)));
     expect((await certificateOf(api, consumer, jsonOf(created).transfer_id)).statusCode).toBe(404);
   });
 });

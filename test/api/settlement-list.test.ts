@@ -1,10 +1,9 @@
 /** The list of settlements: each combination of filters, in pages by cursor and by offset, against the rule in code. */
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
-import { newId } from '../../db/id.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { FILE, withApi } from '../support/fixture.ts';
-import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
+import { createRecipient, type Json, jsonOf, settle } from '../support/partner.ts';
 import { BY_WIRE, enterStates } from '../support/settlement.ts';
 
 const COUNT = 24;
@@ -26,15 +25,14 @@ async function createSettlements(api: TestApi, caller: Caller): Promise<Json[]> 
   const recipients = [await createRecipient(api, caller), await createRecipient(api, caller)];
   const ids: string[] = [];
   for (let index = 0; index < COUNT; index += 1) {
-    const body = settleBody(recipients[index % 2] ?? '', {
+    const id = await settle(api, caller, {
+      recipient_id: recipients[index % 2],
       corridor: index % 5 === 0 ? 'CA-JM' : 'US-JM',
       ...(index % 3 === 0 ? BY_WIRE : {}),
       ...(index % 4 === 0 ? {} : { reference: `invoice ${index % 3}` }),
       metadata: index % 2 === 0 ? { team: index % 4 === 0 ? 'a' : 'b', order: String(index % 6) } : {},
     });
-    const answer = await api.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': newId() });
-    expect(answer.statusCode, answer.body).toBe(202);
-    ids.push(jsonOf(answer).settlement_id);
+    ids.push(id);
   }
   for (const [index, id] of ids.entries()) {
     if (index % 7 === 1) await enterStates(api, caller, id, ['canceled']);

@@ -9,7 +9,14 @@ import { lockSettlement } from '../../db/queries/settlement.ts';
 import type { NewEvidence } from '../../domain/settlement/evidence.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
 import type { TestApi } from '../support/api.ts';
-import { type ConsumerCaller, callAs, createConsumerRecipient, signIn, transferBody } from '../support/consumer.ts';
+import {
+  type ConsumerCaller,
+  callAs,
+  createConsumerRecipient,
+  signIn,
+  transfer,
+  transferBody,
+} from '../support/consumer.ts';
 import { untilBlocked } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
@@ -59,12 +66,8 @@ describe("a partner's read", () => {
 });
 
 describe("a consumer's read", () => {
-  const accept = async (api: TestApi, consumer: ConsumerCaller): Promise<Json> => {
-    const body = transferBody(await createConsumerRecipient(api, consumer));
-    return jsonOf(
-      await callAs(api, consumer, 'POST', '/consumer/transfers', body, { 'idempotency-key': crypto.randomUUID() }),
-    );
-  };
+  const accept = async (api: TestApi, consumer: ConsumerCaller): Promise<Json> =>
+    jsonOf(await transfer(api, consumer, transferBody(await createConsumerRecipient(api, consumer))));
 
   test.for([
     ['GET /consumer/transfers/{id}', (id: string) => `/consumer/transfers/${id}`],

@@ -2,10 +2,9 @@
 import { describe, expect } from 'vitest';
 import { csvLine } from '../../api/http/csv.ts';
 import { PAGES_AT_ONCE } from '../../api/http/pagination.ts';
-import { newId } from '../../db/id.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { FILE, withApi } from '../support/fixture.ts';
-import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
+import { createRecipient, type Json, jsonOf, settle } from '../support/partner.ts';
 import { fillSettlements } from '../support/settlement-fill.ts';
 
 const HOSTILE = '=HYPERLINK("https://evil.example","x")';
@@ -13,9 +12,8 @@ const HOSTILE = '=HYPERLINK("https://evil.example","x")';
 const test = withApi().extend('listed', FILE, async ({ api, partner }): Promise<Json[]> => {
   const recipientId = await createRecipient(api, partner);
   for (const reference of [HOSTILE, 'plain, with "quotes"', '-1+1', undefined]) {
-    const body = settleBody(recipientId, { reference, metadata: reference ? { team: '@a' } : {} });
-    const answer = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': newId() });
-    expect(answer.statusCode, answer.body).toBe(202);
+    const metadata = reference ? { team: '@a' } : {};
+    await settle(api, partner, { recipient_id: recipientId, reference, metadata });
   }
   return jsonOf(await api.call(partner, 'GET', '/v2/settlements'));
 });
@@ -105,13 +103,9 @@ describe('GET /v2/settlements with Accept: text/csv', () => {
 
   test('200 with more lines than a page of JSON has, where no limit is given', async ({ api }) => {
     const caller = await api.createCaller();
-    const recipientId = await createRecipient(api, caller);
-    const accepted = await api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), {
-      'idempotency-key': newId(),
-    });
     await fillSettlements(api.owner.pool, api.deps.sealer, {
       orgId: caller.orgId,
-      templateId: jsonOf(accepted).settlement_id,
+      templateId: await settle(api, caller),
       settlements: 229,
       columns: { created_at: `created_at - n * interval '1 second'` },
     });

@@ -193,6 +193,14 @@ describe("a transfer's idempotency key", () => {
 });
 
 describe('reading transfers', () => {
+  test('a read with Prefer: wait is answered by the change of the transfer', async ({ api, consumer, recipientId }) => {
+    const { transfer_id: id } = jsonOf(await transfer(api, consumer, transferBody(recipientId)));
+    const waiting = callAs(api, consumer, 'GET', `/consumer/transfers/${id}`, undefined, { prefer: 'wait=20' });
+    expect((await callAs(api, consumer, 'POST', `/consumer/transfers/${id}/cancel`)).statusCode).toBe(200);
+    const answer = await waiting;
+    expect([jsonOf(answer).status, answer.headers['preference-applied']]).toEqual(['canceled', 'wait=20']);
+  });
+
   test("404 with the same body for another consumer's transfer, a settlement id and unknown ids", async ({
     api,
     consumer,

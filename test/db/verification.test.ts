@@ -21,7 +21,7 @@ import { activityDeps } from '../support/activity.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { untilBlocked, whileWritesFail } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
-import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { createRecipient, jsonOf, settle } from '../support/partner.ts';
 
 const CHECK_VIOLATION = '23514';
 const UNIQUE_VIOLATION = '23505';
@@ -79,11 +79,7 @@ function createKyc(api: TestApi, partner: Caller) {
       ),
     insert: (row: VerificationRow) => sqlstateOf(db.insert(verifications).values(row).execute()),
     /** A settlement that needs a verified recipient. */
-    accept: async (recipientId: string): Promise<string> => {
-      const body = settleBody(recipientId, { amount: '1000.00' });
-      const answer = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': newId() });
-      return jsonOf(answer).settlement_id;
-    },
+    accept: (recipientId: string) => settle(api, partner, { recipient_id: recipientId, amount: '1000.00' }),
     admit: (settlementId: string) => activities.admitSettlement({ settlementId, orgId, nowMs: Date.now() }),
     review: (settlementId: string) => activities.reviewSettlement({ settlementId, orgId, nowMs: Date.now() }),
     /** The objects whose workflows a decision signals. */

@@ -2,14 +2,14 @@
  * What a settlement costs, counted, so that growth is noticed (docs/performance.md). The counts are the same on every
  * machine.
  */
-import { randomUUID } from 'node:crypto';
 import { expect, vi } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { withStack } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
-import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { createRecipient, jsonOf, settle } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
+import { BY_MANUAL_CARD } from '../support/settlement.ts';
 import { recordStatements } from '../support/statement-count.ts';
 
 /** One of them counts the rows of the outbox, at most once a second in each process. */
@@ -24,10 +24,9 @@ test('a card settlement costs at most 26 statements, 3 workflow tasks and 20 his
   api,
   partner,
 }) => {
-  const body = settleBody(await createRecipient(api, partner), { card_token: 'tok_manual' });
+  const recipientId = await createRecipient(api, partner);
   const recorded = recordStatements(api.connection.pool);
-  const key = { 'idempotency-key': randomUUID() };
-  const settlementId = jsonOf(await api.call(partner, 'POST', '/v2/settle', body, key)).settlement_id;
+  const settlementId = await settle(api, partner, { ...BY_MANUAL_CARD, recipient_id: recipientId });
   const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
   const eventsOf = async () => (await handle.fetchHistory().catch(() => undefined))?.events ?? [];
   // Temporal is asked, since a read of the API would be counted.

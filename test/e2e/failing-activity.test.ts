@@ -4,7 +4,7 @@ import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { describeRun } from '../../process/runs.ts';
 import { withStack } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
-import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
+import { createRecipient, settle, untilStatus } from '../support/partner.ts';
 import { stretched, WAIT } from '../support/patience.ts';
 
 /** As many as the worker has slots for workflow tasks. */
@@ -27,16 +27,12 @@ test('forty settlements that fail at every retry do not keep another one from se
 }) => {
   await api.owner.pool.query(POISON_TRIGGER);
   const recipientId = await createRecipient(api, partner);
-  const settle = async (overrides: Record<string, unknown> = {}): Promise<string> => {
-    const headers = { 'idempotency-key': crypto.randomUUID() };
-    const answer = await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId, overrides), headers);
-    return jsonOf(answer).settlement_id;
-  };
   const failing: string[] = [];
-  for (let count = 0; count < FAILING; count += 1) failing.push(await settle({ reference: POISON }));
+  for (let count = 0; count < FAILING; count += 1)
+    failing.push(await settle(api, partner, { recipient_id: recipientId, reference: POISON }));
   await stack.startWorker();
   const startedAt = Date.now();
-  await untilStatus(api, partner, await settle(), 'settled');
+  await untilStatus(api, partner, await settle(api, partner), 'settled');
   // With the SDK's default for local retries it took over 40 s.
   expect(Date.now() - startedAt).toBeLessThan(stretched(30_000));
   const describe = (id: string) => describeRun(stack.temporal, id);

@@ -7,8 +7,9 @@ import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
-import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
+import { settle, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
+import { BY_WIRE } from '../support/settlement.ts';
 
 const ACT = ['--operator', 'ana', '--note', 'the bank confirmed it', '--yes'];
 
@@ -17,13 +18,8 @@ const test = withStack().extend('long', FILE, ({ stack, partner }) => {
   return {
     run,
     /** A wire of 250.00 that waits for its money. */
-    waiting: async (recipient: object = {}): Promise<string> => {
-      const body = settleBody(await createRecipient(stack.api, partner, { ...recipient }), {
-        payment_method: 'wire',
-        card_token: undefined,
-      });
-      const key = { 'idempotency-key': crypto.randomUUID() };
-      const id: string = jsonOf(await stack.api.call(partner, 'POST', '/v2/settle', body, key)).settlement_id;
+    waiting: async (recipient: Record<string, unknown> = {}): Promise<string> => {
+      const id = await settle(stack.api, partner, BY_WIRE, recipient);
       await untilStatus(stack.api, partner, id, 'awaiting_funds');
       return id;
     },

@@ -8,7 +8,7 @@ import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE, withStack } from '../support/fixture.ts';
-import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
+import { createRecipient, jsonOf, settle, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { BY_WIRE } from '../support/settlement.ts';
 import { complete, openVerification } from '../support/verification.ts';
@@ -17,14 +17,8 @@ const test = withStack().extend('lost', FILE, ({ stack, api, partner }) => {
   const { pool } = api.connection;
   const { workflow } = stack.temporal;
   const run = (id: string) => workflow.getHandle(settlementWorkflowId(id));
-  /** A wire of 250.00. */
-  const accept = async (): Promise<string> => {
-    const body = settleBody(await createRecipient(api, partner), BY_WIRE);
-    const key = { 'idempotency-key': crypto.randomUUID() };
-    return jsonOf(await api.call(partner, 'POST', '/v2/settle', body, key)).settlement_id;
-  };
   const waiting = async (): Promise<string> => {
-    const id = await accept();
+    const id = await settle(api, partner, BY_WIRE);
     await untilStatus(api, partner, id, 'awaiting_funds');
     return id;
   };
@@ -41,7 +35,7 @@ const test = withStack().extend('lost', FILE, ({ stack, api, partner }) => {
     neverStarted: async (): Promise<string> => {
       let id = '';
       await losingOutboxRows(api.owner.pool, async () => {
-        id = await accept();
+        id = await settle(api, partner, BY_WIRE);
       });
       return id;
     },

@@ -7,7 +7,15 @@ import { certificates, outbox, postings, providerEvents, settlements } from '../
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { FILE, withStack } from '../support/fixture.ts';
-import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+import {
+  createRecipient,
+  type Json,
+  jsonOf,
+  readSettlement,
+  settle,
+  settleBody,
+  untilStatus,
+} from '../support/partner.ts';
 import { stretched } from '../support/patience.ts';
 
 const test = withStack().extend('world', FILE, ({ api, partner, stack }) => {
@@ -17,11 +25,7 @@ const test = withStack().extend('world', FILE, ({ api, partner, stack }) => {
   return {
     post,
     createRecipient: () => createRecipient(stack.api, partner),
-    settle: async (overrides: Record<string, unknown> = {}): Promise<Json> => {
-      const answer = await post(settleBody(await createRecipient(stack.api, partner), overrides));
-      expect(answer.statusCode, answer.body).toBe(202);
-      return jsonOf(answer);
-    },
+    settle: (overrides: Record<string, unknown> = {}) => settle(api, partner, overrides),
     read: (settlementId: string): Promise<Json> => readSettlement(stack.api, partner, settlementId),
     untilStatus: (settlementId: string, status: string) => untilStatus(stack.api, partner, settlementId, status),
     rows: async (table: typeof postings | typeof certificates, settlementId: string) =>
@@ -67,7 +71,7 @@ const paid = (settlementId: string, amountReceived: number, currency = 'usd') =>
 
 describe('a card settlement', () => {
   test('tok_visa: accepted to settled, with a certificate and correct balances', async ({ world }) => {
-    const { settlement_id: id } = await world.settle();
+    const id = await world.settle();
     const settled = await world.untilStatus(id, 'settled');
     expect(statuses(settled)).toEqual(['accepted', 'awaiting_funds', 'funded', 'paying_out', 'settled']);
     expect(settled).toMatchObject({
@@ -169,7 +173,7 @@ describe('an idempotency key', () => {
 
 describe('the card processor webhook', () => {
   test('events signed by the stripe package are accepted, and applied only once', async ({ world }) => {
-    const { settlement_id: id } = await world.settle({ card_token: 'tok_manual' });
+    const id = await world.settle({ card_token: 'tok_manual' });
     const event = paid(id, 25_000);
     expect(jsonOf(await world.signed(event))).toEqual({
       received: true,
@@ -222,7 +226,7 @@ describe('the card processor webhook', () => {
 describe('a part of the service is down', () => {
   test('202 without a worker, and the settlement settles when a worker runs again', async ({ world, stack }) => {
     await stack.stopWorker();
-    const { settlement_id: id } = await world.settle();
+    const id = await world.settle();
     await delay(300);
     expect((await world.read(id)).status).toBe('accepted');
     await stack.startWorker();

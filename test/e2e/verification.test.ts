@@ -7,7 +7,7 @@ import type { IdentityProvider } from '../../domain/idverify.ts';
 import { verificationWorkflowId } from '../../domain/workflow-id.ts';
 import { SEARCH_ATTRIBUTES } from '../../workflows/contract.ts';
 import { FILE, withStack } from '../support/fixture.ts';
-import { createRecipient, type Json, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
+import { createRecipient, type Json, jsonOf, settle, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import type { TestStack } from '../support/stack.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
@@ -32,12 +32,7 @@ const test = withStack({ activities: { idverify } }).extend('world', FILE, ({ ap
   createRecipient: (overrides: Record<string, unknown> = {}) => createRecipient(stack.api, partner, overrides),
   openVerification: (recipientId: string): Promise<Json> => openVerification(api, partner, recipientId),
   complete: (verificationId: string, body: Record<string, unknown>) => complete(api, partner, verificationId, body),
-  settle: async (recipientId: string): Promise<string> => {
-    const body = settleBody(recipientId, { amount: '1000.00' });
-    const answer = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
-    expect(answer.statusCode, answer.body).toBe(202);
-    return jsonOf(answer).settlement_id;
-  },
+  settle: (recipientId: string) => settle(api, partner, { recipient_id: recipientId, amount: '1000.00' }),
   applicant: async (recipientId: string): Promise<Json> => {
     const answer = await api.call(partner, 'POST', '/v1/kyc/idverify/applicant', {
       recipient_id: recipientId,

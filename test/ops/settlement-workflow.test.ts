@@ -10,8 +10,9 @@ import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { digestTables, losingOutboxRows } from '../support/database.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import { createOps, createRemoteOps, listAudit } from '../support/ops.ts';
-import { createRecipient, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+import { readSettlement, settle, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
+import { BY_WIRE } from '../support/settlement.ts';
 
 /** Whatever a settlement's steps write. */
 async function recordOf(pool: pg.Pool): Promise<object> {
@@ -35,11 +36,8 @@ const test = withStack()
     'accept',
     FILE,
     ({ stack, partner }) =>
-      async (recipient: object, overrides: object = {}): Promise<string> => {
-        const body = settleBody(await createRecipient(stack.api, partner, { ...recipient }), { ...overrides });
-        const key = { 'idempotency-key': crypto.randomUUID() };
-        return jsonOf(await stack.api.call(partner, 'POST', '/v2/settle', body, key)).settlement_id;
-      },
+      (recipient: Record<string, unknown>, overrides: Record<string, unknown> = {}) =>
+        settle(stack.api, partner, overrides, recipient),
   );
 
 test('resolve decides a payout in review once; a second decision is refused, and one audit entry says who', async ({
@@ -119,7 +117,7 @@ test('redispatch starts a terminated workflow again, which reads the evidence th
   ops,
   accept,
 }) => {
-  const settlementId = await accept({}, { payment_method: 'wire', card_token: undefined });
+  const settlementId = await accept({}, BY_WIRE);
   await untilStatus(stack.api, partner, settlementId, 'awaiting_funds');
   const handle = stack.temporal.workflow.getHandle(settlementWorkflowId(settlementId));
   await handle.terminate();

@@ -6,34 +6,26 @@ import { sandboxCollectionWorkflowId, settlementWorkflowId, verificationWorkflow
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { FILE } from '../support/fixture.ts';
 import { listAudit } from '../support/ops.ts';
-import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+import { createRecipient, type Json, settle, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
+import { BY_WIRE } from '../support/settlement.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
 import { createBarrier, untilTimers, withJumpingClock } from './fixture.ts';
 
-const WIRE = { payment_method: 'wire', card_token: undefined };
-
-const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) => {
+const test = withJumpingClock().extend('world', FILE, ({ api, partner, steps, time }) => {
   const handle = (workflowId: string) => time.client.workflow.getHandle(workflowId);
   const countEvents = async (workflowId: string, attributes: string): Promise<number> => {
     const { events } = await handle(workflowId).fetchHistory();
     return (events ?? []).filter((event) => Reflect.get(event, attributes)).length;
   };
-  const settle = async (recipientId: string, overrides: Json = {}): Promise<string> => {
-    const body = settleBody(recipientId, overrides);
-    const answer = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
-    expect(answer.statusCode, answer.body).toBe(202);
-    return jsonOf(answer).settlement_id;
-  };
   /** A wire of 250.00 that waits for its money. */
   const waiting = async (recipient: Json = {}): Promise<string> => {
-    const id = await settle(await createRecipient(api, partner, recipient), WIRE);
+    const id = await settle(api, partner, BY_WIRE, recipient);
     await untilTimers(time, settlementWorkflowId(id));
     return id;
   };
   return {
-    settle,
-    recipient: (overrides: Json = {}) => createRecipient(api, partner, overrides),
+    settle: () => settle(api, partner),
     waiting,
     /** A wire whose payout has no answer. */
     payingOut: async (): Promise<string> => {
@@ -42,7 +34,7 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
       await untilTimers(time, settlementWorkflowId(id), 2);
       return id;
     },
-    read: (id: string): Promise<Json> => readSettlement(api, partner, id),
+    read: steps.read,
     untilStatus: (id: string, status: string) => untilStatus(api, partner, id, status),
     handle,
     /** Requests the cancellation of a run, and waits until its workflow has handled the request. */
@@ -77,7 +69,7 @@ describe('a cancellation of the run of a settlement', () => {
       await release.opened;
       return await activities.admitSettlement(input);
     };
-    const id = await world.settle(await world.recipient());
+    const id = await world.settle();
     await vi.waitUntil(
       () =>
         world
@@ -152,7 +144,7 @@ describe('a cancellation of the run of a settlement', () => {
 
 describe('a cancellation of another run changes nothing', () => {
   test('a verification stays open, and can be decided', async ({ world, api, partner, time }) => {
-    const recipientId = await world.recipient();
+    const recipientId = await createRecipient(api, partner);
     const { verification_id: id } = await openVerification(api, partner, recipientId);
     await untilTimers(time, verificationWorkflowId(id));
     await world.requestCancel(verificationWorkflowId(id));
@@ -162,7 +154,7 @@ describe('a cancellation of another run changes nothing', () => {
   });
 
   test('the simulated provider posts its event, and the settlement settles', async ({ world, time }) => {
-    const id = await world.settle(await world.recipient());
+    const id = await world.settle();
     await untilTimers(time, sandboxCollectionWorkflowId(id));
     await world.requestCancel(sandboxCollectionWorkflowId(id));
     await time.advance(1_000);

@@ -11,15 +11,16 @@ import { bankledgerBody, linkAccount, sendBankledger } from '../support/bankledg
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
-import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+import { type Json, jsonOf, settle, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
+import { BY_MANUAL_CARD } from '../support/settlement.ts';
 import { createBarrier, detailsOf, RUNBOOK_URL, untilTimers, withJumpingClock } from './fixture.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const PAID = { outcome: 'paid', operator: 'pat', note: 'The bank confirmed it by phone.' } as const;
 
-const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) => {
+const test = withJumpingClock().extend('world', FILE, ({ api, partner, steps, time }) => {
   const handle = (id: string) => time.client.workflow.getHandle(settlementWorkflowId(id));
   const post = async (path: string, body: unknown, status: number): Promise<Json> => {
     const answer = await api.call(partner, 'POST', path, body, { 'idempotency-key': crypto.randomUUID() });
@@ -28,9 +29,7 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
   };
   /** A settlement whose payout has no answer. It is funded internally. */
   const payingOut = async (): Promise<string> => {
-    const recipientId = await createRecipient(api, partner, { name: 'PAYOUT PENDING' });
-    const { payment_method: _method, card_token: _token, ...body } = settleBody(recipientId);
-    const { settlement_id: id } = await post('/v1/caribbean/settle', body, 201);
+    const id = await steps.acceptInternal({ name: 'PAYOUT PENDING' });
     await untilStatus(api, partner, id, 'paying_out');
     await untilTimers(time, settlementWorkflowId(id));
     return id;
@@ -39,7 +38,7 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
     handle,
     post,
     payingOut,
-    read: (id: string): Promise<Json> => readSettlement(api, partner, id),
+    read: steps.read,
     untilStatus: (id: string, status: string) => untilStatus(api, partner, id, status),
     untilTimers: (id: string, count: number) => untilTimers(time, settlementWorkflowId(id), count),
     /** A settlement that waits for money, which comes only when the test sends it. */
@@ -49,9 +48,7 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
         ach: { card_token: undefined, banklink_account_token: await linkAccount(api, partner) },
         wire: { card_token: undefined },
       };
-      const recipientId = await createRecipient(api, partner);
-      const body = settleBody(recipientId, { payment_method: method, ...tokens[method] });
-      const { settlement_id: id } = await post('/v2/settle', body, 202);
+      const id = await settle(api, partner, { payment_method: method, ...tokens[method] });
       await untilTimers(time, settlementWorkflowId(id));
       return id;
     },
@@ -182,12 +179,7 @@ describe('a settlement that waits for its money', () => {
       failures += 1;
       throw new Error('The database has failed.');
     };
-    const recipientId = await createRecipient(api, partner);
-    const { settlement_id: id } = await world.post(
-      '/v2/settle',
-      settleBody(recipientId, { card_token: 'tok_manual' }),
-      202,
-    );
+    const id = await settle(api, partner, BY_MANUAL_CARD);
     await vi.waitUntil(() => failures > 0, WAIT);
     await time.advance(45 * MINUTE_MS);
     const restoredMs = await time.now();

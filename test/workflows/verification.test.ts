@@ -6,14 +6,14 @@ import { settlementWorkflowId, verificationWorkflowId } from '../../domain/workf
 import { createApplicant, redispatched, TASK_QUEUE } from '../../workflows/contract.ts';
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
-import { createRecipient, type Json, jsonOf, readSettlement, settleBody, untilStatus } from '../support/partner.ts';
+import { createRecipient, type Json, settle, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
 import { detailsOf, untilTimers, withJumpingClock } from './fixture.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 
-const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) => ({
+const test = withJumpingClock().extend('world', FILE, ({ api, partner, steps, time }) => ({
   recipient: () => createRecipient(api, partner),
   open: async (recipientId: string): Promise<string> =>
     (await openVerification(api, partner, recipientId)).verification_id,
@@ -25,14 +25,8 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
   resultOf: (verificationId: string) => time.client.workflow.getHandle(verificationWorkflowId(verificationId)).result(),
   untilExpired: (recipientId: string) =>
     vi.waitUntil(async () => (await statusOf(api, partner, recipientId)).latest?.status === 'expired', WAIT),
-  settle: async (recipientId: string, amount: string): Promise<string> => {
-    const answer = await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId, { amount }), {
-      'idempotency-key': crypto.randomUUID(),
-    });
-    expect(answer.statusCode, answer.body).toBe(202);
-    return jsonOf(answer).settlement_id;
-  },
-  read: (settlementId: string): Promise<Json> => readSettlement(api, partner, settlementId),
+  settle: (recipientId: string, amount: string) => settle(api, partner, { recipient_id: recipientId, amount }),
+  read: steps.read,
   untilStatus: (settlementId: string, status: string) => untilStatus(api, partner, settlementId, status),
   /** Until the settlement is held and its workflow has set its timer. */
   untilHeld: async (settlementId: string): Promise<void> => {
@@ -42,7 +36,7 @@ const test = withJumpingClock().extend('world', FILE, ({ api, partner, time }) =
   /** The settlement once it has left a status. */
   untilLeft: (settlementId: string, status: string): Promise<Json> =>
     vi.waitUntil(async () => {
-      const settlement = await readSettlement(api, partner, settlementId);
+      const settlement = await steps.read(settlementId);
       return settlement.status !== status && settlement;
     }, WAIT),
 }));
