@@ -6,15 +6,14 @@ import { describe, expect } from 'vitest';
 import type { Connection } from '../../db/client.ts';
 import { newId, settlementIdOf } from '../../db/id.ts';
 import { recipients, settlements } from '../../db/schema/index.ts';
-import { price } from '../../domain/pricing.ts';
 import {
-  acceptedSettlement,
   SETTLEMENT_STATUSES,
   type Settlement,
   type SettlementStatus,
   TRANSITIONS,
 } from '../../domain/settlement/state.ts';
 import { allLives } from '../support/arbitrary.ts';
+import { certificateFacts } from '../support/certificate.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
 import { insertTestOrganization } from '../support/organization.ts';
 
@@ -77,25 +76,16 @@ async function createRows({ db, pool }: Connection) {
   };
 }
 
-function acceptedRow(orgId: string, recipientId: string): Settlement {
-  const priced = price({ corridor: 'US-JM', amount: '250.00', paymentMethod: 'card' });
-  if ('faults' in priced) throw new Error(JSON.stringify(priced.faults));
-  return acceptedSettlement({
-    ...priced.pricing,
-    settlementId: settlementIdOf(orgId, newId()),
-    orgId,
-    origin: 'v2',
-    recipientId,
-    payeeSealed: 'sealed',
-    payeeSha256: '33'.repeat(32),
-    purpose: null,
-    reference: null,
-    metadata: {},
-    environment: 'local sandbox',
-    requestId: 'test-request',
-    createdAt: AT,
-  });
-}
+const acceptedRow = (orgId: string, recipientId: string): Settlement => ({
+  ...certificateFacts().settlement,
+  settlementId: settlementIdOf(orgId, newId()),
+  orgId,
+  recipientId,
+  status: 'accepted',
+  version: 1,
+  eventSequence: 1,
+  amountReceivedMinor: 0n,
+});
 
 const LIVES = allLives();
 

@@ -7,34 +7,13 @@ import {
   isAbaRoutingNumber,
   lastFour,
   payoutFaults,
-  type Recipient,
   verificationAfter,
 } from '../../domain/recipient.ts';
 import { property } from '../support/property.ts';
+import { recipientOf } from '../support/recipient.ts';
 
 const BANK = { bank_name: 'National Commercial Bank', account_number_last4: '6789', currency: 'JMD' };
 const MOBILE = { provider: 'Lynk', phone_number: '+18765550123' };
-
-const recipient = (overrides: Partial<Recipient> = {}): Recipient => ({
-  recipientId: 'r-1',
-  orgId: 'o-1',
-  kind: 'vendor',
-  entityType: 'individual',
-  name: 'Marcia Brown',
-  country: 'JM',
-  email: null,
-  phone: null,
-  bankDetails: BANK,
-  mobileDetails: null,
-  metadata: {},
-  isActive: true,
-  verificationStatus: 'unverified',
-  dataKeySealed: 'sealed',
-  erasedAt: null,
-  createdAt: new Date(0),
-  updatedAt: new Date(0),
-  ...overrides,
-});
 
 describe('a routing number', () => {
   test.each(['021000021', '011401533', '091000019', '111000025', '026009593'])('%s is an ABA number', (text) =>
@@ -98,33 +77,33 @@ describe('the details of a recipient', () => {
 describe('the verification after a change', () => {
   test('is unverified when a verified recipient gets another name', () => {
     for (const verificationStatus of ['verified', 'rejected'] as const)
-      expect(verificationAfter(recipient({ verificationStatus }), { name: 'Marcia Campbell' })).toBe('unverified');
+      expect(verificationAfter(recipientOf({ verificationStatus }), { name: 'Marcia Campbell' })).toBe('unverified');
   });
 
   test('stays the same for the same name, for other fields and in every other status', () => {
-    const verified = recipient({ verificationStatus: 'verified' });
+    const verified = recipientOf({ verificationStatus: 'verified' });
     expect(verificationAfter(verified, { name: 'Marcia Brown', email: 'new@acme.example' })).toBe('verified');
     expect(verificationAfter(verified, { bankDetails: null })).toBe('verified');
     for (const status of ['unverified', 'pending', 'expired'] as const) {
-      expect(verificationAfter(recipient({ verificationStatus: status }), { name: 'Another' })).toBe(status);
+      expect(verificationAfter(recipientOf({ verificationStatus: status }), { name: 'Another' })).toBe(status);
     }
   });
 });
 
 describe('a payout', () => {
+  const { 'US-JM': corridor } = CORRIDORS;
+
   test('is refused for a recipient in another country than the destination', () => {
-    expect(
-      payoutFaults(recipient({ country: 'TT' }), CORRIDORS['US-JM'], 'bank_transfer').map(({ field }) => field),
-    ).toEqual(['recipient_id']);
+    const abroad = recipientOf({ country: 'TT', bankDetails: BANK });
+    expect(payoutFaults(abroad, corridor, 'bank_transfer').map(({ field }) => field)).toEqual(['recipient_id']);
   });
 
   test('is refused over a rail that the recipient has no details for; cash needs none', () => {
-    expect(
-      payoutFaults(recipient({ bankDetails: null, mobileDetails: MOBILE }), CORRIDORS['US-JM'], 'bank_transfer'),
-    ).toHaveLength(1);
-    expect(payoutFaults(recipient(), CORRIDORS['US-JM'], 'mobile_money')).toHaveLength(1);
-    expect(payoutFaults(recipient(), CORRIDORS['US-JM'], 'cash_pickup')).toEqual([]);
-    expect(payoutFaults(recipient(), CORRIDORS['US-JM'], 'bank_transfer')).toEqual([]);
+    const [byBank, byPhone] = [recipientOf({ bankDetails: BANK }), recipientOf({ mobileDetails: MOBILE })];
+    expect(payoutFaults(byPhone, corridor, 'bank_transfer')).toHaveLength(1);
+    expect(payoutFaults(byBank, corridor, 'mobile_money')).toHaveLength(1);
+    expect(payoutFaults(byBank, corridor, 'cash_pickup')).toEqual([]);
+    expect(payoutFaults(byBank, corridor, 'bank_transfer')).toEqual([]);
   });
 });
 

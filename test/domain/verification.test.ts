@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { Recipient } from '../../domain/recipient.ts';
 import {
   canMoveVerification,
   defaultVerificationType,
@@ -11,27 +10,7 @@ import {
   VERIFICATION_STATUSES,
   VERIFICATION_TRANSITIONS,
 } from '../../domain/verification.ts';
-
-const recipientOf = (overrides: Partial<Recipient> = {}): Recipient => ({
-  recipientId: 'rec-1',
-  orgId: 'org-1',
-  kind: 'contractor',
-  entityType: 'individual',
-  name: 'Marcia Brown',
-  country: 'JM',
-  email: null,
-  phone: null,
-  bankDetails: null,
-  mobileDetails: null,
-  metadata: {},
-  isActive: true,
-  verificationStatus: 'unverified',
-  dataKeySealed: 'sealed',
-  erasedAt: null,
-  createdAt: new Date('2026-11-01T00:00:00.000Z'),
-  updatedAt: new Date('2026-11-01T00:00:00.000Z'),
-  ...overrides,
-});
+import { recipientOf } from '../support/recipient.ts';
 
 const opened = (name = 'Marcia Brown') =>
   openedVerification(recipientOf({ name }), {

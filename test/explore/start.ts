@@ -2,6 +2,7 @@
 import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { price } from '../../domain/pricing.ts';
 import { acceptedSettlement } from '../../domain/settlement/state.ts';
+import { recipientOf } from '../support/recipient.ts';
 import type { Check, Situation } from './situation.ts';
 
 export const STARTED_AT = new Date('2026-01-01T00:00:00.000Z');
@@ -67,25 +68,14 @@ export function start({ amount, method, checked, checksLeft }: Start, at = START
 }
 
 const identityOf = (checked: Check, checksLeft: number, at: Date): Situation['identity'] => ({
-  recipient: {
+  recipient: recipientOf({
     recipientId: RECIPIENT_ID,
     orgId: ORG_ID,
-    kind: 'vendor',
-    entityType: 'individual',
     name: 'payee',
-    country: 'JM',
-    email: null,
-    phone: null,
-    bankDetails: null,
-    mobileDetails: null,
-    metadata: {},
-    isActive: true,
     verificationStatus: checked === 'open' ? 'pending' : checked,
-    dataKeySealed: 'sealed',
-    erasedAt: null,
     createdAt: at,
     updatedAt: at,
-  },
+  }),
   checks: { payee: checked, other: checked },
   openedAt: {},
   decisions: checked === 'open' ? {} : { payee: { to: checked, at } },

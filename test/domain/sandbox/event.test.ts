@@ -1,39 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { DomainError, ValidationError } from '../../../domain/error.ts';
 import type { PaymentMethod } from '../../../domain/payment-method.ts';
-import { price } from '../../../domain/pricing.ts';
 import { type SandboxEvent, sandboxCommand } from '../../../domain/sandbox/event.ts';
-import {
-  acceptedSettlement,
-  SETTLEMENT_STATUSES,
-  type Settlement,
-  type SettlementStatus,
-} from '../../../domain/settlement/state.ts';
+import { SETTLEMENT_STATUSES, type Settlement, type SettlementStatus } from '../../../domain/settlement/state.ts';
+import { certificateFacts } from '../../support/certificate.ts';
 
-const settlementOf = (
-  paymentMethod: PaymentMethod,
-  status: SettlementStatus = 'awaiting_funds',
-  amount = '250.00',
-): Settlement => {
-  const priced = price({ corridor: 'US-JM', amount, paymentMethod });
-  if ('faults' in priced) throw new Error('the test settlement has invalid inputs');
-  const settlement = acceptedSettlement({
-    ...priced.pricing,
-    settlementId: 'stl_1',
-    orgId: 'org-1',
-    origin: 'v2',
-    recipientId: 'rec-1',
-    payeeSealed: 'sealed',
-    payeeSha256: '33'.repeat(32),
-    purpose: null,
-    reference: null,
-    metadata: {},
-    environment: 'local sandbox',
-    requestId: 'test',
-    createdAt: new Date('2026-11-21T08:00:00.000Z'),
-  });
-  return { ...settlement, status };
-};
+const settlementOf = (paymentMethod: PaymentMethod, status: SettlementStatus = 'awaiting_funds'): Settlement => ({
+  ...certificateFacts().settlement,
+  paymentMethod,
+  status,
+  amountReceivedMinor: 0n,
+});
 
 const command = (settlement: Settlement, asked: Parameters<typeof sandboxCommand>[1], underWayMinor = 0n) =>
   sandboxCommand(settlement, asked, underWayMinor);
