@@ -6,21 +6,19 @@ import { ApplicationFailure } from '@temporalio/common';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { type Activities, createActivities } from '../../activities/index.ts';
-import { recordEvidence } from '../../db/commands/evidence.ts';
 import { recordGateEvidence, revokeGateEvidence } from '../../db/commands/gate.ts';
-import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
 import { outbox, postings, settlements } from '../../db/schema/index.ts';
 import type { CorridorId } from '../../domain/corridor.ts';
-import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
+import type { EnvironmentName, RuntimeEnvironment } from '../../domain/runtime.ts';
 import { activityDeps } from '../support/activity.ts';
+import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { untilBlocked } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { insertGateEvidence, withoutGateStore } from '../support/gate.ts';
-import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { settle } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { enterStates } from '../support/settlement.ts';
 
-const REMOTE: readonly RuntimeEnvironment[] = ['remote-sandbox', 'production'];
 const CLOSED_PORT = 'http://127.0.0.1:1';
 const ACT = { operator: 'ana', note: 'it does not hold any more' };
 const DAY_MS = 86_400_000;
@@ -34,9 +32,6 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps: { step } })
   const { db, pool } = api.connection;
   const activities = (runtime: RuntimeEnvironment = 'local-sandbox'): Activities =>
     createActivities({ ...activityDeps(api, CLOSED_PORT, { nudge: () => undefined }), runtime });
-  const post = async (body: object): Promise<string> =>
-    jsonOf(await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() }))
-      .settlement_id;
   const insertEvidence = (options: Parameters<typeof insertGateEvidence>[2]) =>
     insertGateEvidence(db, 'local sandbox', options);
   const balancesOf = async (settlementId: string): Promise<Record<string, bigint>> => {
@@ -55,35 +50,21 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps: { step } })
     accept: async (
       corridor: CorridorId,
       country: string,
-      environment = environmentName('local-sandbox'),
+      environment: EnvironmentName = 'local sandbox',
     ): Promise<string> => {
-      const id = await post(settleBody(await createRecipient(api, partner, { country }), { corridor }));
+      const id = await settle(api, partner, { corridor }, { country });
       await api.owner.db.update(settlements).set({ environment }).where(eq(settlements.settlementId, id));
       return id;
     },
     /** A settlement to Haiti, which is paid out by mobile money. */
-    acceptByPhone: async (): Promise<string> => {
+    acceptByPhone: (): Promise<string> => {
       const mobile_details = { provider: 'MonCash', phone_number: '+50934101234' };
       const recipient = { country: 'HT', bank_details: undefined, mobile_details };
-      const recipientId = await createRecipient(api, partner, recipient);
-      return await post(settleBody(recipientId, { corridor: 'US-HT', payout_rail: 'mobile_money' }));
+      return settle(api, partner, { corridor: 'US-HT', payout_rail: 'mobile_money' }, recipient);
     },
     fund: async (settlementId: string): Promise<void> => {
       await activities().admitSettlement(step(settlementId));
-      await db.transaction(async (tx) => {
-        const settlement = (await lockEvidenceTarget(tx, settlementId)) ?? expect.fail('no settlement');
-        const paid = {
-          evidenceId: crypto.randomUUID(),
-          provider: 'cardproc',
-          eventId: crypto.randomUUID(),
-          kind: 'collection_succeeded',
-          amountMinor: 25_000n,
-          currency: 'USD',
-          failure: null,
-          sha256: '00'.repeat(32),
-        } as const;
-        await recordEvidence(tx, { settlement, exceptions: [] }, paid, { at: new Date(), requestId: 'test' });
-      });
+      await sendCardproc(api, cardprocBody(settlementId));
       expect(await activities().reviewSettlement(step(settlementId))).toMatchObject({ status: 'funded' });
     },
     /** The activity fails in this way and leaves every table as it was. */
@@ -132,15 +113,12 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps: { step } })
   };
 });
 
-describe.each(REMOTE)('a worker of %s', (runtime) => {
-  test('collects nothing and starts no simulated provider: there is no evidence', async ({ world }) => {
-    const settlementId = await world.accept('US-JM', 'JM', environmentName(runtime));
-    await world.isRejected(world.activities(runtime), settlementId);
-  });
+describe('a worker of a remote runtime', () => {
+  const runtime = 'production';
 
-  test('collects nothing with every gate proven: there is no live adapter', async ({ world, api }) => {
-    await insertGateEvidence(api.connection.db, environmentName(runtime));
-    const settlementId = await world.accept('US-JM', 'JM', environmentName(runtime));
+  test('collects nothing and starts no simulated provider, even with every gate proven', async ({ world, api }) => {
+    await insertGateEvidence(api.connection.db, runtime);
+    const settlementId = await world.accept('US-JM', 'JM', runtime);
     await world.isRejected(world.activities(runtime), settlementId);
   });
 
@@ -164,7 +142,7 @@ describe.each(REMOTE)('a worker of %s', (runtime) => {
   });
 
   test('refuses to play a provider', async ({ world, partner }) => {
-    const settlementId = await world.accept('US-JM', 'JM', environmentName(runtime));
+    const settlementId = await world.accept('US-JM', 'JM', runtime);
     const input = { settlementId, orgId: partner.orgId };
     const refused = { type: 'local_sandbox_only', nonRetryable: true };
     await world.movesNothing(() => world.activities(runtime).planCollection(input), refused);

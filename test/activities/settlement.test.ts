@@ -1,9 +1,8 @@
 /** The activities of a settlement against the database: run twice, run at once, and failing at each write. */
 import { count, eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { recordEvidence } from '../../db/commands/evidence.ts';
-import { lockEvidenceTarget } from '../../db/queries/settlement.ts';
 import { certificates, events, outbox, postings, settlements, settlementTransitions } from '../../db/schema/index.ts';
+import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { whileWritesFail } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { expectUnchanged } from '../support/refusal.ts';
@@ -20,21 +19,7 @@ const test = withApi().extend('world', FILE, ({ api, steps }) => {
       { run: (id: string) => activities.reviewSettlement(step(id)), to: 'funded' },
       { run: (id: string) => activities.sendPayout(step(id)), to: 'settled' },
     ] as const,
-    pay: (settlementId: string, amountMinor: bigint) =>
-      db.transaction(async (tx) => {
-        const settlement = (await lockEvidenceTarget(tx, settlementId)) ?? expect.fail('no settlement');
-        const paid = {
-          evidenceId: crypto.randomUUID(),
-          provider: 'cardproc',
-          eventId: crypto.randomUUID(),
-          kind: 'collection_succeeded',
-          amountMinor,
-          currency: 'USD',
-          failure: null,
-          sha256: '00'.repeat(32),
-        } as const;
-        await recordEvidence(tx, { settlement, exceptions: [] }, paid, { at: new Date(), requestId: 'test' });
-      }),
+    pay: (id: string) => sendCardproc(api, cardprocBody(id)),
     /** The settlement, and how many rows of each kind it has. */
     recordsOf: async (settlementId: string) => {
       const [state] = await db.select().from(settlements).where(eq(settlements.settlementId, settlementId));
@@ -58,7 +43,7 @@ describe('each activity of a settlement', () => {
   test('run twice, does nothing the second time and returns the same status', async ({ world }) => {
     const id = await world.accept();
     for (const { run, to } of world.path) {
-      if (to === 'funded') await world.pay(id, 25_000n);
+      if (to === 'funded') await world.pay(id);
       const first = await run(id);
       const records = await world.recordsOf(id);
       expect(first.status).toBe(to);
@@ -70,7 +55,7 @@ describe('each activity of a settlement', () => {
   test('run eight times at once, changes the settlement once', async ({ world }) => {
     const id = await world.accept();
     for (const { run, to } of world.path) {
-      if (to === 'funded') await world.pay(id, 25_000n);
+      if (to === 'funded') await world.pay(id);
       const states = await Promise.all(Array.from({ length: 8 }, () => run(id)));
       expect(new Set(states.map((state) => state.status))).toEqual(new Set([to]));
     }
@@ -82,7 +67,7 @@ describe('each activity of a settlement', () => {
     async (table, { world, api }) => {
       const id = await world.accept();
       for (const { run, to } of world.path) {
-        if (to === 'funded') await world.pay(id, 25_000n);
+        if (to === 'funded') await world.pay(id);
         const before = await world.recordsOf(id);
         const failed = await whileWritesFail(api.owner.pool, table, () =>
           run(id).then(
@@ -117,23 +102,4 @@ describe('each activity of a settlement', () => {
       code: 'not_found',
     });
   });
-
-  test('ends a wait when its window is over, not a millisecond before', async ({ world, steps }) => {
-    const id = await world.accept();
-    const admitted = await steps.activities.admitSettlement(steps.step(id));
-    expect(admitted.waitMs).toBe(30 * 60_000);
-    const { state } = await world.recordsOf(id);
-    const end = state?.expiresAt?.getTime() ?? Number.NaN;
-    expect((await steps.activities.reviewSettlement(steps.step(id, end - 1))).status).toBe('awaiting_funds');
-    expect((await steps.activities.reviewSettlement(steps.step(id, end))).status).toBe('expired');
-  });
-});
-
-test('payment instructions are shown only while the wire is waited for', async ({ api, partner, steps }) => {
-  const id = await steps.accept(BY_WIRE);
-  expect((await steps.read(id)).payment_instructions).toBeNull();
-  await steps.activities.admitSettlement(steps.step(id));
-  expect((await steps.read(id)).payment_instructions).toMatchObject({ reference: id });
-  await api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
-  expect((await steps.read(id)).payment_instructions).toBeNull();
 });

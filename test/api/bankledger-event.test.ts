@@ -240,7 +240,7 @@ describe('an event', () => {
 });
 
 describe('evidence of a wire or a debit', () => {
-  const fund = (steps: Steps, id: string, nowMs?: number) => steps.activities.reviewSettlement(steps.step(id, nowMs));
+  const fund = (steps: Steps, id: string) => steps.activities.reviewSettlement(steps.step(id));
 
   test('is applied later if it comes before the settlement waits for it', async ({ api, steps }) => {
     const id = await steps.accept(BY_WIRE);
@@ -269,28 +269,6 @@ describe('evidence of a wire or a debit', () => {
     }
   });
 
-  test('funds the settlement if it is too much, and the rest is due back', async ({ api, steps }) => {
-    const id = await steps.waiting(BY_WIRE);
-    await send(api, bankledgerBody(id, { amount_reconciled: 25_001 }));
-    expect((await fund(steps, id)).status).toBe('funded');
-    expect(await exceptionsOf(steps, id)).toEqual(['overpaid']);
-    const booked = await api.connection.db.select().from(postings).where(eq(postings.settlementId, id));
-    expect(booked.filter(({ account }) => account === 'refund_due').map(({ amountMinor }) => amountMinor)).toEqual([
-      -1n,
-    ]);
-  });
-
-  test.for(['CAD', 'JMD'])(
-    'is recorded as an exception and not applied if it is in %s',
-    async (currency, { api, steps }) => {
-      const id = await steps.waiting(BY_WIRE);
-      await send(api, bankledgerBody(id, { currency }));
-      expect((await fund(steps, id)).status).toBe('awaiting_funds');
-      expect(await exceptionsOf(steps, id)).toEqual(['currency_mismatch']);
-      expect((await steps.read(id)).amount_received).toBe('0.00');
-    },
-  );
-
   test('returned before it funded: failed, with the code of the return', async ({ api, steps, byAch }) => {
     const id = await steps.waiting(await byAch());
     await send(api, bankledgerBody(id, { type: 'ach', return_code: 'R01' }, 'returned'));
@@ -311,51 +289,18 @@ describe('evidence of a wire or a debit', () => {
     },
   );
 
-  test('returned after it funded changes no later state', async ({ api, steps }) => {
-    const returned = async (id: string) => {
-      const { status } = await steps.stored(id);
-      await send(api, bankledgerBody(id, { return_code: 'R10' }, 'returned'));
-      expect((await steps.stored(id)).status).toBe(status);
-      return [status, await exceptionsOf(steps, id)];
-    };
-    const funded = async (name: string) => {
-      const id = await steps.waiting(BY_WIRE, { name });
-      await send(api, bankledgerBody(id));
-      await fund(steps, id);
-      return id;
-    };
-    expect(await returned(await funded('Marcia Brown'))).toEqual(['funded', ['returned']]);
-    for (const [name, status] of [
-      ['Marcia Brown', 'settled'],
-      ['PAYOUT PENDING', 'paying_out'],
-      ['PAYOUT REFUSED', 'failed'],
-    ] as const) {
-      const id = await funded(name);
-      await steps.activities.sendPayout(steps.step(id));
-      expect(await returned(id)).toEqual([status, ['returned']]);
-    }
-  });
-
-  test('is an exception after a terminal state, and its money is due back', async ({ api, steps }) => {
-    const id = await steps.waiting(BY_WIRE);
-    await fund(steps, id, (await steps.stored(id)).expiresAt?.getTime());
-    await send(api, bankledgerBody(id));
-    expect([(await steps.stored(id)).status, await exceptionsOf(steps, id)]).toEqual(['expired', ['late_evidence']]);
-    const booked = await api.connection.db.select().from(postings).where(eq(postings.settlementId, id));
-    expect(booked.map(({ account, amountMinor }) => `${account} ${amountMinor}`).sort()).toEqual([
-      'bank_clearing 25000',
-      'refund_due -25000',
-    ]);
-  });
-
-  test('payment instructions are shown for a wire and not for a card', async ({ steps }) => {
-    const wire = await steps.read(await steps.waiting(BY_WIRE));
-    expect(wire.payment_instructions).toMatchObject({
-      reference: wire.settlement_id,
-      amount: '250.00',
-      currency: 'USD',
-      simulation: true,
-    });
+  test('payment instructions are shown while a wire is waited for, and never for a card', async ({
+    api,
+    partner,
+    steps,
+  }) => {
+    const id = await steps.accept(BY_WIRE);
+    expect((await steps.read(id)).payment_instructions).toBeNull();
+    await steps.activities.admitSettlement(steps.step(id));
+    const shown = { reference: id, amount: '250.00', currency: 'USD', simulation: true };
+    expect((await steps.read(id)).payment_instructions).toMatchObject(shown);
+    await api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
+    expect((await steps.read(id)).payment_instructions).toBeNull();
     expect((await steps.read(await steps.waiting(BY_MANUAL_CARD))).payment_instructions).toBeNull();
   });
 });

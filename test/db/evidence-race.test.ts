@@ -85,6 +85,7 @@ describe('a wait that ends while evidence is being committed', () => {
     const { inOrder, pay, review, endOf, exceptionsOf, expectSettledBooks } = races;
     const id = await steps.waiting(BY_WIRE);
     const end = await endOf(id);
+    expect(await review(id, end - 1)).toBe('awaiting_funds');
     expect(await inOrder(id, [() => review(id, end), () => pay(id)])).toEqual(['expired', true]);
     expect(await exceptionsOf(id)).toEqual(['late_evidence']);
     await expectSettledBooks(id, 25_000n);

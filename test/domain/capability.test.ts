@@ -9,7 +9,6 @@ import {
 } from '../../domain/capability.ts';
 import { CAPABILITY_CATALOG } from '../../domain/capability-catalog.ts';
 import { CAPABILITY_STATES } from '../../domain/capability-state.ts';
-import { catalogResource } from '../../domain/resource/capability.ts';
 import { OPERATIONS } from '../contract/operations.ts';
 import { hasTest, readSource } from '../support/source.ts';
 
@@ -57,13 +56,6 @@ describe('the catalog', () => {
     expect(open.length).toBeGreaterThan(2);
     const addresses = (surface: string) => surface.match(/\/[a-z0-9{}/_.-]+/g) ?? [];
     expect(open.filter(({ surface }) => addresses(surface).some((address) => keyed.includes(address)))).toEqual([]);
-  });
-
-  test('shows partners every entry, and everyone else the public ones', () => {
-    const everyone = catalogResource(CAPABILITY_CATALOG, false).services;
-    expect(new Set(everyone.map(({ audience }) => audience))).toEqual(new Set(['public']));
-    expect(catalogResource(CAPABILITY_CATALOG, true).services).toHaveLength(25);
-    expect(everyone.length).toBeLessThan(25);
   });
 });
 
