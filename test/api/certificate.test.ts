@@ -165,46 +165,6 @@ describe('the download of a certificate', () => {
       expect((await download(certId, { 'if-none-match': condition })).statusCode).toBe(200);
     expect((await download(UNKNOWN, { 'if-none-match': '*' })).statusCode).toBe(404);
   });
-
-  test('200 without personal data: of the recipient only the id, and no free text', async ({
-    api,
-    partner,
-    download,
-  }) => {
-    const personal = {
-      recipient: {
-        name: 'Marisol Quintero',
-        email: 'marisol@example.com',
-        phone: '+18765550123',
-        bankDetails: { bank_name: 'Harbour Savings', account_number: '900500734242', currency: 'JMD' },
-        mobileDetails: { provider: 'lynk', phone_number: '+18765550199' },
-      },
-      reference: 'rent for Marisol',
-      metadata: { passport: 'A1234567' },
-      reason: 'resolved by Aunt May: she called',
-    };
-    const { settlement, certId } = await certified(api, partner, personal);
-    const text = (await download(certId)).body;
-    for (const secret of [
-      'Marisol',
-      'marisol',
-      '8765550',
-      'Harbour',
-      '4242',
-      '90050073',
-      'lynk',
-      'rent for',
-      'passport',
-      'A1234567',
-      'Aunt May',
-      'resolved',
-      'Acme',
-      'dev@acme',
-    ]) {
-      expect(text.replaceAll(/[0-9a-f]{64}|[0-9a-f-]{36}/g, '')).not.toContain(secret);
-    }
-    expect(text).toContain(settlement.recipientId);
-  });
 });
 
 describe('the verification of a certificate', () => {
@@ -220,20 +180,6 @@ describe('the verification of a certificate', () => {
       checks: CHECKS_PASSED,
       anchor: { status: 'unanchored' },
       environment: 'local sandbox',
-    });
-  });
-
-  test('200 and still valid after late money was booked', async ({ api, partner, verify }) => {
-    const { settlement, certId } = await certified(api, partner);
-    await api.connection.pool.query(
-      `INSERT INTO postings VALUES
-        ($1, 'surplus:late', 0, 'card_clearing', 'USD', 500, now()),
-        ($1, 'surplus:late', 1, 'refund_due', 'USD', -500, now())`,
-      [settlement.settlementId],
-    );
-    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
-      valid: true,
-      checks: CHECKS_PASSED,
     });
   });
 
@@ -275,16 +221,11 @@ describe('a rotation of the signing key', () => {
       expect(new Set(Object.keys(key))).toEqual(new Set(['alg', 'crv', 'kid', 'kty', 'use', 'x']));
   });
 
-  test('a certificate signed by an unpublished key is not valid', async ({ api, partner, verify }) => {
-    const { certId, settlement } = await certified(api, partner, {}, [{ id: 'forgotten', key: randomBytes(32) }]);
-    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
-      valid: false,
-      checks: { ...CHECKS_PASSED, signature_valid: false },
-    });
-  });
-
-  test('a certificate signed by another key under our key id is not valid', async ({ api, partner, verify }) => {
-    const { certId, settlement } = await certified(api, partner, {}, [{ id: NEW_KEY.id, key: randomBytes(32) }]);
+  test.for([
+    ['an unpublished key', 'forgotten'],
+    ['another key under our key id', NEW_KEY.id],
+  ] as const)('a certificate signed by %s is not valid', async ([_what, id], { api, partner, verify }) => {
+    const { certId, settlement } = await certified(api, partner, {}, [{ id, key: randomBytes(32) }]);
     expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
       valid: false,
       checks: { ...CHECKS_PASSED, signature_valid: false },
@@ -357,33 +298,16 @@ describe('a tampered database', () => {
     });
   });
 
-  test.for([
-    [
-      'an amount changed',
-      "UPDATE postings SET amount_minor = amount_minor + 1 WHERE settlement_id = $1 AND step = 'settled' AND line = 0",
-    ],
-    [
-      'a whole posting set changed in balance',
-      "UPDATE postings SET amount_minor = amount_minor * 2 WHERE settlement_id = $1 AND step = 'settled'",
-    ],
-    ['a posting set is missing', "DELETE FROM postings WHERE settlement_id = $1 AND step = 'paying_out'"],
-    [
-      'an account changed',
-      `UPDATE postings SET account = 'refund_due'
-       WHERE settlement_id = $1 AND step = 'settled' AND account = 'payout_paid'`,
-    ],
-    ['an unbalanced posting was added', "INSERT INTO postings VALUES ($1, 'stray', 0, 'refund_due', 'USD', 1, now())"],
-  ] as const)(
-    'is detected in the journal when %s, although the certificate is unchanged',
-    async ([_what, statement], { api, partner, verify }) => {
-      const { certId, settlement } = await certified(api, partner);
-      await tamper(api, statement, [settlement.settlementId]);
-      expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
-        valid: false,
-        checks: { ...CHECKS_PASSED, ledger_balanced: false },
-      });
-    },
-  );
+  test('is detected in the journal, although the certificate is unchanged', async ({ api, partner, verify }) => {
+    const { certId, settlement } = await certified(api, partner);
+    const change = `UPDATE postings SET account = 'refund_due'
+      WHERE settlement_id = $1 AND step = 'settled' AND account = 'payout_paid'`;
+    await tamper(api, change, [settlement.settlementId]);
+    expect((await verify(certId, settlement.settlementId)).json()).toMatchObject({
+      valid: false,
+      checks: { ...CHECKS_PASSED, ledger_balanced: false },
+    });
+  });
 
   test('is detected when the bytes are not JSON, without a 500', async ({ api, partner, verify }) => {
     const { certId, settlement } = await certified(api, partner);

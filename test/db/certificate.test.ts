@@ -15,10 +15,7 @@ const certifier = createCertifier([{ id: 'test-1', key: randomBytes(32) }]);
 
 /** `orgId`: an organization for each test. `factsOf`: of a settlement, once a change that adds nothing is written. */
 const test = withDatabase(5)
-  .extend('orgId', async ({ connection }) => {
-    const { orgId } = await insertTestOrganization(connection.db);
-    return orgId;
-  })
+  .extend('orgId', async ({ connection }) => (await insertTestOrganization(connection.db)).orgId)
   .extend(
     'factsOf',
     ({ connection }) =>

@@ -23,15 +23,13 @@ import { findSettlement, lockSettlement } from '../../db/queries/settlement.ts';
 import { writeChange } from '../../db/queries/settlement-change.ts';
 import { settlements, settlementTransitions } from '../../db/schema/index.ts';
 import { createSealer, type Sealer } from '../../db/seal.ts';
-import type { CorridorId } from '../../domain/corridor.ts';
 import { freezePayee } from '../../domain/payee.ts';
-import type { PaymentMethod } from '../../domain/payment-method.ts';
 import { price } from '../../domain/pricing.ts';
 import type { RecipientDraft } from '../../domain/recipient.ts';
 import { settlementEventData } from '../../domain/resource/settlement.ts';
 import type { PayoutEvent } from '../../domain/sandbox/event.ts';
 import { acceptedEvent, changeOf, type Move, withDecided, withMove } from '../../domain/settlement/change.ts';
-import type { EvidenceProvider, NewEvidence } from '../../domain/settlement/evidence.ts';
+import type { NewEvidence } from '../../domain/settlement/evidence.ts';
 import { acceptedSettlement, type Settlement, type SettlementStatus } from '../../domain/settlement/state.ts';
 import { activityDeps } from './activity.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from './api.ts';
@@ -138,24 +136,12 @@ export async function enterStates(
 }
 
 export type SettledOptions = {
-  readonly corridor?: CorridorId;
   readonly amount?: string;
-  readonly paymentMethod?: PaymentMethod;
-  readonly recipient?: Partial<RecipientDraft>;
+  readonly recipient?: Pick<RecipientDraft, 'name'>;
   readonly reference?: string;
-  readonly metadata?: Record<string, string>;
-  /** The reason of every transition but the first, which has none. */
-  readonly reason?: string;
-  readonly createdAt?: Date;
 };
 
 const STEP_MS = 1_000;
-const PROVIDER_OF: Record<PaymentMethod, EvidenceProvider> = {
-  card: 'cardproc',
-  ach: 'bankledger',
-  wire: 'bankledger',
-  internal: 'internal',
-};
 
 /** A settlement that reached `settled`, paid by one collection, a second after each step. It has no certificate. */
 export const insertSettledSettlement = (
@@ -191,7 +177,7 @@ async function insertUntil(
     const enter = async (to: SettlementStatus, evidenceId?: string): Promise<void> => {
       const at = new Date(settlement.updatedAt.getTime() + STEP_MS);
       const begun = changeOf({ settlement, exceptions: [] }, at);
-      const move = withMove(begun, { to, reason: options.reason ?? 'test', evidenceId });
+      const move = withMove(begun, { to, reason: 'test', evidenceId });
       const decided = to === 'settled' && evidenceId ? withDecided(move, evidenceId) : move;
       const change = certifier ? await certified(tx, certifier, decided) : decided;
       settlement = await writeChange(tx, change, settlement.requestId);
@@ -211,13 +197,9 @@ async function insertUntil(
 }
 
 async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): Promise<Settlement> {
-  const priced = price({
-    corridor: options.corridor ?? 'US-JM',
-    amount: options.amount ?? '250.00',
-    paymentMethod: options.paymentMethod ?? 'card',
-  });
+  const priced = price({ corridor: 'US-JM', amount: options.amount ?? '250.00', paymentMethod: 'card' });
   if ('faults' in priced) throw new Error(`no valid settlement: ${JSON.stringify(priced.faults)}`);
-  const createdAt = options.createdAt ?? new Date('2026-11-21T08:00:00.000Z');
+  const createdAt = new Date('2026-11-21T08:00:00.000Z');
   const draft: RecipientDraft = {
     kind: 'vendor',
     entityType: 'individual',
@@ -243,7 +225,7 @@ async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): P
     ...sealPayee(dataKeyOf(sealer, recipient), newSettlementId, payee),
     purpose: null,
     reference: options.reference ?? null,
-    metadata: options.metadata ?? {},
+    metadata: {},
     environment: 'local sandbox',
     requestId: 'test-request',
     createdAt,
@@ -258,13 +240,13 @@ async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): P
   return settlement;
 }
 
-function collectionOf({ settlementId, paymentMethod, amountMinor, sourceCurrency }: Settlement) {
+function collectionOf({ settlementId, amountMinor, sourceCurrency }: Settlement): NewEvidence {
   const eventId = `collection:${settlementId}`;
   return {
     evidenceId: newId(),
-    provider: PROVIDER_OF[paymentMethod],
+    provider: 'cardproc',
     eventId,
-    kind: 'collection_succeeded' as const,
+    kind: 'collection_succeeded',
     amountMinor,
     currency: sourceCurrency,
     failure: null,
