@@ -22,6 +22,20 @@ const test = withApi({ scope: 'settle' })
     ({ api, partner }) =>
       (publicToken: unknown, by: Caller = partner) =>
         api.call(by, 'POST', '/v2/banklink/exchange', { public_token: publicToken }),
+  )
+  .extend('recipientId', FILE, async ({ api, partner }) =>
+    createRecipient(api, await api.createKey(partner.orgId, 'full')),
+  )
+  /** Pays a recipient from the account of this token. */
+  .extend(
+    'settle',
+    FILE,
+    ({ api, partner, recipientId }) =>
+      (token: string, overrides: Record<string, unknown> = {}, key: string = crypto.randomUUID()) => {
+        const byAch = { payment_method: 'ach', card_token: undefined, banklink_account_token: token };
+        const body = settleBody(recipientId, { ...byAch, ...overrides });
+        return api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': key });
+      },
   );
 
 const refusal = async (answer: ReturnType<TestApi['call']>) => {
@@ -95,41 +109,13 @@ describe('a link token', () => {
 });
 
 describe('an access token', () => {
-  const settle = async (
-    api: TestApi,
-    caller: Caller,
-    token: string,
-    by: Caller = caller,
-    overrides: Record<string, unknown> = {},
-    key: string = crypto.randomUUID(),
-  ) => {
-    const owner = await api.createKey(by.orgId, 'full');
-    const recipientId = overrides['recipient_id'] ?? (await createRecipient(api, owner));
-    const body = settleBody(String(recipientId), {
-      payment_method: 'ach',
-      card_token: undefined,
-      banklink_account_token: token,
-      ...overrides,
-    });
-    return api.call(by, 'POST', '/v2/settle', body, { 'idempotency-key': key });
-  };
-
-  test("422 for another organization's token, and nothing is stored", async ({ api, partner }) => {
-    const token = await linkAccount(api, partner);
-    const stranger = await api.createCaller();
-    const recipientId = await createRecipient(api, stranger);
-    const body = settleBody(recipientId, {
-      payment_method: 'ach',
-      card_token: undefined,
-      banklink_account_token: token,
-    });
-    const settling = () => api.call(stranger, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
-    await expectInvalid(api, settling, [['body.banklink_account_token', 'value_error']]);
+  test("422 for another organization's token, and nothing is stored", async ({ api, settle }) => {
+    const token = await linkAccount(api, await api.createCaller());
+    await expectInvalid(api, () => settle(token), [['body.banklink_account_token', 'value_error']]);
   });
 
-  test('422 for every altered token', async ({ api, partner }) => {
+  test('422 for every altered token', async ({ api, partner, settle }) => {
     const token = await linkAccount(api, partner);
-    const recipientId = await createRecipient(api, await api.createKey(partner.orgId, 'full'));
     const flipped = Array.from(
       token,
       (character, index) => `${token.slice(0, index)}${character === 'A' ? 'B' : 'A'}${token.slice(index + 1)}`,
@@ -146,17 +132,13 @@ describe('an access token', () => {
       'public-sandbox-manual',
       'tok_visa',
     ];
-    for (const altered of [...flipped, ...others]) {
-      const answer = await settle(api, partner, altered, partner, { recipient_id: recipientId });
-      expect([altered, answer.statusCode]).toEqual([altered, 422]);
-    }
+    for (const altered of [...flipped, ...others])
+      expect([altered, (await settle(altered)).statusCode]).toEqual([altered, 422]);
   });
 
-  test('422 for the amount and the token together, then 404 for the recipient', async ({ api, partner }) => {
-    const form = await settle(api, partner, 'access-sandbox-none', partner, {
-      recipient_id: crypto.randomUUID(),
-      amount: '0.01',
-    });
+  test('422 for the amount and the token together, then 404 for the recipient', async ({ api, partner, settle }) => {
+    const nobody = { recipient_id: crypto.randomUUID() };
+    const form = await settle('access-sandbox-none', { ...nobody, amount: '0.01' });
     expect([form.statusCode, faultsOf(form)]).toEqual([
       422,
       [
@@ -164,35 +146,32 @@ describe('an access token', () => {
         ['body.banklink_account_token', 'value_error'],
       ],
     ]);
-    const token = await settle(api, partner, 'access-sandbox-none', partner, { recipient_id: crypto.randomUUID() });
+    const token = await settle('access-sandbox-none', nobody);
     expect([token.statusCode, faultsOf(token)]).toEqual([422, [['body.banklink_account_token', 'value_error']]]);
-    const alone = await settle(api, partner, await linkAccount(api, partner), partner, {
-      recipient_id: crypto.randomUUID(),
-    });
-    expect(alone.statusCode).toBe(404);
+    expect((await settle(await linkAccount(api, partner), nobody)).statusCode).toBe(404);
   });
 
   test('202 for its own organization, and a replay answers the same after the keys have changed', async ({
     api,
     partner,
+    settle,
   }) => {
     const token = await linkAccount(api, partner);
-    const recipientId = await createRecipient(api, await api.createKey(partner.orgId, 'full'));
     const key = crypto.randomUUID();
-    const first = await settle(api, partner, token, partner, { recipient_id: recipientId }, key);
+    const first = await settle(token, {}, key);
     expect(first.statusCode, first.body).toBe(202);
     const { tryOpen } = api.deps.sealer;
     Object.assign(api.deps.sealer, { tryOpen: () => undefined });
-    const again = await settle(api, partner, token, partner, { recipient_id: recipientId }, key);
+    const again = await settle(token, {}, key);
     Object.assign(api.deps.sealer, { tryOpen });
     expect([again.statusCode, again.body, again.headers['idempotency-replayed']]).toEqual([202, first.body, 'true']);
   });
 
-  test('no token and no account is readable in the database', async ({ api, partner, link }) => {
+  test('no token and no account is readable in the database', async ({ api, partner, link, settle }) => {
     const publicToken = `public-sandbox-${crypto.randomUUID()}`;
     const token = await linkAccount(api, partner, publicToken);
     const { sandbox_public_token: issued } = await link();
-    expect((await settle(api, partner, token)).statusCode).toBe(202);
+    expect((await settle(token)).statusCode).toBe(202);
     const dump = await dumpTables(api.connection.pool);
     for (const secret of [publicToken, token, issued]) expect(dump).not.toContain(secret);
   });
