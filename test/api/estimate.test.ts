@@ -8,7 +8,7 @@ const PATHS = ['/v2/estimate', '/v1/caribbean/estimate'] as const;
 const bodyFor = (path: string) => ({
   corridor: 'US-JM',
   amount: '250',
-  ...(path === '/v2/estimate' ? { payment_method: 'card' } : {}),
+  ...(path === '/v2/estimate' ? { payment_method: 'card' } : { payout_rail: null }),
 });
 
 const test = withApi({ scope: 'read', deps: { now: () => NOW } })
@@ -28,12 +28,6 @@ describe.each(PATHS)('POST %s', (path) => {
       expect((await estimate(path, bodyFor(path))).statusCode).toBe(200);
     });
     expect(api.nudges()).toBe(0);
-  });
-
-  test('200 with the default rail when payout_rail is null', async ({ estimate }) => {
-    expect(jsonOf(await estimate(path, { ...bodyFor(path), payout_rail: null }))).toMatchObject({
-      payout_rail: 'bank_transfer',
-    });
   });
 
   test('200 with a new estimate_id each time', async ({ estimate }) => {
@@ -83,7 +77,9 @@ describe('POST /v2/estimate', () => {
 });
 
 describe('POST /v1/caribbean/estimate', () => {
-  test('200 with the price, without a payment method and without an input fee', async ({ estimate }) => {
+  test('200 with the price by the default rail, without a payment method and without an input fee', async ({
+    estimate,
+  }) => {
     const answer = await estimate('/v1/caribbean/estimate', bodyFor('/v1/caribbean/estimate'));
     expect(answer.statusCode).toBe(200);
     expect(jsonOf(answer)).toEqual({
@@ -104,6 +100,22 @@ describe('POST /v1/caribbean/estimate', () => {
       delivery_estimate: { min_minutes: 60, max_minutes: 1440 },
       executable: false,
       display_only: true,
+      environment: 'local sandbox',
+    });
+  });
+});
+
+describe('POST /v1/fees/estimate', () => {
+  test('200 with the lines and their sum, not executable', async ({ estimate }) => {
+    const answer = await estimate('/v1/fees/estimate', { corridor: 'US-JM', amount: '1000.00', payment_method: 'ach' });
+    expect(answer.statusCode).toBe(200);
+    expect(jsonOf(answer)).toEqual({
+      fees: [
+        { type: 'input_fee', amount: '5.00', currency: 'USD' },
+        { type: 'platform_fee', amount: '7.50', currency: 'USD' },
+      ],
+      total_fees: '12.50',
+      executable: false,
       environment: 'local sandbox',
     });
   });
