@@ -2,14 +2,14 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
-import { events, verifications } from '../../db/schema/index.ts';
+import { verifications } from '../../db/schema/index.ts';
 import { activityDeps } from '../support/activity.ts';
 import { whileWritesFail } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { expectUnchanged } from '../support/refusal.ts';
-import { openVerification, statusOf } from '../support/verification.ts';
+import { eventTypesOf, openVerification, statusOf } from '../support/verification.ts';
 
 const test = withApi()
   .extend('activities', FILE, async ({ api }) => {
@@ -111,11 +111,7 @@ describe('a review of a verification', () => {
     const states = await Promise.all(Array.from({ length: 6 }, review));
     const until = new Date(expiresAtMs).toISOString();
     expect(states).toEqual(states.map(() => ({ status: 'expired', waitMs: null, until, isManual: true })));
-    const recorded = await api.connection.db
-      .select({ type: events.type })
-      .from(events)
-      .where(eq(events.objectId, input.verificationId));
-    expect(recorded.map(({ type }) => type)).toEqual(['verification.pending', 'verification.expired']);
+    expect(await eventTypesOf(api, input.verificationId)).toEqual(['verification.pending', 'verification.expired']);
     const status = await statusOf(api, partner, recipientId);
     expect([status.verification_status, status.latest.decided_at]).toEqual(['expired', null]);
   });

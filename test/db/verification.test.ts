@@ -9,7 +9,7 @@ import { decideLocked } from '../../db/commands/verification.ts';
 import { newId } from '../../db/id.ts';
 import { lockRecipient } from '../../db/queries/recipient.ts';
 import { insertVerification, lockVerification } from '../../db/queries/verification.ts';
-import { events, outbox, verifications } from '../../db/schema/index.ts';
+import { outbox, verifications } from '../../db/schema/index.ts';
 import {
   canMoveVerification,
   VERIFICATION_STATUSES,
@@ -165,22 +165,6 @@ describe('a move of a verification', () => {
       expect(await read()).toEqual({ verification: ['verified'], recipient: 'verified' });
     },
   );
-
-  test('decides in the last millisecond of the thirty days; after them it is refused', async ({ api, kyc }) => {
-    const [inTime, late] = [await kyc.newVerification(), await kyc.newVerification()];
-    const lastMillisecond = new Date(inTime.expiresAt.getTime() - 1);
-    expect(await kyc.decide(inTime.verificationId, VERIFIED, lastMillisecond)).toMatchObject({ result: 'decided' });
-    expect(await kyc.decide(late.verificationId, VERIFIED, late.expiresAt)).toMatchObject({
-      result: 'refused',
-      verification: { status: 'expired' },
-    });
-    const recorded = await api.connection.db
-      .select({ type: events.type })
-      .from(events)
-      .where(eq(events.objectId, late.verificationId))
-      .orderBy(events.sequence);
-    expect(recorded.map(({ type }) => type)).toEqual(['verification.pending', 'verification.expired']);
-  });
 });
 
 describe('a decision while a settlement is admitted', () => {

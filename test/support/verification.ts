@@ -28,6 +28,15 @@ export const complete = (api: TestApi, caller: Caller, verificationId: string, b
 export const statusOf = async (api: TestApi, caller: Caller, recipientId: string): Promise<Json> =>
   jsonOf(await api.call(caller, 'GET', `/v1/kyc/status/${recipientId}`));
 
+/** The types of the events about an object, in their order. */
+export async function eventTypesOf(api: TestApi, objectId: string): Promise<string[]> {
+  const { rows } = await api.connection.pool.query<{ type: string }>(
+    'SELECT type FROM events WHERE object_id = $1 ORDER BY sequence',
+    [objectId],
+  );
+  return rows.map(({ type }) => type);
+}
+
 export const idverifyBody = (verificationId: string, overrides: Record<string, unknown> = {}) => ({
   type: 'applicantReviewed',
   applicantId: 'app-1',
