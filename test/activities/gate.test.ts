@@ -235,35 +235,21 @@ describe('a gate that is closed while an activity runs', () => {
   });
 });
 
-describe('gates that cannot be read', () => {
-  test('stop the collection: nothing moves, and the activity is retried', async ({ world, api, steps }) => {
-    const settlementId = await world.accept('US-GY', 'GY');
-    await withoutGateStore(api.owner.pool, () =>
-      world.movesNothing(() => world.activities().admitSettlement(steps.step(settlementId)), {
-        type: 'dependency:42P01',
-        nonRetryable: false,
-      }),
-    );
-    expect(await world.activities().admitSettlement(steps.step(settlementId))).toMatchObject({
-      status: 'awaiting_funds',
-    });
+test('gates that cannot be read stop the collection and the payout: nothing moves, until they can be read', async ({
+  world,
+  api,
+  steps,
+}) => {
+  const [accepted, funded] = [await world.accept('US-GY', 'GY'), await world.accept('US-GY', 'GY')];
+  await world.fund(funded);
+  const { admitSettlement, sendPayout } = world.activities();
+  const collect = () => admitSettlement(steps.step(accepted));
+  const pay = () => sendPayout(steps.step(funded));
+  await withoutGateStore(api.owner.pool, async () => {
+    for (const run of [collect, pay])
+      await world.movesNothing(run, { type: 'dependency:42P01', nonRetryable: false });
   });
-
-  test('stop the payout: nothing moves, and the activity is retried until they can be read', async ({
-    world,
-    api,
-    steps,
-  }) => {
-    const settlementId = await world.accept('US-GY', 'GY');
-    await world.fund(settlementId);
-    await withoutGateStore(api.owner.pool, () =>
-      world.movesNothing(() => world.activities().sendPayout(steps.step(settlementId)), {
-        type: 'dependency:42P01',
-        nonRetryable: false,
-      }),
-    );
-    expect(await world.activities().sendPayout(steps.step(settlementId))).toMatchObject({ status: 'settled' });
-  });
+  expect([await collect(), await pay()]).toMatchObject([{ status: 'awaiting_funds' }, { status: 'settled' }]);
 });
 
 test('gates are judged by real time: evidence that expires during retries closes its gate', async ({
