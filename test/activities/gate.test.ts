@@ -19,7 +19,6 @@ import { settle } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { enterStates } from '../support/settlement.ts';
 
-const CLOSED_PORT = 'http://127.0.0.1:1';
 const ACT = { operator: 'ana', note: 'it does not hold any more' };
 const DAY_MS = 86_400_000;
 
@@ -31,7 +30,7 @@ const failureOf = async (run: Promise<unknown>): Promise<ApplicationFailure> => 
 const test = withApi().extend('world', FILE, ({ api, partner, steps: { step } }) => {
   const { db, pool } = api.connection;
   const activities = (runtime: RuntimeEnvironment = 'local-sandbox'): Activities =>
-    createActivities({ ...activityDeps(api, CLOSED_PORT, { nudge: () => undefined }), runtime });
+    createActivities({ ...activityDeps(api), runtime });
   const insertEvidence = (options: Parameters<typeof insertGateEvidence>[2]) =>
     insertGateEvidence(db, 'local sandbox', options);
   const balancesOf = async (settlementId: string): Promise<Record<string, bigint>> => {
@@ -246,8 +245,7 @@ test('gates that cannot be read stop the collection and the payout: nothing move
   const collect = () => admitSettlement(steps.step(accepted));
   const pay = () => sendPayout(steps.step(funded));
   await withoutGateStore(api.owner.pool, async () => {
-    for (const run of [collect, pay])
-      await world.movesNothing(run, { type: 'dependency:42P01', nonRetryable: false });
+    for (const run of [collect, pay]) await world.movesNothing(run, { type: 'dependency:42P01', nonRetryable: false });
   });
   expect([await collect(), await pay()]).toMatchObject([{ status: 'awaiting_funds' }, { status: 'settled' }]);
 });

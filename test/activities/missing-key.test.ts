@@ -33,16 +33,18 @@ const WRONG_KEYS: Record<string, SealingKey> = {
 };
 
 /** Codes are mailed only where a mail server is configured. */
-const test = withApi({ config: { smtpUrl: 'smtp://127.0.0.1:1' } }).extend('activitiesWith', FILE, async ({ api }) => {
-  const baseUrl = await api.app.listen({ host: '127.0.0.1', port: 0 });
-  return (sealer: Sealer): Activities =>
-    createActivities({
-      ...activityDeps(api, baseUrl, { nudge: () => undefined }),
-      sealer,
-      guardedHttp: { post: async () => DELIVERED },
-      mailer: { send: async () => 'sent' },
-    });
-});
+const test = withApi({ config: { smtpUrl: 'smtp://127.0.0.1:1' } }).extend(
+  'activitiesWith',
+  FILE,
+  ({ api, port }) =>
+    (sealer: Sealer): Activities =>
+      createActivities({
+        ...activityDeps(api, `http://127.0.0.1:${port}`),
+        sealer,
+        guardedHttp: { post: async () => DELIVERED },
+        mailer: { send: async () => 'sent' },
+      }),
+);
 
 type World = { readonly api: TestApi; readonly partner: Caller; readonly steps: Steps };
 /** Prepares what the step needs, and returns the step. */

@@ -67,7 +67,7 @@ const test = withApi()
     const { db } = api.connection;
     return {
       sendOtp: (challengeId: string, deps: Partial<ActivityDeps> = {}) => {
-        const base = activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined });
+        const base = activityDeps(api);
         return otpActivities({ ...base, now: clock.now, ...deps }).sendOtp({ challengeId });
       },
       sealedCode: async (challengeId: string) => {
@@ -155,7 +155,7 @@ describe('a code is not sent', () => {
       info: (fields: object, message: string) => lines.push({ ...fields, message }),
       warn: () => undefined,
     };
-    const base = activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined });
+    const base = activityDeps(api);
     await createActivities({ ...base, mailer, log }).sendOtp({ challengeId: id });
     expect(lines).toEqual([
       expect.objectContaining({ activity: 'sendOtp', outcome: 'refused', message: 'activity done' }),

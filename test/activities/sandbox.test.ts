@@ -9,10 +9,8 @@ import { FILE, withApi } from '../support/fixture.ts';
 import { BY_MANUAL_CARD, BY_WIRE } from '../support/settlement.ts';
 
 const test = withApi()
-  .extend('sandbox', FILE, async ({ api }) => {
-    const baseUrl = await api.app.listen({ host: '127.0.0.1', port: 0 });
-    return sandboxActivities(activityDeps(api, baseUrl, { nudge: () => undefined }));
-  })
+  .extend('deps', FILE, ({ api, port }) => activityDeps(api, `http://127.0.0.1:${port}`))
+  .extend('sandbox', FILE, ({ deps }) => sandboxActivities(deps))
   .extend('world', FILE, ({ api, partner }) => ({
     input: (settlementId: string) => ({ settlementId, orgId: partner.orgId }),
     byAch: async (publicToken: string) => ({
@@ -97,9 +95,8 @@ describe("posting a provider's event", () => {
     }
   });
 
-  test('fails and can be retried while the webhook refuses the event', async ({ world, api, steps }) => {
+  test('fails and can be retried while the webhook refuses the event', async ({ world, deps, steps }) => {
     const id = await steps.waiting(BY_WIRE);
-    const deps = activityDeps(api, await api.app.listeningOrigin, { nudge: () => undefined });
     const mistaken = sandboxActivities({ ...deps, bankledgerWebhookSecret: 'another secret of thirty-two characters' });
     const command = {
       ...world.input(id),

@@ -26,7 +26,7 @@ const test = withApi().extend('sweep', FILE, ({ api, partner }) => {
       return new Set([...running, ...lanes]);
     },
   };
-  const deps = { ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }), runs };
+  const deps = { ...activityDeps(api), runs };
   const { restartLostRuns } = sweepActivities(deps);
   return {
     running,

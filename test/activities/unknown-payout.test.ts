@@ -24,7 +24,7 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps }) => ({
   /** The payout's activity, with a rail that answers when the test does. */
   withSlowRail: (now = () => new Date()) => {
     const rail = createRail();
-    const deps = { ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }), now, payoutRail: rail };
+    const deps = { ...activityDeps(api), now, payoutRail: rail };
     return { rail, sendPayout: settlementActivities(deps).sendPayout };
   },
   /** The events about an object, oldest first, as a reader asks for them. */
@@ -35,19 +35,13 @@ const test = withApi().extend('world', FILE, ({ api, partner, steps }) => ({
 }));
 
 describe('a payout under way', () => {
-  test('comes into review when its call is repeated through the end of the wait', async ({
-    world,
-    api,
-    partner,
-    steps,
-  }) => {
+  test('comes into review when its call is repeated through the end of the wait', async ({ world, steps }) => {
     const id = await world.funded();
     await steps.activities.sendPayout(steps.step(id));
-    const { sendPayout } = settlementActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }));
     const attempt = (lateMs: number) =>
       new MockActivityEnvironment({ scheduledTimestampMs: 0, currentAttemptScheduledTimestampMs: lateMs }).run(
-        sendPayout,
-        { settlementId: id, orgId: partner.orgId, nowMs: Date.now() },
+        steps.activities.sendPayout,
+        steps.step(id),
       );
     expect(await attempt(3 * DAY_MS - MINUTE_MS)).toMatchObject({ status: 'paying_out' });
     expect(await attempt(3 * DAY_MS + MINUTE_MS)).toMatchObject({ status: 'needs_review' });

@@ -12,10 +12,7 @@ import { expectUnchanged } from '../support/refusal.ts';
 import { eventTypesOf, openVerification, statusOf } from '../support/verification.ts';
 
 const test = withApi()
-  .extend('activities', FILE, async ({ api }) => {
-    const baseUrl = await api.app.listen({ host: '127.0.0.1', port: 0 });
-    return createActivities(activityDeps(api, baseUrl, { nudge: () => undefined }));
-  })
+  .extend('activities', FILE, ({ api, port }) => createActivities(activityDeps(api, `http://127.0.0.1:${port}`)))
   /** Opens a verification of a new recipient with this name. */
   .extend('open', FILE, ({ api, partner }) => async (name?: string) => {
     const recipientId = await createRecipient(api, partner, name === undefined ? {} : { name });
@@ -30,8 +27,8 @@ const test = withApi()
 describe('the applicant of a verification', () => {
   test('is awaited while a worker has no provider: the failure is repeated', async ({ api, open }) => {
     const { input } = await open();
-    const deps = { ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }), idverify: undefined };
-    await expect(createActivities(deps).createApplicant(input)).rejects.toMatchObject({ nonRetryable: false });
+    const { createApplicant } = createActivities({ ...activityDeps(api), idverify: undefined });
+    await expect(createApplicant(input)).rejects.toMatchObject({ nonRetryable: false });
   });
 
   test('is asked for sixteen times at once by a worker, so that a provider that hangs leaves slots to other work', async ({
@@ -46,7 +43,7 @@ describe('the applicant of a verification', () => {
     const hanging = vi.fn(() => answered);
     const activityEnded = vi.fn();
     const { createApplicant } = createActivities({
-      ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }),
+      ...activityDeps(api),
       idverify: { simulation: true, createApplicant: hanging, issueToken: vi.fn() },
       observer: { activityEnded, deliveryTaken: () => undefined },
     });
@@ -201,17 +198,9 @@ describe('the simulated provider', () => {
 
   test('refuses to run outside the local sandbox', async ({ open, api }) => {
     const { input } = await open('KYC REJECT Brown');
-    const remote = createActivities({
-      ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }),
-      runtime: 'remote-sandbox',
-    });
-    await expect(remote.planVerification(input)).rejects.toMatchObject({
-      type: 'local_sandbox_only',
-      nonRetryable: true,
-    });
-    await expect(remote.postVerificationEvent({ ...input, step: 0 })).rejects.toMatchObject({
-      type: 'local_sandbox_only',
-      nonRetryable: true,
-    });
+    const remote = createActivities({ ...activityDeps(api), runtime: 'remote-sandbox' });
+    const refused = { type: 'local_sandbox_only', nonRetryable: true };
+    await expect(remote.planVerification(input)).rejects.toMatchObject(refused);
+    await expect(remote.postVerificationEvent({ ...input, step: 0 })).rejects.toMatchObject(refused);
   });
 });

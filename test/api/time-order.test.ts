@@ -90,7 +90,7 @@ describe("a subscription's dates, when the clock of the second process is behind
     const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook', ['webhook.ping']);
     const delivery = await ping(api, partner, webhookId);
     const activities = webhookSubscriptionActivities({
-      ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }),
+      ...activityDeps(api),
       guardedHttp: {
         post: async () => ({
           status: 500,

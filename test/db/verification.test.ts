@@ -4,7 +4,6 @@
  */
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { settlementActivities } from '../../activities/settlement.ts';
 import { decideLocked } from '../../db/commands/verification.ts';
 import { newId } from '../../db/id.ts';
 import { lockRecipient } from '../../db/queries/recipient.ts';
@@ -17,11 +16,11 @@ import {
   type VerificationDecision,
   type VerificationStatus,
 } from '../../domain/verification.ts';
-import { activityDeps } from '../support/activity.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { untilBlocked, whileWritesFail } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settle } from '../support/partner.ts';
+import type { Steps } from '../support/settlement.ts';
 
 const CHECK_VIOLATION = '23514';
 const UNIQUE_VIOLATION = '23505';
@@ -33,12 +32,11 @@ const DECISIONS = { verified: VERIFIED, rejected: REJECTED } as const;
 type VerificationRow = typeof verifications.$inferSelect;
 
 /** `kyc`: verifications of the partner's recipients, and settlements that must wait for them. */
-const test = withApi().extend('kyc', FILE, ({ api, partner }) => createKyc(api, partner));
+const test = withApi().extend('kyc', FILE, ({ api, partner, steps }) => createKyc(api, partner, steps));
 
-function createKyc(api: TestApi, partner: Caller) {
+function createKyc(api: TestApi, partner: Caller, { activities, step }: Steps) {
   const { db } = api.connection;
   const { orgId } = partner;
-  const activities = settlementActivities(activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }));
   const newRecipient = () => createRecipient(api, partner);
   const open = (recipientId: string): Promise<Verification> =>
     db.transaction(async (tx) =>
@@ -80,8 +78,8 @@ function createKyc(api: TestApi, partner: Caller) {
     insert: (row: VerificationRow) => sqlstateOf(db.insert(verifications).values(row).execute()),
     /** A settlement that needs a verified recipient. */
     accept: (recipientId: string) => settle(api, partner, { recipient_id: recipientId, amount: '1000.00' }),
-    admit: (settlementId: string) => activities.admitSettlement({ settlementId, orgId, nowMs: Date.now() }),
-    review: (settlementId: string) => activities.reviewSettlement({ settlementId, orgId, nowMs: Date.now() }),
+    admit: (settlementId: string) => activities.admitSettlement(step(settlementId)),
+    review: (settlementId: string) => activities.reviewSettlement(step(settlementId)),
     /** The objects whose workflows a decision signals. */
     signalled: async (): Promise<string[]> => {
       const rows = await db

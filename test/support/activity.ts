@@ -7,11 +7,11 @@ import { createPayoutRail } from '../../activities/providers/payout-rail.ts';
 import { RETENTION } from '../../domain/retention.ts';
 import { TEST_SECRETS, type TestApi } from './api.ts';
 
-/** The same database and secrets as those of the API. */
+/** The same database and secrets as those of the API. Unless they are given, no API listens and nothing is dispatched. */
 export const activityDeps = (
   api: TestApi,
-  apiBaseUrl: string,
-  dispatcher: ActivityDeps['dispatcher'],
+  apiBaseUrl = 'http://127.0.0.1:1',
+  dispatcher: ActivityDeps['dispatcher'] = { nudge: () => undefined },
 ): ActivityDeps => ({
   runtime: api.deps.runtime,
   db: api.connection.db,

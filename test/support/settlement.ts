@@ -41,7 +41,7 @@ export const BY_MANUAL_CARD = { card_token: 'tok_manual' } as const;
 
 /** Settlements of one partner, accepted by the API and moved by the workflow's activities, which the test calls. */
 export function createSteps(api: TestApi, caller: Caller) {
-  const deps = activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined });
+  const deps = activityDeps(api);
   const activities = settlementActivities(deps);
   const step = (settlementId: string, nowMs = Date.now()) => ({ settlementId, orgId: caller.orgId, nowMs });
   const accept = (overrides?: Record<string, unknown>, recipient?: Record<string, unknown>) =>

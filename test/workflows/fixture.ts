@@ -22,10 +22,9 @@ export function withJumpingClock() {
   let nudge = (): void => undefined;
   const deps = { now: () => new Date(nowMs), dispatcher: { nudge: () => nudge() } };
   return withApi({ deps })
-    .extend('activities', FILE, async ({ api }) => {
-      const baseUrl = await api.app.listen({ host: '127.0.0.1', port: 0 });
-      return createActivities({ ...activityDeps(api, baseUrl, deps.dispatcher), now: deps.now });
-    })
+    .extend('activities', FILE, ({ api, port }) =>
+      createActivities({ ...activityDeps(api, `http://127.0.0.1:${port}`, deps.dispatcher), now: deps.now }),
+    )
     .extend('time', FILE, async ({ api, activities }, { onCleanup }) => {
       const time = await startTimeSkipping(activities);
       const dispatcher = startDispatcher({
