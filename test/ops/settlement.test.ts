@@ -8,12 +8,10 @@ import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, createRemoteOps, listAudit } from '../support/ops.ts';
 import { readSettlement } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
-import { openSettlement } from '../support/settlement.ts';
+import { IN_REVIEW, openSettlement } from '../support/settlement.ts';
 import { devServer } from '../support/temporal.ts';
 
 const AUDIT_ARGS = ['--operator', 'Ana', '--note', 'the partner asked by phone', '--yes'];
-
-const IN_REVIEW = ['awaiting_funds', 'funded', 'paying_out', 'needs_review'] as const;
 
 /** Gives up after a second what a command waits half a minute for. */
 class ImpatientClient extends Client {

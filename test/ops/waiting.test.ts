@@ -7,8 +7,9 @@ import { createRuns } from '../../process/runs.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { FILE, type TestClock, withApi } from '../support/fixture.ts';
 import { createOps, type OpsResult } from '../support/ops.ts';
+import { createRecipient } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
-import { openSettlement } from '../support/settlement.ts';
+import { IN_REVIEW, openSettlement } from '../support/settlement.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -35,8 +36,7 @@ test('waiting lists each open settlement with its cause, its beginning, its end 
   const since = ago(clock, HOUR_MS);
   const held = await openSettlement(api, partner, ['compliance_hold'], since);
   const unpaid = await openSettlement(api, partner, ['awaiting_funds'], since);
-  const reviewed = ['awaiting_funds', 'funded', 'paying_out', 'needs_review'] as const;
-  const inReview = await openSettlement(api, partner, reviewed, since);
+  const inReview = await openSettlement(api, partner, IN_REVIEW, since);
   const ended = await openSettlement(api, partner, ['canceled'], since);
   const result = await expectUnchanged(api.connection.pool, () => ops('waiting'));
   expect(result.exitCode).toBe(0);
@@ -75,12 +75,7 @@ test('waiting and stuck count from when a settlement entered its state, whatever
   clock,
 }) => {
   const since = ago(clock, HOUR_MS);
-  const inReview = await openSettlement(
-    api,
-    partner,
-    ['awaiting_funds', 'funded', 'paying_out', 'needs_review'],
-    since,
-  );
+  const inReview = await openSettlement(api, partner, IN_REVIEW, since);
   const funded = await openSettlement(api, partner, ['awaiting_funds', 'funded'], since);
   for (const id of [inReview, funded])
     await sendCardproc(api, { ...cardprocBody(id, { amount_received: 10_000 }), id: `evt_${id}` });
@@ -94,8 +89,7 @@ test('waiting begins with what an operator must act on, even if others wait for 
   ops,
   clock,
 }) => {
-  const reviewed = ['awaiting_funds', 'funded', 'paying_out', 'needs_review'] as const;
-  const young = await openSettlement(api, partner, reviewed, ago(clock, HOUR_MS / 60));
+  const young = await openSettlement(api, partner, IN_REVIEW, ago(clock, HOUR_MS / 60));
   const overdue = await openSettlement(api, partner, ['awaiting_funds'], ago(clock, HOUR_MS));
   const old = await openSettlement(api, partner, ['compliance_hold'], ago(clock, 24 * HOUR_MS));
   const { printed } = await ops('waiting');
@@ -111,14 +105,7 @@ test('waiting shows the recipient of an open verification, and no name of a pers
   ops,
   clock,
 }) => {
-  const recipient = await api.call(partner, 'POST', '/v1/recipients', {
-    kind: 'contractor',
-    entity_type: 'individual',
-    name: 'Secretive Person',
-    country: 'JM',
-    bank_details: { bank_name: 'National Commercial Bank', account_number: '123456789', currency: 'JMD' },
-  });
-  const { recipient_id: recipientId } = recipient.json();
+  const recipientId = await createRecipient(api, partner, { name: 'Secretive Person' });
   await api.connection.pool.query(
     `INSERT INTO verifications (verification_id, org_id, recipient_id, verification_type, status, provider,
        subject_sealed, subject_digest, request_id, created_at, expires_at)

@@ -96,6 +96,9 @@ export function createSteps(api: TestApi, caller: Caller) {
 
 export type Steps = ReturnType<typeof createSteps>;
 
+/** The states after `accepted` of a settlement whose payout has no known outcome. */
+export const IN_REVIEW = ['awaiting_funds', 'funded', 'paying_out', 'needs_review'] as const;
+
 /**
  * A settlement that no workflow runs for, for what operators see of it.
  *
