@@ -156,12 +156,6 @@ describe('POST /v1/wallets', () => {
     ];
     expect(new Set([address, ...others.map((wallet) => wallet.address)]).size).toBe(7);
   });
-
-  test('the database refuses to change a wallet', async ({ api, made }) => {
-    await made();
-    await expect(api.owner.pool.query('UPDATE wallets SET threshold = 1')).rejects.toThrow();
-    await expect(api.owner.pool.query('DELETE FROM wallets')).rejects.toThrow();
-  });
 });
 
 describe('reading wallets', () => {

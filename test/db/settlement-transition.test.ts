@@ -249,12 +249,16 @@ describe('a posting set', () => {
 
 describe('a permanent row', () => {
   const PERMANENT = {
+    audit_entries: 'note',
     certificates: 'cert_id',
     events: 'event_id',
     idempotency_keys: 'key',
+    launch_gate_approvals: 'operator',
     postings: 'step',
     provider_events: 'event_id',
+    quotes: 'amount_minor',
     settlement_transitions: 'sequence',
+    wallets: 'threshold',
   };
   const attempts = Object.entries(PERMANENT).flatMap(([table, column]) => [
     [table, 'updated', `UPDATE ${table} SET ${column} = ${column}`],
