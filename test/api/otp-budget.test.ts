@@ -44,11 +44,12 @@ const addresses = () => {
   };
 };
 
-const many = <T>(count: number, run: () => Promise<T>): Promise<T[]> =>
-  Array.from({ length: count }).reduce<Promise<T[]>>(
-    async (before, _) => [...(await before), await run()],
-    Promise.resolve([]),
-  );
+/** One after the other. */
+const many = async <T>(count: number, run: () => Promise<T>): Promise<T[]> => {
+  const results: T[] = [];
+  while (results.length < count) results.push(await run());
+  return results;
+};
 
 describe('one-time codes of one address', () => {
   const own = '203.0.113.1';

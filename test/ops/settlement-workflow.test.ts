@@ -38,23 +38,23 @@ const test = withStack()
     ({ stack, partner }) =>
       (recipient: Record<string, unknown>, overrides: Record<string, unknown> = {}) =>
         settle(stack.api, partner, overrides, recipient),
-  );
+  )
+  /** A settlement whose payout got no answer until its wait was over. */
+  .extend('inReview', FILE, ({ stack, partner, accept }) => async (): Promise<string> => {
+    const settlementId = await accept({ name: 'PAYOUT PENDING' });
+    await untilStatus(stack.api, partner, settlementId, 'paying_out');
+    await stack.api.call(partner, 'POST', `/v2/test-helpers/settlements/${settlementId}/advance`, {});
+    await untilStatus(stack.api, partner, settlementId, 'needs_review');
+    return settlementId;
+  });
 
 test('resolve decides a payout in review once; a second decision is refused, and one audit entry says who', async ({
   stack,
   partner,
   ops,
-  accept,
+  inReview,
 }) => {
-  const settlementId = await accept({ name: 'PAYOUT PENDING' });
-  await untilStatus(stack.api, partner, settlementId, 'paying_out');
-  expect(await ops('resolve', settlementId, 'paid', ...AUDIT_ARGS)).toEqual({
-    exitCode: 1,
-    printed: [],
-    warned: ['Not resolved: The settlement is not in review: it is paying_out.'],
-  });
-  await stack.api.call(partner, 'POST', `/v2/test-helpers/settlements/${settlementId}/advance`, {});
-  await untilStatus(stack.api, partner, settlementId, 'needs_review');
+  const settlementId = await inReview();
   const resolved = await ops('resolve', settlementId, 'paid', ...AUDIT_ARGS, '--json');
   expect(resolved.exitCode).toBe(0);
   expect(JSON.parse(resolved.printed.join(''))).toEqual({ settlement_id: settlementId, status: 'settled' });
@@ -73,14 +73,11 @@ test('resolve decides a payout in review once; a second decision is refused, and
 test('two operators agree before a review is resolved outside the local sandbox', async ({
   stack,
   partner,
-  accept,
+  inReview,
 }) => {
   const { db } = stack.api.connection;
   const ops = await createRemoteOps(db, { runtime: 'production', client: () => stack.temporal }, ['ana', 'bo']);
-  const settlementId = await accept({ name: 'PAYOUT PENDING' });
-  await untilStatus(stack.api, partner, settlementId, 'paying_out');
-  await stack.api.call(partner, 'POST', `/v2/test-helpers/settlements/${settlementId}/advance`, {});
-  await untilStatus(stack.api, partner, settlementId, 'needs_review');
+  const settlementId = await inReview();
   const ask = (operator: string, outcome: string) =>
     ops('resolve', settlementId, outcome, '--operator', operator, '--note', `${operator} asked the bank`, '--yes');
   const requested = (outcome: string, ...more: string[]) => ({
