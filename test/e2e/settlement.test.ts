@@ -6,6 +6,7 @@ import { describe, expect } from 'vitest';
 import { certificates, outbox, postings, providerEvents, settlements } from '../../db/schema/index.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { TEST_SECRETS } from '../support/api.ts';
+import { cardprocBody } from '../support/cardproc.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import {
   createRecipient,
@@ -52,22 +53,6 @@ const test = withStack().extend('world', FILE, ({ api, partner, stack }) => {
 });
 
 const statuses = (settlement: Json): string[] => settlement.timeline.map((entry: { status: string }) => entry.status);
-
-const paid = (settlementId: string, amountReceived: number, currency = 'usd') => ({
-  id: `evt_${crypto.randomUUID()}`,
-  object: 'event',
-  type: 'payment_intent.succeeded',
-  created: Math.floor(Date.now() / 1_000),
-  livemode: false,
-  data: {
-    object: {
-      object: 'payment_intent',
-      amount_received: amountReceived,
-      currency,
-      metadata: { settlement_id: settlementId },
-    },
-  },
-});
 
 describe('a card settlement', () => {
   test('tok_visa: accepted to settled, with a certificate and correct balances', async ({ world }) => {
@@ -174,19 +159,14 @@ describe('an idempotency key', () => {
 describe('the card processor webhook', () => {
   test('events signed by the stripe package are accepted, and applied only once', async ({ world }) => {
     const id = await world.settle({ card_token: 'tok_manual' });
-    const event = paid(id, 25_000);
-    expect(jsonOf(await world.signed(event))).toEqual({
-      received: true,
-      event_id: event.id,
-      duplicate: false,
-      matched: true,
-    });
-    expect(jsonOf(await world.signed(event))).toEqual({
-      received: true,
-      event_id: event.id,
-      duplicate: true,
-      matched: true,
-    });
+    const event = cardprocBody(id);
+    for (const duplicate of [false, true])
+      expect(jsonOf(await world.signed(event))).toEqual({
+        received: true,
+        event_id: event.id,
+        duplicate,
+        matched: true,
+      });
     await world.untilStatus(id, 'settled');
     expect(await world.rows(postings, id)).toBe(12);
   });
@@ -197,7 +177,7 @@ describe('the card processor webhook', () => {
   }) => {
     const { db } = api.connection;
     const before = (await db.select({ count: count() }).from(providerEvents))[0]?.count;
-    const event = paid('stl_none', 100);
+    const event = cardprocBody('stl_none');
     const now = Math.floor(Date.now() / 1_000);
     const unsigned = await api.call(null, 'POST', '/v2/webhooks/cardproc', event);
     const header = Stripe.webhooks.generateTestHeaderString({
