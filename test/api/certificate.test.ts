@@ -45,7 +45,7 @@ const certified = (
   owner: Caller,
   options: SettledOptions = {},
   keys: Parameters<typeof createCertifier>[0] = [NEW_KEY, OLD_KEY],
-) => insertCertifiedSettlement(api.connection.db, createCertifier(keys), owner.orgId, options);
+) => insertCertifiedSettlement(api.connection.db, owner.orgId, { ...options, certifier: createCertifier(keys) });
 
 /** Changes permanent rows. */
 const tamper = (api: TestApi, statement: string, parameters: unknown[]) =>

@@ -2,9 +2,8 @@
  * What a consumer needs on the way of a transfer: a linked bank account, a verification, a cancellation (contract §12).
  */
 import { describe, expect } from 'vitest';
-import { createCertifier } from '../../activities/certificate.ts';
 import { transferIdOf } from '../../db/queries/transfer.ts';
-import { TEST_SECRETS, type TestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
 import {
   type ConsumerCaller,
   callAs,
@@ -85,8 +84,7 @@ describe("a transfer's certificate", () => {
     callAs(api, consumer, 'GET', `/consumer/transfers/${transferId}/certificate`, undefined, headers);
 
   test('200 with the signed bytes, and 304 for their tag', async ({ api, consumer }) => {
-    const certifier = createCertifier([TEST_SECRETS.signing]);
-    const { settlement, certId } = await insertCertifiedSettlement(api.connection.db, certifier, consumer.consumerId);
+    const { settlement, certId } = await insertCertifiedSettlement(api.connection.db, consumer.consumerId);
     const transferId = transferIdOf(settlement);
     const answer = await certificateOf(api, consumer, transferId);
     expect([answer.statusCode, jsonOf(answer).settlement_id], answer.body).toEqual([200, settlement.settlementId]);

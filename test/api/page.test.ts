@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { stripVTControlCharacters } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect } from 'vitest';
-import { createCertifier } from '../../activities/certificate.ts';
 import { STATUS_OF } from '../../api/http/error-handler.ts';
 import { EXAMPLES_FILE, type Example } from '../../api/openapi/example.ts';
 import { loadAssets } from '../../api/pages/asset.ts';
@@ -23,7 +22,7 @@ import { catalogResource } from '../../domain/resource/capability.ts';
 import { gatesResource } from '../../domain/resource/gate.ts';
 import { RUNTIME_ENVIRONMENTS } from '../../domain/runtime.ts';
 import { banner } from '../../scripts/stack/banner.ts';
-import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import type { Caller, TestApi } from '../support/api.ts';
 import { requireConformance } from '../support/conformance.ts';
 import { withoutTriggers } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -54,8 +53,7 @@ const test = withApi({ scope: 'read' })
         }),
   );
 
-const certified = (api: TestApi, { orgId }: Caller) =>
-  insertCertifiedSettlement(api.connection.db, createCertifier([TEST_SECRETS.signing]), orgId);
+const certified = (api: TestApi, { orgId }: Caller) => insertCertifiedSettlement(api.connection.db, orgId);
 /** Not by `api.call`: the document has no pages to compare the answers with. */
 const get = (api: TestApi, url: string, headers: Record<string, string> = {}) =>
   api.app.inject({ method: 'GET', url, headers });

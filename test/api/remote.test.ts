@@ -5,7 +5,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import type { LightMyRequestResponse } from 'fastify';
 import { describe, expect } from 'vitest';
-import { createCertifier } from '../../activities/certificate.ts';
 import { GATES } from '../../domain/gate.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import { SCOPES, type Scope, scopeCovers } from '../../domain/scope.ts';
@@ -162,11 +161,7 @@ const cardproc = (body: Buffer, secret?: string) => ({ body, headers: signCardpr
 async function createWorld(api: TestApi): Promise<World> {
   const caller = await api.createCaller();
   const recipient = await api.call(caller, 'POST', '/v1/recipients', recipientBody());
-  const { settlement, certId } = await insertCertifiedSettlement(
-    api.connection.db,
-    createCertifier([TEST_SECRETS.signing]),
-    caller.orgId,
-  );
+  const { settlement, certId } = await insertCertifiedSettlement(api.connection.db, caller.orgId);
   // A remote runtime without a sender sends no codes, so the sessions are inserted.
   const [session, otherSession] = [await insertConsumerSession(api), await insertConsumerSession(api)];
   const keyOf = async (scope: Scope) => [scope, await api.createKey(caller.orgId, scope)] as const;

@@ -1,6 +1,5 @@
 /** Tenants with one object of each kind, and calls whose answers are compared with the OpenAPI document. */
 import { createHmac } from 'node:crypto';
-import { createCertifier } from '../../activities/certificate.ts';
 import { newId } from '../../db/id.ts';
 import { transferIdOf } from '../../db/queries/transfer.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
@@ -109,11 +108,7 @@ async function createPartnerObjects(api: TestApi, partner: Caller) {
     api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': newId() }),
   );
   const verification = await openVerification(api, partner, recipientId);
-  const certified = await insertCertifiedSettlement(
-    api.connection.db,
-    createCertifier([TEST_SECRETS.signing]),
-    partner.orgId,
-  );
+  const certified = await insertCertifiedSettlement(api.connection.db, partner.orgId);
   const webhook = await subscribe(api, partner, 'https://hooks.partner.example/settlements');
   const delivery = await ping(api, partner, webhook.webhook_id);
   const replays = `/v1/webhooks/${webhook.webhook_id}/replay`;
@@ -178,11 +173,7 @@ async function createConsumer(api: TestApi) {
     payout_rail: 'bank_transfer',
   });
   // Settled, so that it has a certificate.
-  const { settlement } = await insertCertifiedSettlement(
-    api.connection.db,
-    createCertifier([TEST_SECRETS.signing]),
-    session.consumer_id,
-  );
+  const { settlement } = await insertCertifiedSettlement(api.connection.db, session.consumer_id);
   return {
     token,
     ids: {

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect } from 'vitest';
-import { createCertifier } from '../../activities/certificate.ts';
 import { newId } from '../../db/id.ts';
 import { getCertificate, listPostings, readCertificateFacts } from '../../db/queries/certificate.ts';
 import { certificates, evidence, postings } from '../../db/schema/index.ts';
@@ -10,8 +9,6 @@ import type { Settlement } from '../../domain/settlement/state.ts';
 import { withDatabase } from '../support/fixture.ts';
 import { insertTestOrganization } from '../support/organization.ts';
 import { insertCertifiedSettlement, insertSettledSettlement } from '../support/settlement.ts';
-
-const certifier = createCertifier([{ id: 'test-1', key: randomBytes(32) }]);
 
 /** `orgId`: an organization for each test. `factsOf`: of a settlement, once a change that adds nothing is written. */
 const test = withDatabase(5)
@@ -30,7 +27,7 @@ describe('the database refuses', () => {
     ['a second certificate of a settlement', 'certificates_settlement', { certId: certificateId('00'.repeat(32)) }],
     ['a second certificate of an id', 'certificates_pkey', {}],
   ] as const)('%s', async ([_what, rule, other], { connection, orgId }) => {
-    const { certId } = await insertCertifiedSettlement(connection.db, certifier, orgId);
+    const { certId } = await insertCertifiedSettlement(connection.db, orgId);
     const stored = await getCertificate(connection.db, orgId, certId);
     const { settlementId } = await insertSettledSettlement(connection.db, orgId);
     const again = 'certId' in other ? { ...stored, ...other } : { ...stored, settlementId };

@@ -2,10 +2,8 @@
 import { pino } from 'pino';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
-import { createCertifier } from '../../activities/certificate.ts';
 import { buildApp } from '../../api/app.ts';
 import { GUIDE_PLACES } from '../../api/pages/guide.ts';
-import { TEST_SECRETS } from '../support/api.ts';
 import { startBrowser } from '../support/browser.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { layoutFaults } from '../support/page-layout.ts';
@@ -34,8 +32,7 @@ const test = withApi({ scope: 'read' })
     return browser;
   })
   .extend('certificatePath', FILE, async ({ api, partner }) => {
-    const certifier = createCertifier([TEST_SECRETS.signing]);
-    const { certId } = await insertCertifiedSettlement(api.connection.db, certifier, partner.orgId);
+    const { certId } = await insertCertifiedSettlement(api.connection.db, partner.orgId);
     return `/v1/caribbean/certificate/${certId}`;
   })
   /** A page that the visits without options share: a new context costs the browser as much as ten layouts. */

@@ -224,7 +224,7 @@ test.for([
 test('keys list shows missing keys, and certificates by the key that signed them', async ({ api, partner, ops }) => {
   const [older, recent] = [newKey('2025'), newKey('2026')];
   for (const key of [older, recent, recent])
-    await insertCertifiedSettlement(api.connection.db, createCertifier([key]), partner.orgId);
+    await insertCertifiedSettlement(api.connection.db, partner.orgId, { certifier: createCertifier([key]) });
   const forgotten = await api.createKey(partner.orgId, 'read', { pepperId: 'gone0000' });
   await api.createKey(partner.orgId, 'read', { pepperId: 'gone0001', status: 'revoked' });
   const { exitCode, printed } = await ops({ certificateSigningKeys: [recent, older] }, 'list');

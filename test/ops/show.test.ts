@@ -6,14 +6,12 @@ import { readFileSync } from 'node:fs';
 import { Client, Connection, NamespaceNotFoundError } from '@temporalio/client';
 import stringify from 'json-stringify-pretty-compact';
 import { expect } from 'vitest';
-import { createCertifier } from '../../activities/certificate.ts';
 import { settlementIdOf } from '../../db/id.ts';
 import { OBJECT_KINDS } from '../../db/queries/operator/object-kind.ts';
 import { RUNBOOK_SECTIONS } from '../../domain/operator-advice.ts';
 import type { SettlementStatus } from '../../domain/settlement/state.ts';
 import { temporalFault } from '../../domain/temporal-health.ts';
 import { describeRun } from '../../process/runs.ts';
-import { TEST_SECRETS } from '../support/api.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
@@ -61,11 +59,7 @@ const test = withApi()
     const { delivery_id: delivery } = await ping(api, partner, subscription.webhook_id);
     const since = '2026-11-21T08:00:00.000Z';
     await api.call(partner, 'POST', `/v1/webhooks/${subscription.webhook_id}/replay`, { since });
-    const certified = await insertCertifiedSettlement(
-      api.connection.db,
-      createCertifier([TEST_SECRETS.signing]),
-      partner.orgId,
-    );
+    const certified = await insertCertifiedSettlement(api.connection.db, partner.orgId);
     const others = [(await api.createCaller()).orgId, (await api.createCaller()).orgId];
     for (const orgId of others) await insertSettledSettlement(api.connection.db, orgId, { reference: 'INV-2' });
     // What a subscription or a simulation needs of Temporal is no part of the golden files.

@@ -8,7 +8,7 @@
  * `insertPayingOutSettlement`: before its end.
  */
 import { createHash } from 'node:crypto';
-import { type Certifier, certified } from '../../activities/certificate.ts';
+import { type Certifier, certified, createCertifier } from '../../activities/certificate.ts';
 import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
 import { sandboxActivities } from '../../activities/sandbox.ts';
 import { settlementActivities } from '../../activities/settlement.ts';
@@ -157,12 +157,11 @@ export const insertSettledSettlement = (
 export const insertPayingOutSettlement = (db: Database, orgId: string): Promise<Settlement> =>
   insertUntil(db, orgId, 'paying_out', {});
 
-/** As `insertSettledSettlement`, with its certificate and the event about it. */
+/** As `insertSettledSettlement`, with its certificate, which the tests' key signs, and the event about it. */
 export async function insertCertifiedSettlement(
   db: Database,
-  certifier: Certifier,
   orgId: string,
-  options: SettledOptions = {},
+  { certifier = createCertifier([TEST_SECRETS.signing]), ...options }: SettledOptions & { certifier?: Certifier } = {},
 ): Promise<{ settlement: Settlement; certId: string }> {
   const settlement = await insertUntil(db, orgId, 'settled', options, certifier);
   return { settlement, certId: settlement.certificateId ?? '' };
