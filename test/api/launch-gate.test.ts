@@ -9,6 +9,7 @@ import { expectRefused } from '../support/refusal.ts';
 
 const test = withApi()
   .extend('apis', FILE, openApis())
+  .extend('api', FILE, ({ apis }) => apis['local-sandbox'])
   .extend('recipientId', FILE, ({ api, partner }) => createRecipient(api, partner))
   .extend(
     'settle',
