@@ -1,4 +1,5 @@
 /** A subscription, what is sent to it, and how its subscriber answers: for tests of lanes and of its workflow. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { vi } from 'vitest';
 import type { Destinations } from '../../activities/destination.ts';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
@@ -9,29 +10,36 @@ import { activityDeps } from '../support/activity.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
-import { ping, readDelivery, subscribe, writePings } from '../support/webhook.ts';
+import { answered, ping, readDelivery, subscribe, writePings } from '../support/webhook.ts';
 
 export type Sent = { readonly url: string; readonly body: Buffer; readonly headers: Readonly<Record<string, string>> };
-export type Answer = (url: string) => Promise<Partial<GuardedAnswer>>;
+export type Answer = (url: string) => Promise<GuardedAnswer>;
+export const succeeding: Answer = async () => answered(200);
+export const failing: Answer = async () => answered(500);
 
-const OK: GuardedAnswer = {
-  status: 200,
-  error: null,
-  bytes: 0,
-  sha256: Buffer.alloc(32),
-  retryAfter: undefined,
-  durationMs: 5,
-  lostMs: null,
-};
-export const succeeding: Answer = async () => ({});
-export const failing: Answer = async () => ({ status: 500, error: 'http_status' });
+/** Answers after so long. `most`: how many requests were under way at the same time. */
+export function slowly(given: GuardedAnswer, ms: number) {
+  let atOnce = 0;
+  const slow = {
+    most: 0,
+    answer: async () => {
+      atOnce += 1;
+      slow.most = Math.max(slow.most, atOnce);
+      await delay(ms);
+      atOnce -= 1;
+      return given;
+    },
+  };
+  return slow;
+}
 
 /** Each test has an organization and a subscription of its own. */
 export const test = withApi().extend('world', async ({ api, onTestFinished }) => {
   const owner = await api.createCaller();
   const webhook: Json = await subscribe(api, owner, 'http://127.0.0.1:9999/hook');
-  const call = (method: Parameters<typeof api.call>[1], url: string, body?: unknown) =>
-    api.call(owner, method, url, body);
+  const path = `/v1/webhooks/${webhook.webhook_id}`;
+  const call = (method: Parameters<typeof api.call>[1], below = '', body?: unknown) =>
+    api.call(owner, method, `${path}${below}`, body);
   // In the middle of the spread of retries.
   const random = vi.spyOn(Math, 'random').mockReturnValue(0.5);
   onTestFinished(() => random.mockRestore());
@@ -47,7 +55,7 @@ export const test = withApi().extend('world', async ({ api, onTestFinished }) =>
     guardedHttp: {
       post: async (url: string, body: Buffer, headers: Readonly<Record<string, string>>) => {
         world.sent.push({ url, body, headers });
-        return { ...OK, ...(await world.answer(url)) };
+        return await world.answer(url);
       },
     },
   });
@@ -65,17 +73,17 @@ export const test = withApi().extend('world', async ({ api, onTestFinished }) =>
     aheadMs: 0,
     /** The time of the subscription's workflow. */
     nowMs: Date.now(),
+    /** A request to the subscription, or to what is below it. */
     call,
     subscribe: (url: string) => subscribe(api, owner, url),
     ping: (webhookId: string = webhook.webhook_id) => ping(api, owner, webhookId),
     /** So many pings, written in one transaction. */
     burst: (count: number, target: Target = { orgId: owner.orgId, webhookId: webhook.webhook_id }) =>
       writePings(api, count, target),
-    redeliver: ({ delivery_id, webhook_id }: Json) =>
-      call('POST', `/v1/webhooks/${webhook_id}/deliveries/${delivery_id}/redeliver`).then(jsonOf),
+    redeliver: ({ delivery_id }: Json) => call('POST', `/deliveries/${delivery_id}/redeliver`).then(jsonOf),
     readDelivery: (delivery: Json) => readDelivery(api, owner, delivery),
     /** The subscription. */
-    read: () => call('GET', `/v1/webhooks/${webhook.webhook_id}`).then(jsonOf),
+    read: () => call('GET').then(jsonOf),
     rowsOf,
     /** Serves all lanes. @returns what stops them, as the end of their process does; it rejects if a lane failed */
     startLanes: (destinations?: Destinations) => {

@@ -3,21 +3,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { describe, expect, vi } from 'vitest';
 import { createDestinations } from '../../activities/destination.ts';
-import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { webhookLaneActivities } from '../../activities/webhook-lane.ts';
 import { openClaimant } from '../../db/queries/webhook-attempt.ts';
 import { exchangeDeliveries } from '../../db/queries/webhook-lane.ts';
-import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
+import { LANES } from '../../domain/webhook.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { TestApi } from '../support/api.ts';
 import type { Json } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
-import { subscribe } from '../support/webhook.ts';
-import { type Answer, failing, succeeding, test } from './delivery.ts';
+import { answered, claimBy, subscribe } from '../support/webhook.ts';
+import { type Answer, failing, slowly, succeeding, test } from './delivery.ts';
 
 /** Requests that are answered only by `release`. */
-function held(given: Partial<GuardedAnswer> = {}) {
+function held(given = answered(200)) {
   const releases: (() => void)[] = [];
   const answer: Answer = () => new Promise((resolve) => releases.push(() => resolve(given)));
   return { answer, count: () => releases.length, release: () => releases.splice(0).map((release) => release()) };
@@ -87,7 +86,7 @@ describe('a lane', () => {
     world.answer = answer;
     const stop = world.startLanes();
     await vi.waitUntil(() => count() === 4, WAIT);
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await delay(200);
     expect(world.sent).toHaveLength(4);
     release();
     await vi.waitUntil(() => world.sent.length === 6, WAIT);
@@ -97,29 +96,19 @@ describe('a lane', () => {
   });
 
   test('has up to 32 requests in flight while the endpoint answers well, and one while it fails', async ({ world }) => {
-    let atOnce = 0;
-    let most = 0;
-    const counted =
-      (answer: Partial<GuardedAnswer>): Answer =>
-      async () => {
-        atOnce += 1;
-        most = Math.max(most, atOnce);
-        await new Promise((resolve) => setTimeout(resolve, 20));
-        atOnce -= 1;
-        return answer;
-      };
     await world.burst(200);
-    world.answer = counted({});
+    const well = slowly(answered(200), 20);
+    world.answer = well.answer;
     await world.deliver();
-    expect([most > 16, most <= 32]).toEqual([true, true]);
+    expect([well.most > 16, well.most <= 32]).toEqual([true, true]);
     world.answer = failing;
     await world.burst(1);
     await world.deliver();
-    most = 0;
     await world.burst(6);
-    world.answer = counted({ status: 500, error: 'http_status' });
+    const badly = slowly(answered(500), 20);
+    world.answer = badly.answer;
     await world.deliver();
-    expect(most).toBe(1);
+    expect(badly.most).toBe(1);
   });
 
   test.for<[string, Parameters<TestApi['call']>[1], string, Json | undefined, readonly string[]]>([
@@ -130,12 +119,12 @@ describe('a lane', () => {
   ])(
     'sends nothing by an old claim later than half a second after a slow subscription was %s',
     async ([_, method, below, body, later], { world }) => {
-      const slow = held({ durationMs: 14_000 });
+      const slow = held({ ...answered(200), durationMs: 14_000 });
       world.answer = (url) => (world.sent.length > 64 ? slow.answer(url) : succeeding(url));
       await world.burst(300);
       const stop = world.startLanes();
       await vi.waitUntil(() => slow.count() === 32, WAIT);
-      await world.call(method, `/v1/webhooks/${world.webhook.webhook_id}${below}`, body);
+      await world.call(method, below, body);
       await delay(600);
       const begun = world.sent.length;
       world.answer = succeeding;
@@ -159,20 +148,25 @@ describe('a lane', () => {
     expect(own.length).toBeLessThan(40 + 4 * LANES);
   });
 
-  test('sends the same bytes under the same id again, as the same attempt, after a crash', async ({ world }) => {
+  test('sends the same bytes under the same id again, as the same attempt, after a crash; its first sender, if it comes back, changes nothing', async ({
+    world,
+  }) => {
     const delivery = await world.ping();
-    const { answer, count, release } = held();
-    world.answer = answer;
-    const stopDead = world.startLanes();
-    await vi.waitUntil(() => count() === 1, WAIT);
+    const late = held(answered(500));
+    world.answer = late.answer;
+    const stopFrozen = world.startLanes();
+    await vi.waitUntil(() => late.count() === 1, WAIT);
     expect((await world.readDelivery(delivery)).attempts).toMatchObject([{ number: 1, outcome: 'pending' }]);
     world.answer = succeeding;
     await world.deliver();
     expect(world.sent[1]?.body).toEqual(world.sent[0]?.body);
     expect(world.sent[1]?.headers['webhook-id']).toBe(world.sent[0]?.headers['webhook-id']);
-    expect((await world.readDelivery(delivery)).attempts).toMatchObject([{ number: 1, outcome: 'succeeded' }]);
-    release();
-    await stopDead();
+    late.release();
+    await stopFrozen();
+    expect(await world.readDelivery(delivery)).toMatchObject({
+      status: 'succeeded',
+      attempts: [{ number: 1, outcome: 'succeeded', response_status: 200 }],
+    });
   });
 
   test('takes all that another has left without a pause, also if its places are taken meanwhile', async ({
@@ -180,45 +174,12 @@ describe('a lane', () => {
     api,
   }) => {
     await world.burst(40);
-    const [keys, free] = [{ from: 0, to: LANE_KEYS }, new Map<string, number>()];
-    const claimant = await openClaimant(api.connection.db);
-    const claim = {
-      claimant,
-      takesOver: false,
-      known: new Map(),
-      keys,
-      after: undefined,
-      limit: 40,
-      firstMax: 40,
-      free,
-    };
+    const claim = claimBy(await openClaimant(api.connection.db), { limit: 40, firstMax: 40 });
     expect((await exchangeDeliveries(api.connection.db, [], claim)).claimed).toHaveLength(40);
-    world.answer = async () => {
-      await delay(100);
-      return {};
-    };
+    world.answer = slowly(answered(200), 100).answer;
     const startedMs = performance.now();
     await world.deliver();
     expect([world.sent.length, performance.now() - startedMs < 4_500]).toEqual([40, true]);
-  });
-
-  test('that comes back after another took over changes nothing that the other has recorded', async ({ world }) => {
-    const delivery = await world.ping();
-    let answerLate = (): void => undefined;
-    world.answer = () =>
-      new Promise((resolve) => {
-        answerLate = () => resolve({ status: 500, error: 'http_status' });
-      });
-    const stopFrozen = world.startLanes();
-    await vi.waitUntil(() => world.sent.length === 1, WAIT);
-    world.answer = succeeding;
-    await world.deliver();
-    answerLate();
-    await stopFrozen();
-    expect(await world.readDelivery(delivery)).toMatchObject({
-      status: 'succeeded',
-      attempts: [{ number: 1, outcome: 'succeeded', response_status: 200 }],
-    });
   });
 
   test('reaches the others while one organization has subscribers that hang', async ({ world, api }) => {
@@ -227,7 +188,7 @@ describe('a lane', () => {
       await world.burst(40, { orgId: world.owner.orgId, webhookId });
     }
     const hanging = held();
-    world.answer = async (url) => (url.endsWith('/hang') ? await hanging.answer(url) : {});
+    world.answer = (url) => (url.endsWith('/hang') ? hanging.answer(url) : succeeding(url));
     const stop = world.startLanes();
     await vi.waitUntil(() => hanging.count() === 19 * 4, WAIT);
     const other = await api.createCaller();
@@ -287,7 +248,7 @@ describe('a lane', () => {
     world,
   }) => {
     const delivery = await world.ping();
-    world.answer = async () => ({ status: 500, error: 'http_status', lostMs: 7 });
+    world.answer = async () => ({ ...answered(500), lostMs: 7 });
     await world.deliver();
     const { attempts, attempt_count, next_attempt_at: next } = await world.readDelivery(delivery);
     expect([attempt_count, attempts]).toMatchObject([

@@ -22,10 +22,9 @@ import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
-import { subscribe, writePings } from '../support/webhook.ts';
+import { claimBy, subscribe, writePings } from '../support/webhook.ts';
 
 const URL = 'http://127.0.0.1:9999/hook';
-const EVERY_KEY = { from: 0, to: LANE_KEYS } as const;
 
 /** Each test has organizations and subscriptions of its own, and leaves nothing that a lane could claim. */
 const test = withApi().extend('world', async ({ api }, { onCleanup }) => {
@@ -56,17 +55,7 @@ async function createWorld(api: TestApi) {
     open: () => openClaimant(db),
     /** One statement of a lane that has every key. */
     exchange: (claimant: number, claim: Partial<LaneClaim> = {}, results: readonly AttemptResult[] = []) =>
-      exchangeDeliveries(db, results, {
-        claimant,
-        takesOver: false,
-        known: new Map(),
-        keys: EVERY_KEY,
-        after: undefined,
-        limit: 100,
-        firstMax: 100,
-        free: new Map(),
-        ...claim,
-      }),
+      exchangeDeliveries(db, results, claimBy(claimant, claim)),
     judge: (claimant: number, results: readonly JudgedResult[], { webhookId }: Subscription = own) =>
       judgeAndRecord(api.deps, claimant, [{ webhookId, requestId: 'test', results }]),
     look: () => db.transaction((tx) => lookForRetries(tx, own.webhookId)),
@@ -268,8 +257,7 @@ describe('a claim', () => {
     const known = new Map([[underWay?.deliveryId ?? expect.unreachable(), underWay]]);
     const look = async () => (await world.exchange(claimant, { takesOver: true, known })).claimed;
     const lost = await api.connection.db.transaction(async (tx) => {
-      const claim = { claimant, takesOver: false, known, keys: EVERY_KEY, after: undefined };
-      const { claimed } = await exchangeDeliveries(tx, [], { ...claim, limit: 9, firstMax: 9, free: new Map() });
+      const { claimed } = await exchangeDeliveries(tx, [], claimBy(claimant, { known }));
       expect([claimed.length, await look()]).toEqual([2, []]);
       return claimed;
     });
@@ -291,16 +279,16 @@ describe('a claim', () => {
     expect(await world.statuses()).toEqual([{ status: 'skipped', count: 3 }]);
   });
 
-  test('and the record of 100 deliveries to 100 subscriptions of 5 organizations are one statement', async ({
+  test('and the record of 20 deliveries to 20 subscriptions of 5 organizations are one statement', async ({
     world,
     api,
   }) => {
     const owners = await Promise.all(Array.from({ length: 5 }, () => api.createCaller()));
     for (const owner of owners)
-      for (let n = 0; n < 20; n += 1) await world.write(1, await world.addSubscription(owner));
+      for (let n = 0; n < 4; n += 1) await world.write(1, await world.addSubscription(owner));
     const claimant = await world.open();
     const { claimed } = await world.exchange(claimant);
-    expect(claimed).toHaveLength(100);
+    expect(claimed).toHaveLength(20);
     const statements = recordStatements(api.connection.pool);
     await world.exchange(
       claimant,
@@ -653,11 +641,7 @@ describe('a subscription with thousands of pending deliveries', () => {
   ] as const)(
     'is claimed from by index, not by a look at all that is pending (takes over: %s, planned %s they exist)',
     async ([takesOver, planned], { world, api }) => {
-      const claimant = await world.open();
-      const claim = {
-        ...{ claimant, takesOver, known: new Map(), keys: EVERY_KEY, after: undefined },
-        ...{ limit: CLAIMED, firstMax: CLAIMED, free: new Map() },
-      };
+      const claim = claimBy(await world.open(), { takesOver, limit: CLAIMED, firstMax: CLAIMED });
       const isPlannedFirst = planned === 'before';
       const rowsRead = await api.connection.db.transaction(async (tx) => {
         if (isPlannedFirst) await tx.execute(`SET LOCAL plan_cache_mode = 'force_generic_plan'`);
@@ -676,10 +660,7 @@ describe('a subscription with thousands of pending deliveries', () => {
   test('is not read by a claim while its deliveries wait for their first retry', async ({ world, api }) => {
     await world.fill(PENDING, { due: '1 hour' });
     await world.write(1, await world.addSubscription(await api.createCaller()));
-    const claim = {
-      ...{ claimant: await world.open(), takesOver: false, known: new Map(), keys: EVERY_KEY, after: undefined },
-      ...{ limit: CLAIMED, firstMax: CLAIMED, free: new Map() },
-    };
+    const claim = claimBy(await world.open(), { limit: CLAIMED, firstMax: CLAIMED });
     const { rowsRead, claimed } = await api.connection.db.transaction(async (tx) => {
       const before = await countRead(tx);
       const { claimed } = await exchangeDeliveries(tx, [], claim);

@@ -12,15 +12,12 @@ export type Received = {
 
 export type HttpServer = {
   readonly url: string;
-  readonly port: number;
   /** Breaks what is still connected. */
   close(): Promise<void>;
 };
 
-/** @param port 0 for one that is free */
 export async function startHttpServer(
   answer: (response: ServerResponse, received: Received) => unknown,
-  port = 0,
 ): Promise<HttpServer> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -30,12 +27,12 @@ export async function startHttpServer(
       answer(response, { method, path: url, headers, body: Buffer.concat(chunks) });
     });
   });
-  await once(server.listen(port, '127.0.0.1'), 'listening');
-  const { port: bound } = server.address() as AddressInfo;
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
   const close = async (): Promise<void> => {
     const closed = new Promise((resolve) => server.close(resolve));
     server.closeAllConnections();
     await closed;
   };
-  return { url: `http://127.0.0.1:${bound}`, port: bound, close };
+  return { url: `http://127.0.0.1:${port}`, close };
 }

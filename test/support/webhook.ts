@@ -1,7 +1,10 @@
 /** A subscriber: a real HTTP server that records what it receives and answers as the test says. */
 import type { ServerResponse } from 'node:http';
 import { vi } from 'vitest';
+import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { recordEvent } from '../../db/queries/event.ts';
+import type { LaneClaim } from '../../db/queries/webhook-lane.ts';
+import { type DeliveryStatus, LANE_KEYS } from '../../domain/webhook.ts';
 import type { Caller, TestApi } from './api.ts';
 import { type HttpServer, type Received, startHttpServer } from './http-server.ts';
 import { type Json, jsonOf } from './partner.ts';
@@ -11,33 +14,57 @@ export type Receiver = HttpServer & {
   readonly received: Received[];
   /** Answers the next requests; 200 unless a test replaces it. */
   answer: (response: ServerResponse, request: Received) => void;
-  /** The highest number of requests at the same moment. */
-  mostAtOnce(): number;
 };
 
-export async function startReceiver(wishedPort = 0): Promise<Receiver> {
+export async function startReceiver(): Promise<Receiver> {
   const received: Received[] = [];
-  let now = 0;
-  let most = 0;
-  const { url, port, close } = await startHttpServer((response, request) => {
-    now += 1;
-    most = Math.max(most, now);
-    response.once('close', () => {
-      now -= 1;
-    });
+  const { url, ...server } = await startHttpServer((response, request) => {
     received.push(request);
     receiver.answer(response, request);
-  }, wishedPort);
+  });
   const receiver: Receiver = {
+    ...server,
     url: `${url}/hook?token=query-secret`,
-    port,
     received,
     answer: (response) => response.end('ok'),
-    mostAtOnce: () => most,
-    close,
   };
   return receiver;
 }
+
+/** What a subscriber answers, as the worker sees it. */
+export const answered = (status: number): GuardedAnswer => ({
+  status,
+  error: status === 200 ? null : 'http_status',
+  bytes: 0,
+  sha256: Buffer.alloc(32),
+  retryAfter: undefined,
+  durationMs: 5,
+  lostMs: null,
+});
+
+/** What the first statement of a lane claims that has every key. */
+export const claimBy = (claimant: number, claim: Partial<LaneClaim> = {}): LaneClaim => ({
+  claimant,
+  takesOver: false,
+  known: new Map(),
+  keys: { from: 0, to: LANE_KEYS },
+  after: undefined,
+  limit: 100,
+  firstMax: 100,
+  free: new Map(),
+  ...claim,
+});
+
+/** Ends deliveries, as their attempts or their subscription would. */
+export const endAs = (
+  { connection }: TestApi,
+  status: Exclude<DeliveryStatus, 'pending'>,
+  ...deliveryIds: readonly string[]
+) =>
+  connection.pool.query(
+    `UPDATE webhook_deliveries SET status = $1, next_attempt_at = NULL, lane_key = NULL WHERE delivery_id = ANY ($2)`,
+    [status, deliveryIds],
+  );
 
 /** Writes so many test events in one transaction, each with a delivery to the subscription. */
 export const writePings = (

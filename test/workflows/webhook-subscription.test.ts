@@ -12,7 +12,7 @@ import { FILE, withApi } from '../support/fixture.ts';
 import type { Json } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { devServer, startTimeSkipping, testDevServer, testWorkflowBundle, workerConfig } from '../support/temporal.ts';
-import { ping, subscribe, untilDelivery } from '../support/webhook.ts';
+import { answered, ping, subscribe, untilDelivery } from '../support/webhook.ts';
 import { createBarrier, detailsOf, untilTimers } from './fixture.ts';
 
 /** A timer does not fire before it is due, and on a busy machine a little later. */
@@ -20,16 +20,6 @@ const SLACK_MS = 5_000;
 
 /** What the subscriber answers; each test sets it. */
 let answer: GuardedAnswer;
-
-const answered = (status: number): GuardedAnswer => ({
-  status,
-  error: status === 200 ? null : 'http_status',
-  bytes: 0,
-  sha256: Buffer.alloc(32),
-  retryAfter: undefined,
-  durationMs: 1,
-  lostMs: null,
-});
 
 const test = withApi()
   .extend('activities', FILE, ({ api }) =>
