@@ -1,38 +1,30 @@
-/** `retry-delivery`, and late deliveries in `stuck`. */
-import { eq, inArray } from 'drizzle-orm';
+/** `retry-delivery` and `retry-deliveries`, and late deliveries in `stuck`. */
+import type pg from 'pg';
 import { expect } from 'vitest';
-import { webhookDeliveries } from '../../db/schema/index.ts';
+import { raceBehind } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
-import { WAIT } from '../support/patience.ts';
 import { expectUnchanged } from '../support/refusal.ts';
-import { ping, subscribe } from '../support/webhook.ts';
+import { endAs, ping, subscribe } from '../support/webhook.ts';
 
-const AUDIT_ARGS = ['--operator', 'ana', '--note', 'their endpoint is back', '--yes'];
+const AUDIT_ARGS = ['--operator', 'ana', '--note', 'their endpoint is back'];
+const ACT_ARGS = [...AUDIT_ARGS, '--yes'];
 
-const WAITING = `SELECT count(*)::int AS count FROM pg_stat_activity
-  WHERE wait_event_type = 'Lock' AND datname = current_database()`;
-
+/** `createDeliveries`: so many of the subscription `webhookId`, which are pending. */
 const test = withApi()
   .extend('ops', FILE, ({ api, clock }) => createOps(api.connection.db, { now: clock.now }))
-  .extend('createDelivery', FILE, async ({ api, partner }) => {
-    const subscription = { url: 'http://127.0.0.1:9999/', event_types: ['*'] };
-    const { webhook_id: webhookId } = (await api.call(partner, 'POST', '/v1/webhooks', subscription)).json();
-    return async (): Promise<string> =>
-      (await api.call(partner, 'POST', `/v1/webhooks/${webhookId}/test`)).json().delivery_id;
+  .extend('webhookId', async ({ api, partner }): Promise<string> => {
+    return (await subscribe(api, partner, 'http://127.0.0.1:9999/')).webhook_id;
   })
-  .extend('rowOf', FILE, ({ api }) => async (deliveryId: string) => {
-    const { rows } = await api.connection.pool.query(
-      `SELECT generation, next_attempt_at <= now() AND lane_key IS NOT NULL AS due FROM webhook_deliveries
-       WHERE delivery_id = $1`,
-      [deliveryId],
-    );
-    return rows;
+  .extend('createDeliveries', ({ api, partner, webhookId }) => async (count: number): Promise<string[]> => {
+    const ids: string[] = [];
+    for (let n = 0; n < count; n += 1) ids.push((await ping(api, partner, webhookId)).delivery_id);
+    return ids;
   });
 
 test.for<[string, string[], number]>([
   ['2 without a delivery', [], 2],
-  ['1 for an unknown delivery', ['no-such-delivery', ...AUDIT_ARGS], 1],
+  ['1 for an unknown delivery', ['no-such-delivery', ...ACT_ARGS], 1],
   ['2 without an operator', ['no-such-delivery', '--note', 'why'], 2],
 ])('retry-delivery exits with %s, and writes nothing', async ([, args, exitCode], { api, ops }) => {
   await expectUnchanged(api.connection.pool, async () => {
@@ -44,50 +36,36 @@ test('the next attempt of a pending delivery is due now by its lane, with an aud
   api,
   partner,
   ops,
-  createDelivery,
-  rowOf,
+  createDeliveries,
 }) => {
-  const deliveryId = await createDelivery();
-  const later = new Date(Date.now() + 3_600_000);
-  await api.connection.db
-    .update(webhookDeliveries)
-    .set({ nextAttemptAt: later, laneKey: null })
-    .where(eq(webhookDeliveries.deliveryId, deliveryId));
-  expect((await ops('retry-delivery', deliveryId, ...AUDIT_ARGS)).exitCode).toBe(0);
-  expect(await rowOf(deliveryId)).toEqual([{ generation: 1, due: true }]);
-  expect(await listAudit(api.connection.db, deliveryId)).toEqual([
+  const [id = ''] = await createDeliveries(1);
+  const { pool, db } = api.connection;
+  const later = `UPDATE webhook_deliveries SET next_attempt_at = now() + interval '1 hour', lane_key = NULL`;
+  await pool.query(`${later} WHERE delivery_id = $1`, [id]);
+  expect((await ops('retry-delivery', id, ...ACT_ARGS)).exitCode).toBe(0);
+  const isDue = `SELECT 1 FROM webhook_deliveries WHERE delivery_id = $1 AND next_attempt_at <= now() AND lane_key IS NOT NULL`;
+  expect((await pool.query(isDue, [id])).rowCount).toBe(1);
+  expect(await listAudit(db, id)).toEqual([
     { orgId: partner.orgId, action: 'delivery_retry', operator: 'ana', note: AUDIT_ARGS[3] },
   ]);
-});
-
-test('an exhausted delivery begins a new generation', async ({ api, ops, createDelivery, rowOf }) => {
-  const deliveryId = await createDelivery();
-  await api.connection.db
-    .update(webhookDeliveries)
-    .set({ status: 'exhausted', nextAttemptAt: null, laneKey: null })
-    .where(eq(webhookDeliveries.deliveryId, deliveryId));
-  expect((await ops('retry-delivery', deliveryId, ...AUDIT_ARGS)).exitCode).toBe(0);
-  expect(await rowOf(deliveryId)).toEqual([{ generation: 2, due: true }]);
 });
 
 test('stuck lists a late delivery, and none of a subscription that has an attempt under way', async ({
   api,
   ops,
   clock,
-  createDelivery,
+  createDeliveries,
 }) => {
-  const deliveryId = await createDelivery();
+  const [id = ''] = await createDeliveries(1);
   clock.advance(600_000);
   const lines = async (): Promise<number> => {
     const { exitCode, printed } = await ops('stuck');
     expect(exitCode).toBe(0);
-    return printed.filter((line) => line.includes(deliveryId)).length;
+    return printed.filter((line) => line.includes(id)).length;
   };
   expect(await lines()).toBe(1);
-  await api.connection.pool.query(
-    'UPDATE webhook_deliveries SET claimed_by = 1, claimed_at = now() WHERE delivery_id = $1',
-    [deliveryId],
-  );
+  const claim = 'UPDATE webhook_deliveries SET claimed_by = 1, claimed_at = now() WHERE delivery_id = $1';
+  await api.connection.pool.query(claim, [id]);
   expect(await lines()).toBe(0);
 });
 
@@ -95,21 +73,14 @@ test('retry-deliveries previews the exhausted deliveries of a subscription, and 
   api,
   partner,
   ops,
-  createDelivery,
+  webhookId,
+  createDeliveries,
 }) => {
-  const deliveryIds = [await createDelivery(), await createDelivery(), await createDelivery()];
-  const statusOf = async (id: string) =>
-    (await api.connection.pool.query('SELECT status, webhook_id FROM webhook_deliveries WHERE delivery_id = $1', [id]))
-      .rows[0];
-  await api.connection.db
-    .update(webhookDeliveries)
-    .set({ status: 'exhausted', nextAttemptAt: null, laneKey: null })
-    .where(inArray(webhookDeliveries.deliveryId, deliveryIds.slice(0, 2)));
-  const { webhook_id: webhookId } = await statusOf(deliveryIds[0] ?? '');
-  const args = ['retry-deliveries', '--webhook', webhookId, ...AUDIT_ARGS.filter((word) => word !== '--yes')];
+  const [pending = '', ...exhausted] = await createDeliveries(3);
+  await endAs(api, 'exhausted', ...exhausted);
+  const args = ['retry-deliveries', '--webhook', webhookId, ...AUDIT_ARGS];
   await expectUnchanged(api.connection.pool, async () => {
-    const preview = await ops(...args);
-    expect(preview).toMatchObject({
+    expect(await ops(...args)).toMatchObject({
       exitCode: 3,
       printed: ['Preview: 2 deliveries will be attempted again.', expect.stringMatching(/^ {2}2 to webhook /)],
     });
@@ -118,13 +89,11 @@ test('retry-deliveries previews the exhausted deliveries of a subscription, and 
     exitCode: 0,
     printed: ['2 deliveries will be attempted again.'],
   });
-  for (const deliveryId of deliveryIds.slice(0, 2)) {
-    expect((await statusOf(deliveryId)).status).toBe('pending');
-    expect(await listAudit(api.connection.db, deliveryId)).toMatchObject([
-      { action: 'delivery_retry', orgId: partner.orgId },
-    ]);
-  }
-  expect(await listAudit(api.connection.db, deliveryIds[2] ?? '')).toEqual([]);
+  const begun = `SELECT generation FROM webhook_deliveries WHERE status = 'pending' AND delivery_id = ANY ($1)`;
+  expect((await api.connection.pool.query(begun, [exhausted])).rows).toEqual([{ generation: 2 }, { generation: 2 }]);
+  for (const id of exhausted)
+    expect(await listAudit(api.connection.db, id)).toMatchObject([{ action: 'delivery_retry', orgId: partner.orgId }]);
+  expect(await listAudit(api.connection.db, pending)).toEqual([]);
   expect((await ops(...args, '--yes')).printed).toEqual(['0 deliveries will be attempted again.']);
 });
 
@@ -135,16 +104,12 @@ test('retry-deliveries counts no deliveries of a deleted subscription, however m
   const caller = await api.createCaller();
   const exhaust = async (): Promise<string> => {
     const { webhook_id: webhookId } = await subscribe(api, caller, 'http://127.0.0.1:9999/');
-    const { delivery_id: deliveryId } = await ping(api, caller, webhookId);
-    await api.connection.db
-      .update(webhookDeliveries)
-      .set({ status: 'exhausted', nextAttemptAt: null, laneKey: null })
-      .where(eq(webhookDeliveries.deliveryId, deliveryId));
+    await endAs(api, 'exhausted', (await ping(api, caller, webhookId)).delivery_id);
     return webhookId;
   };
   await api.call(caller, 'DELETE', `/v1/webhooks/${await exhaust()}`);
   await exhaust();
-  expect(await ops('retry-deliveries', '--org', caller.orgId, '--limit', '1', ...AUDIT_ARGS)).toEqual({
+  expect(await ops('retry-deliveries', '--org', caller.orgId, '--limit', '1', ...ACT_ARGS)).toEqual({
     exitCode: 0,
     printed: ['1 deliveries will be attempted again.'],
     warned: [],
@@ -154,59 +119,43 @@ test('retry-deliveries counts no deliveries of a deleted subscription, however m
 test('retry-deliveries says at its limit that more remain, and ends when it is run again', async ({
   api,
   ops,
-  createDelivery,
+  webhookId,
+  createDeliveries,
 }) => {
-  const deliveryIds = [await createDelivery(), await createDelivery(), await createDelivery()];
-  await api.connection.db
-    .update(webhookDeliveries)
-    .set({ status: 'skipped', nextAttemptAt: null, laneKey: null })
-    .where(inArray(webhookDeliveries.deliveryId, deliveryIds));
-  const { rows } = await api.connection.pool.query('SELECT webhook_id FROM webhook_deliveries WHERE delivery_id = $1', [
-    deliveryIds[0],
-  ]);
-  const args = ['retry-deliveries', '--webhook', rows[0].webhook_id, '--status', 'skipped', '--limit', '2'];
+  await endAs(api, 'skipped', ...(await createDeliveries(3)));
+  const args = ['retry-deliveries', '--webhook', webhookId, '--status', 'skipped', '--limit', '2', ...AUDIT_ARGS];
   const more = 'More remain: run the command again. --limit takes up to 1000 at once.';
-  expect((await ops(...args, ...AUDIT_ARGS.filter((word) => word !== '--yes'))).printed).toEqual([
+  expect((await ops(...args)).printed).toEqual([
     'Preview: 2 deliveries will be attempted again.',
     expect.stringMatching(/^ {2}2 to webhook /),
     `Preview: ${more}`,
   ]);
-  expect((await ops(...args, ...AUDIT_ARGS)).printed).toEqual(['2 deliveries will be attempted again.', more]);
-  expect((await ops(...args, ...AUDIT_ARGS)).printed).toEqual(['1 deliveries will be attempted again.']);
+  expect((await ops(...args, '--yes')).printed).toEqual(['2 deliveries will be attempted again.', more]);
+  expect((await ops(...args, '--yes')).printed).toEqual(['1 deliveries will be attempted again.']);
 });
 
 test('retry-deliveries of two operators at once sends each delivery again once', async ({
   api,
   ops,
-  createDelivery,
+  webhookId,
+  createDeliveries,
 }) => {
-  const deliveryIds = [await createDelivery(), await createDelivery()];
-  await api.connection.db
-    .update(webhookDeliveries)
-    .set({ status: 'exhausted', nextAttemptAt: null, laneKey: null })
-    .where(inArray(webhookDeliveries.deliveryId, deliveryIds));
-  const { rows } = await api.connection.pool.query('SELECT webhook_id FROM webhook_deliveries WHERE delivery_id = $1', [
-    deliveryIds[0],
-  ]);
-  const webhookId = rows[0].webhook_id;
-  const holder = await api.owner.pool.connect();
-  await holder.query('BEGIN');
-  await holder.query('SELECT 1 FROM webhooks WHERE webhook_id = $1 FOR UPDATE', [webhookId]);
-  const both = [1, 2].map(() => ops('retry-deliveries', '--webhook', webhookId, ...AUDIT_ARGS));
+  const ids = await createDeliveries(2);
+  await endAs(api, 'exhausted', ...ids);
+  const retry = () => ops('retry-deliveries', '--webhook', webhookId, ...ACT_ARGS);
   // Both have listed what is exhausted, and wait for the first delivery.
-  await expect.poll(async () => (await holder.query(WAITING)).rows[0].count, WAIT).toBe(2);
-  await holder.query('COMMIT');
-  holder.release();
-  const results = await Promise.all(both);
+  const hold = (holder: pg.PoolClient) =>
+    holder.query('SELECT 1 FROM webhooks WHERE webhook_id = $1 FOR UPDATE', [webhookId]);
+  const results = await raceBehind(api.connection.pool, { hold }, [retry, retry]);
   const retried = results.map(({ printed }) => Number.parseInt(printed[0] ?? '', 10));
   expect((retried[0] ?? 0) + (retried[1] ?? 0)).toBe(2);
   const warned = results.flatMap((result) => result.warned);
-  expect(new Set(warned)).toEqual(new Set(deliveryIds.map((id) => `${id} is left out: it is pending by now.`)));
-  for (const id of deliveryIds) expect(await listAudit(api.connection.db, id)).toHaveLength(1);
+  expect(new Set(warned)).toEqual(new Set(ids.map((id) => `${id} is left out: it is pending by now.`)));
+  for (const id of ids) expect(await listAudit(api.connection.db, id)).toHaveLength(1);
 });
 
 test('retry-deliveries of everything is refused', async ({ ops }) => {
-  expect(await ops('retry-deliveries', ...AUDIT_ARGS)).toMatchObject({
+  expect(await ops('retry-deliveries', ...ACT_ARGS)).toMatchObject({
     exitCode: 2,
     warned: ['Give --webhook or --org.', expect.anything()],
   });
