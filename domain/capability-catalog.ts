@@ -106,7 +106,7 @@ const SERVICES: readonly Capability[] = [
     state: 'local sandbox',
     surface: 'GET /v2/settle/{settlement_id}, GET /v1/kyc/status/{recipient_id}',
     evidence: [
-      'test/activities/event-data.test.ts › rejected by the screening',
+      'test/activities/event-data.test.ts › for a settlement that is rejected by the screening',
       'test/e2e/verification.test.ts › settles when the simulated provider answers GREEN, and is rejected on RED',
     ],
     nextGate: 'compliance_program',
@@ -164,7 +164,7 @@ const SERVICES: readonly Capability[] = [
     evidence: [
       "test/api/settlement-list.test.ts › 200 without another organization's settlements, whatever is filtered",
       'test/api/settlement-read.test.ts › shows one moment when it is read by %s',
-      'test/activities/event-data.test.ts › paid by card, and disputed afterwards',
+      'test/activities/event-data.test.ts › for each change of a settlement that is paid by card and disputed afterwards',
     ],
     nextGate: 'ledger_reconciliation',
   }),

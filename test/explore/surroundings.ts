@@ -13,8 +13,8 @@ const CREATION = { keyed: undefined, status: 201, show: () => ({}) } as const;
 const TYPE_OF = { payee: 'kyc', other: 'kyb' } as const satisfies Record<Name, string>;
 
 /** How a name is stored. Screening judges the payee's. */
-export const storedName = (name: Name, isScreeningHit: boolean): string =>
-  name === 'payee' && isScreeningHit ? 'SANCTIONED payee' : name;
+const storedName = (name: Name, isScreeningHit: boolean): string =>
+  `${name === 'payee' && isScreeningHit ? 'SANCTIONED' : 'Marcia'} ${name}`;
 
 /** A recipient with the payee's name, and a verification about it. One about another name may be open as well. */
 export async function openRecipient(
@@ -30,7 +30,7 @@ export async function openRecipient(
     country: 'JM',
     email: null,
     phone: null,
-    bankDetails: { bank_name: 'Test Bank', account_number: '123456789', currency: 'JMD' },
+    bankDetails: { bank_name: 'Test Bank', account_number: '987654321', currency: 'JMD' },
     mobileDetails: null,
     metadata: {},
   } as const;
