@@ -246,8 +246,8 @@ const SERVICES: readonly Capability[] = [
     surface: 'GET /v1/webhooks/{webhook_id}/deliveries',
     evidence: [
       'test/api/webhook.test.ts › 200 in pages, filtered by status, newest first',
-      'test/e2e/webhook.test.ts › a finished delivery is redelivered, each day anew: same bytes, same id, next number, and the last ten attempts are shown',
-      'test/e2e/webhook.test.ts › is recorded as a failed attempt with its kind, without its answer or the query',
+      'test/api/webhook.test.ts › 200 with the last ten attempts of a delivery, and the number of all of them',
+      'test/e2e/webhook.test.ts › makes the second retry in one round; neither its history nor the delivery shows the answer or the query',
     ],
     nextGate: 'operator_approval',
   }),

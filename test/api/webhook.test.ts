@@ -1,21 +1,20 @@
 /** Subscriptions over HTTP (contract §11): refusals first, then answers and stored rows. */
 import { describe, expect } from 'vitest';
 import { WebhookEvent } from '../../api/schemas/event.ts';
-import { createWebhook } from '../../db/commands/webhook.ts';
 import { EVENT_TYPES } from '../../domain/event.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { dumpTables, raceBehind } from '../support/database.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
-import { expectRefused, expectUnchanged, faultsOf } from '../support/refusal.ts';
+import { expectRefused, faultsOf } from '../support/refusal.ts';
+import { endAs, ping } from '../support/webhook.ts';
 import { words } from '../support/words.ts';
 
 const names: Record<string, readonly string[]> = {
   'hooks.partner.example': ['93.184.216.34', '2606:4700::1111'],
   'private.partner.example': ['10.0.0.7'],
   'mixed.partner.example': ['93.184.216.34', '127.0.0.1'],
-  'mapped.partner.example': ['::ffff:169.254.169.254'],
 };
 
 const resolveHost = async (name: string) => {
@@ -43,16 +42,14 @@ const create = async (api: TestApi, owner: Caller, overrides: Record<string, unk
 const holding = (statement: string, id: string) => ({
   hold: (holder: { query(text: string, values: string[]): Promise<unknown> }) => holder.query(statement, [id]),
 });
+const earlierSecrets = async ({ connection }: TestApi, webhookId: string) =>
+  (await connection.pool.query('SELECT FROM webhook_earlier_secrets WHERE webhook_id = $1', [webhookId])).rowCount;
 const URL_FAULT = [['body.url', 'value_error']];
 
 describe('a refused creation', () => {
   test.for([
     ['http', 'http://hooks.partner.example/'],
-    ['loopback by name', 'https://localhost:8443/'],
-    ['loopback by address', 'https://127.0.0.1:8443/'],
-    ['a name with a private address', 'https://private.partner.example/'],
     ['a name with one public and one private address', 'https://mixed.partner.example/'],
-    ['a name with a mapped metadata address', 'https://mapped.partner.example/'],
   ] as const)('422 on url for %s outside the local sandbox, without repeating it', async ([_, url], { strict }) => {
     const owner = await strict.createCaller();
     const answer = await strict.call(owner, 'POST', '/v1/webhooks', body({ url }));
@@ -62,17 +59,18 @@ describe('a refused creation', () => {
   });
 
   test('422 on url for a private address, even if local targets are allowed', async ({ api, partner }) => {
-    for (const url of ['https://10.0.0.7/', 'http://private.partner.example:8080/', 'https://169.254.169.254/']) {
-      expect(faultsOf(await api.call(partner, 'POST', '/v1/webhooks', body({ url })))).toEqual(URL_FAULT);
-    }
+    const { webhook_id } = await create(api, partner);
+    for (const url of ['https://10.0.0.7/', 'https://private.partner.example/'])
+      for (const [method, below] of [
+        ['POST', ''],
+        ['PATCH', `/${webhook_id}`],
+      ] as const)
+        expect(faultsOf(await api.call(partner, method, `/v1/webhooks${below}`, body({ url })))).toEqual(URL_FAULT);
   });
 
   test('429 for the twenty-first subscription, even if two are created at once', async ({ api }) => {
     const owner = await api.createCaller();
-    for (let n = 1; n < 20; n += 1) {
-      const draft = { url: `https://h${n}.example/`, eventTypes: ['*' as const], description: null };
-      await createWebhook(api.deps, owner.orgId, draft, { keyed: undefined, status: 201, show: () => ({}) });
-    }
+    for (let n = 1; n < 20; n += 1) await create(api, owner);
     const post = () => api.call(owner, 'POST', '/v1/webhooks', body());
     const answers = await raceBehind(
       api.connection.pool,
@@ -91,11 +89,6 @@ describe('creation of a subscription', () => {
   test('201 with the secret; no read, list or table shows it again', async ({ api }) => {
     const owner = await api.createCaller();
     const created = await create(api, owner, { description: 'Ledger' });
-    expect(Object.keys(created)).toEqual(
-      expect.arrayContaining(
-        words('webhook_id org_id url event_types description status disabled_reason created_at updated_at secret'),
-      ),
-    );
     expect(created).toMatchObject({
       org_id: owner.orgId,
       status: 'enabled',
@@ -112,23 +105,16 @@ describe('creation of a subscription', () => {
     expect(stored).not.toContain(Buffer.from(secret.slice(6), 'base64').toString('hex'));
   });
 
-  test('201 for a name that does not resolve', async ({ api, partner }) => {
+  test('201 for a name that does not resolve, and for loopback if the local sandbox allows it', async ({
+    api,
+    partner,
+  }) => {
     await create(api, partner, { url: 'https://not-yet.partner.example/hook' });
-  });
-
-  test('201 for http and loopback if the local sandbox allows them', async ({ api, partner }) => {
-    await create(api, partner, { url: 'http://127.0.0.1:9999/hook' });
     await create(api, partner, { url: 'http://localhost:9999/hook', event_types: ['*', '*'] });
   });
 });
 
 describe('change of a subscription', () => {
-  test('422 by the rules of creation', async ({ api, partner }) => {
-    const { webhook_id } = await create(api, partner);
-    const patch = (change: unknown) => api.call(partner, 'PATCH', `/v1/webhooks/${webhook_id}`, change);
-    expect(faultsOf(await patch({ url: 'https://private.partner.example/' }))).toEqual(URL_FAULT);
-  });
-
   test('200 with the given fields replaced, description removed by null, and who disabled it', async ({
     api,
     partner,
@@ -146,13 +132,10 @@ describe('change of a subscription', () => {
 });
 
 describe('deletion of a subscription', () => {
-  test('204, then 404, its deliveries are canceled, and another subscription may be created', async ({
-    api,
-    partner,
-  }) => {
+  test('204, then 404, its deliveries are canceled, and none of its secrets is left', async ({ api, partner }) => {
     const { webhook_id } = await create(api, partner);
-    const pinged = await api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/test`);
-    expect(pinged.statusCode, pinged.body).toBe(202);
+    await ping(api, partner, webhook_id);
+    await api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`);
     const gone = await api.call(partner, 'DELETE', `/v1/webhooks/${webhook_id}`);
     expect([gone.statusCode, gone.body]).toEqual([204, '']);
     for (const path of ['', '/deliveries'])
@@ -165,14 +148,11 @@ describe('deletion of a subscription', () => {
     );
     // The subscription's workflow changes the delivery's row.
     expect(rows).toEqual([{ secret_sealed: null, ended: true, signal: 'retriesAdded' }]);
+    expect(await earlierSecrets(api, webhook_id)).toBe(0);
   });
 });
 
 describe("rotation of a subscription's secret", () => {
-  const earlierSecrets = async (api: TestApi, webhookId: string): Promise<number> =>
-    (await api.connection.pool.query('SELECT FROM webhook_earlier_secrets WHERE webhook_id = $1', [webhookId]))
-      .rowCount ?? 0;
-
   test('409 while five earlier secrets sign, and nothing is written', async ({ api, partner }) => {
     const { webhook_id } = await create(api, partner);
     const rotate = () => api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`);
@@ -198,13 +178,6 @@ describe("rotation of a subscription's secret", () => {
     const stored = await dumpTables(api.connection.pool);
     for (const shown of [secret, first.secret, second.secret]) expect(stored).not.toContain(shown.slice(6));
   });
-
-  test('no secret is left after a deletion', async ({ api, partner }) => {
-    const { webhook_id } = await create(api, partner);
-    await api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`);
-    await api.call(partner, 'DELETE', `/v1/webhooks/${webhook_id}`);
-    expect(await earlierSecrets(api, webhook_id)).toBe(0);
-  });
 });
 
 describe('deliveries of a subscription', () => {
@@ -213,7 +186,7 @@ describe('deliveries of a subscription', () => {
     const { webhook_id } = await create(api, owner);
     await create(api, owner, { event_types: ['*'] });
     const nudges = api.nudges();
-    const delivery = jsonOf(await api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/test`));
+    const delivery = await ping(api, owner, webhook_id);
     expect(api.nudges()).toBe(nudges + 1);
     expect(Object.keys(delivery)).toEqual(
       words('delivery_id webhook_id event_id event_type status attempt_count attempts next_attempt_at created_at'),
@@ -267,23 +240,11 @@ describe('deliveries of a subscription', () => {
     expect(rows).toEqual([{ webhook_id, object_type: 'webhook', object_id: webhook_id }]);
   });
 
-  test('422 on event_type for an unknown type, and nothing is written', async ({ api, partner }) => {
-    const { webhook_id } = await create(api, partner);
-    await expectUnchanged(api.connection.pool, async () => {
-      for (const event_type of ['settlement.paid', '*', '', 1]) {
-        const answer = await api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/test`, { event_type });
-        expect(answer.statusCode).toBe(422);
-        expect(jsonOf(answer).detail).toMatchObject([{ loc: ['body', 'event_type'], type: 'enum' }]);
-      }
-    });
-  });
-
   test('200 in pages, filtered by status, newest first', async ({ api }) => {
     const owner = await api.createCaller();
     const { webhook_id } = await create(api, owner);
     const ids: string[] = [];
-    for (let n = 0; n < 3; n += 1)
-      ids.unshift(jsonOf(await api.call(owner, 'POST', `/v1/webhooks/${webhook_id}/test`)).delivery_id);
+    for (let n = 0; n < 3; n += 1) ids.unshift((await ping(api, owner, webhook_id)).delivery_id);
     const page = await api.call(owner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=pending&limit=2`);
     expect(page.json().map((delivery: { delivery_id: string }) => delivery.delivery_id)).toEqual(ids.slice(0, 2));
     expect(page.headers['link']).toContain('status=pending');
@@ -291,13 +252,30 @@ describe('deliveries of a subscription', () => {
     expect((await api.call(owner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?status=exhausted`)).json()).toEqual([]);
   });
 
-  test('404 for a delivery of another subscription', async ({ api, partner }) => {
+  test('200 with the last ten attempts of a delivery, and the number of all of them', async ({ api, partner }) => {
+    const { webhook_id } = await create(api, partner);
+    const { delivery_id } = await ping(api, partner, webhook_id);
+    await api.connection.pool.query(
+      `WITH delivery AS (UPDATE webhook_deliveries SET attempt_count = 2000 WHERE delivery_id = $1)
+       INSERT INTO webhook_attempts (delivery_id, number, at, outcome, response_status, duration_ms)
+       SELECT $1, n, now(), 'failed', 500, 1 FROM generate_series(1, 2000) n`,
+      [delivery_id],
+    );
+    const [delivery] = jsonOf(await api.call(partner, 'GET', `/v1/webhooks/${webhook_id}/deliveries?limit=1`));
+    const numbers = delivery.attempts.map(({ number }: { number: number }) => number);
+    expect([delivery.attempt_count, numbers]).toEqual([2_000, Array.from({ length: 10 }, (_, n) => 1_991 + n)]);
+  });
+
+  test('404 for a delivery and a replay of another subscription', async ({ api, partner }) => {
     const [one, two] = [await create(api, partner), await create(api, partner)];
-    const { delivery_id } = jsonOf(await api.call(partner, 'POST', `/v1/webhooks/${one.webhook_id}/test`));
-    expect(
-      (await api.call(partner, 'POST', `/v1/webhooks/${two.webhook_id}/deliveries/${delivery_id}/redeliver`))
-        .statusCode,
-    ).toBe(404);
+    const { delivery_id } = await ping(api, partner, one.webhook_id);
+    const since = { since: '2026-01-01T00:00:00Z' };
+    const { replay_id } = jsonOf(await api.call(partner, 'POST', `/v1/webhooks/${one.webhook_id}/replay`, since));
+    for (const [method, below] of [
+      ['POST', `deliveries/${delivery_id}/redeliver`],
+      ['GET', `replays/${replay_id}`],
+    ] as const)
+      expect((await api.call(partner, method, `/v1/webhooks/${two.webhook_id}/${below}`)).statusCode).toBe(404);
   });
 
   test('202 to repeat a delivery: a pending one is due at once, a finished one starts again, once', async ({
@@ -305,7 +283,7 @@ describe('deliveries of a subscription', () => {
     partner,
   }) => {
     const { webhook_id } = await create(api, partner);
-    const { delivery_id } = jsonOf(await api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/test`));
+    const { delivery_id } = await ping(api, partner, webhook_id);
     const redeliver = () => api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/deliveries/${delivery_id}/redeliver`);
     const row = async () => {
       const { rows } = await api.connection.pool.query(
@@ -321,10 +299,7 @@ describe('deliveries of a subscription', () => {
     );
     expect(await redeliver().then(jsonOf)).toMatchObject({ delivery_id, status: 'pending' });
     expect(await row()).toEqual({ generation: 1, due: true });
-    await api.connection.pool.query(
-      `UPDATE webhook_deliveries SET status = 'exhausted', next_attempt_at = NULL, lane_key = NULL WHERE delivery_id = $1`,
-      [delivery_id],
-    );
+    await endAs(api, 'exhausted', delivery_id);
     const answers = await raceBehind(
       api.connection.pool,
       holding('SELECT 1 FROM webhooks WHERE webhook_id = $1 FOR UPDATE', webhook_id),
