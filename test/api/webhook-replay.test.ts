@@ -5,21 +5,30 @@
 import { describe, expect } from 'vitest';
 import { redeliverAsOperator } from '../../db/commands/webhook-delivery.ts';
 import { newId } from '../../db/id.ts';
-import { recordResults } from '../../db/queries/webhook-attempt.ts';
 import { REDELIVERIES_MAX } from '../../domain/webhook.ts';
 import { raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
-import { expectInvalid, expectRefused } from '../support/refusal.ts';
+import { expectRefused } from '../support/refusal.ts';
 import { ALWAYS, createMissed } from '../support/replay.ts';
 
 const TYPES = ['settlement.accepted', 'settlement.funded', 'settlement.settled'];
 
-/** `missed`: a disabled subscription with four skipped deliveries, oldest first. */
-const test = withApi().extend('missed', ({ api }) => createMissed(api, 4, TYPES));
+/** `missed`: a disabled subscription with four skipped deliveries, oldest first. `deliveryId`: that of the first one. */
+const test = withApi()
+  .extend('missed', ({ api }) => createMissed(api, 4, TYPES))
+  .extend('deliveryId', async ({ missed }): Promise<string> => (await missed.deliveries())[0]?.['delivery_id']);
 
 const SKIPPED = ['skipped', 'skipped', 'skipped', 'skipped'];
 const PENDING = ['pending', 'pending', 'pending', 'pending'];
+
+const ONE = 'WHERE webhook_id = $1 AND delivery_id = $2';
+/** It was redelivered as often as it may be in a day. */
+const USED_UP = `UPDATE webhook_deliveries SET redelivered_at = array_fill(now(), ARRAY[${REDELIVERIES_MAX}]) ${ONE}`;
+const CLAIMED = `UPDATE webhook_deliveries SET claimed_by = 1000000, claimed_at = now() ${ONE}`;
+/** As if it had been exhausted again, and all before so much earlier. */
+const AGAIN = `UPDATE webhook_deliveries SET status = 'exhausted', next_attempt_at = NULL, lane_key = NULL,
+  redelivered_at = ARRAY(SELECT at - $3::interval FROM unnest(redelivered_at) at) ${ONE}`;
 
 describe('a replay', () => {
   test('202 with its id, one outbox row and no change of a delivery; reading it shows how far it is', async ({
@@ -93,10 +102,7 @@ describe('a replay', () => {
     await missed.rowsOf(`UPDATE webhook_deliveries SET status = 'pending', attempt_count = 2,
       next_attempt_at = now() + interval '1 h' WHERE webhook_id = $1`);
     const [, claimed] = await missed.deliveries();
-    await missed.rowsOf(
-      'UPDATE webhook_deliveries SET claimed_by = 1000000, claimed_at = now() WHERE webhook_id = $1 AND delivery_id = $2',
-      claimed?.['delivery_id'],
-    );
+    await missed.rowsOf(CLAIMED, claimed?.['delivery_id']);
     const id = await missed.start({ ...ALWAYS, statuses: ['pending'] });
     await missed.round();
     expect(await missed.read(id)).toMatchObject({ status: 'completed', sent: 4, skipped: 0 });
@@ -105,22 +111,6 @@ describe('a replay', () => {
       expect(row).toMatchObject({ generation: 1, prior_attempts: 0, redelivery_requested: isClaimed });
       expect([row['next_attempt_at'] <= new Date(), row['lane_key'] === null]).toEqual([true, isClaimed]);
     }
-  });
-
-  test('404 for an unknown subscription and for a replay of another one, and nothing is written', async ({
-    api,
-    missed,
-  }) => {
-    const id = await missed.start();
-    const other = await createMissed(api, 0);
-    await expectRefused(api, () => missed.replay(ALWAYS, {}, other.caller), 404);
-    await expectRefused(api, () => missed.call('GET', `/replays/${id}`, undefined, {}, other.caller), 404);
-    await expectRefused(api, () => other.call('GET', `/replays/${id}`), 404);
-    await expectRefused(api, () => missed.call('GET', `/replays/${newId()}`), 404);
-  });
-
-  test('422 for an unknown status, and nothing is written', async ({ api, missed }) => {
-    await expectInvalid(api, () => missed.replay({ ...ALWAYS, statuses: ['lost'] }), [['body.statuses.0', 'enum']]);
   });
 
   test('409 while another replay of the subscription runs, which the answer names, and 202 after it', async ({
@@ -173,10 +163,8 @@ describe('a replay', () => {
     expect(await missed.read(id)).toMatchObject({ status: 'completed', sent: 4 });
   });
 
-  test('leaves out and counts what was redelivered five times within a day', async ({ missed }) => {
-    const [first] = await missed.deliveries();
-    const full = `UPDATE webhook_deliveries SET redelivered_at = array_fill(now(), ARRAY[${REDELIVERIES_MAX}])`;
-    await missed.rowsOf(`${full} WHERE webhook_id = $1 AND delivery_id = $2`, first?.['delivery_id']);
+  test('leaves out and counts what was redelivered five times within a day', async ({ missed, deliveryId }) => {
+    await missed.rowsOf(USED_UP, deliveryId);
     const id = await missed.start();
     await missed.round();
     expect(await missed.read(id)).toMatchObject({ status: 'completed', sent: 3, skipped: 1 });
@@ -185,20 +173,16 @@ describe('a replay', () => {
 });
 
 describe('a redelivery', () => {
-  /** As if the delivery had been exhausted again, and all before so much earlier. */
-  const AGAIN = `UPDATE webhook_deliveries SET status = 'exhausted', next_attempt_at = NULL, lane_key = NULL,
-    redelivered_at = ARRAY(SELECT at - $3::interval FROM unnest(redelivered_at) at) WHERE webhook_id = $1 AND delivery_id = $2`;
-
   test('429 for the sixth within 24 hours, with Retry-After, and 202 when the first is a day old', async ({
     api,
     missed,
+    deliveryId,
   }) => {
-    const id = (await missed.deliveries())[0]?.['delivery_id'];
     for (let n = 1; n <= REDELIVERIES_MAX; n += 1) {
-      expect((await missed.redeliver(id)).statusCode).toBe(202);
-      await missed.rowsOf(AGAIN, id, '1 h');
+      expect((await missed.redeliver(deliveryId)).statusCode).toBe(202);
+      await missed.rowsOf(AGAIN, deliveryId, '1 h');
     }
-    const refused = await missed.redeliver(id);
+    const refused = await missed.redeliver(deliveryId);
     expect([refused.statusCode, jsonOf(refused)]).toMatchObject([
       429,
       { code: 'quota_exceeded', quota: 'redeliveries_per_day' },
@@ -206,87 +190,52 @@ describe('a redelivery', () => {
     const wanted = 19 * 3_600;
     const seconds = Number(refused.headers['retry-after']);
     expect([seconds <= wanted, seconds > wanted - 600]).toEqual([true, true]);
-    await expectRefused(api, () => missed.redeliver(id), 429);
-    await missed.rowsOf(AGAIN, id, '19 h');
-    expect((await missed.redeliver(id)).statusCode).toBe(202);
+    await expectRefused(api, () => missed.redeliver(deliveryId), 429);
+    await missed.rowsOf(AGAIN, deliveryId, '19 h');
+    expect((await missed.redeliver(deliveryId)).statusCode).toBe(202);
     const [row] = await missed.deliveries();
     expect([row?.['generation'], row?.['redelivered_at'].length]).toEqual([REDELIVERIES_MAX + 2, REDELIVERIES_MAX]);
   });
 
   test('202 for a pending delivery however often, since it begins no generation; 429 while its attempt is under way', async ({
     missed,
+    deliveryId,
   }) => {
-    const id = (await missed.deliveries())[0]?.['delivery_id'];
-    for (let n = 0; n <= REDELIVERIES_MAX + 1; n += 1) expect((await missed.redeliver(id)).statusCode).toBe(202);
+    for (let n = 0; n <= REDELIVERIES_MAX + 1; n += 1)
+      expect((await missed.redeliver(deliveryId)).statusCode).toBe(202);
     expect((await missed.deliveries())[0]).toMatchObject({ generation: 2 });
-    await missed.rowsOf(
-      `UPDATE webhook_deliveries SET claimed_by = 1, claimed_at = now(),
-        redelivered_at = array_fill(now(), ARRAY[${REDELIVERIES_MAX}]) WHERE webhook_id = $1 AND delivery_id = $2`,
-      id,
-    );
-    expect((await missed.redeliver(id)).statusCode).toBe(429);
+    await missed.rowsOf(USED_UP, deliveryId);
+    await missed.rowsOf(CLAIMED, deliveryId);
+    expect((await missed.redeliver(deliveryId)).statusCode).toBe(429);
   });
 
-  test('counts the generation that begins by itself when the last attempt fails', async ({ api, missed }) => {
-    const id = (await missed.deliveries())[0]?.['delivery_id'];
-    const at = new Date().toISOString();
-    await missed.call('PATCH', '', { status: 'enabled' });
-    await missed.rowsOf(
-      `UPDATE webhook_deliveries SET status = 'pending', next_attempt_at = now(), claimed_by = 7, claimed_at = $3
-      WHERE webhook_id = $1 AND delivery_id = $2`,
-      id,
-      at,
-    );
-    expect((await missed.redeliver(id)).statusCode).toBe(202);
-    await recordResults(api.connection.db, 7, [
-      {
-        ...{ webhook_id: missed.webhookId, delivery_id: id, claimed_at: at, at, outcome: 'failed' },
-        ...{ response_status: 500, response_bytes: 0, response_sha256: null, duration_ms: 1, error: 'http_status' },
-        ...{ lost_ms: null, next_attempt_at: null, stays_in_lane: false },
-      },
-    ]);
-    const [begun] = await missed.deliveries();
-    expect(begun).toMatchObject({ status: 'pending', generation: 2, redelivered_at: [expect.any(Date)] });
-  });
-
-  test('is not refused for an operator', async ({ api, missed }) => {
-    const id = (await missed.deliveries())[0]?.['delivery_id'];
-    const full = `UPDATE webhook_deliveries SET redelivered_at = array_fill(now(), ARRAY[${REDELIVERIES_MAX}])`;
-    await missed.rowsOf(`${full} WHERE webhook_id = $1 AND delivery_id = $2`, id);
-    expect((await missed.redeliver(id)).statusCode).toBe(429);
-    await redeliverAsOperator(api.deps, id, { operator: 'ana', note: 'the partner asked', requestId: 'test' });
+  test('is not refused for an operator', async ({ api, missed, deliveryId }) => {
+    await missed.rowsOf(USED_UP, deliveryId);
+    expect((await missed.redeliver(deliveryId)).statusCode).toBe(429);
+    await redeliverAsOperator(api.deps, deliveryId, { operator: 'ana', note: 'the partner asked', requestId: 'test' });
     expect((await missed.statuses())[0]).toBe('pending');
   });
 
-  test('202 for a delivery whose last result is recorded at the same moment', async ({ api, missed }) => {
-    const [delivery] = await missed.deliveries();
-    expect((await missed.redeliver(delivery?.['delivery_id'])).statusCode).toBe(202);
-    const [answer] = await raceBehind(
-      api.connection.pool,
-      {
-        hold: (holder) =>
-          holder.query(
-            `UPDATE webhook_deliveries SET status = 'succeeded', next_attempt_at = NULL, lane_key = NULL
-            WHERE delivery_id = $1`,
-            [delivery?.['delivery_id']],
-          ),
-      },
-      [() => missed.redeliver(delivery?.['delivery_id'])],
-    );
+  test('202 for a delivery whose last result is recorded at the same moment', async ({ api, missed, deliveryId }) => {
+    const redeliver = () => missed.redeliver(deliveryId);
+    expect((await redeliver()).statusCode).toBe(202);
+    const succeeds = `UPDATE webhook_deliveries SET status = 'succeeded', next_attempt_at = NULL, lane_key = NULL
+      WHERE delivery_id = $1`;
+    const hold = (holder: { query: typeof api.connection.pool.query }) => holder.query(succeeds, [deliveryId]);
+    const [answer] = await raceBehind(api.connection.pool, { hold }, [redeliver]);
     expect([answer?.statusCode, answer?.body]).toEqual([202, answer?.body]);
     expect((await missed.statuses())[0]).toBe('pending');
   });
 
-  test('202 once for one idempotency key; 409 for the same key with another delivery', async ({ missed }) => {
-    const [first, second] = await missed.deliveries();
+  test('202 once for one idempotency key; 409 for the same key with another delivery', async ({
+    missed,
+    deliveryId,
+  }) => {
     const key = { 'idempotency-key': newId() };
-    const answers = [
-      await missed.redeliver(first?.['delivery_id'], key),
-      await missed.redeliver(first?.['delivery_id'], key),
-    ];
+    const answers = [await missed.redeliver(deliveryId, key), await missed.redeliver(deliveryId, key)];
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([202, 202]);
     expect(answers[1]?.body).toBe(answers[0]?.body);
-    const other = await missed.redeliver(second?.['delivery_id'], key);
+    const other = await missed.redeliver((await missed.deliveries())[1]?.['delivery_id'], key);
     expect([other.statusCode, jsonOf(other).code]).toEqual([409, 'idempotency_key_reused']);
     expect(await missed.statuses()).toEqual(['pending', 'skipped', 'skipped', 'skipped']);
   });
