@@ -1,65 +1,29 @@
 import { describe, expect } from 'vitest';
 import { numberedEvent } from '../../db/queries/event.ts';
 import { events } from '../../db/schema/index.ts';
-import type { EventType } from '../../domain/event.ts';
+import { type ExampleType, eventExample } from '../../domain/resource/event-example.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 
 const test = withApi();
 
-/** The data of an event about a settlement. */
-const SETTLEMENT = {
-  settlement_id: 'stl_a',
-  status: 'accepted',
-  corridor: 'US-JM',
-  amount: '250.00',
-  source_currency: 'USD',
-  destination_amount: '37870.14',
-  destination_currency: 'JMD',
-  fx_rate: '157.250000',
-  input_fee: '7.30',
-  platform_fee: '1.88',
-  total_fees: '9.18',
-  recipient_id: 'r',
-  payment_method: 'card',
-  payout_rail: 'bank_transfer',
-  purpose: null,
-  reference: null,
-  environment: 'local sandbox',
-  simulation: true,
-  executable: false,
-  created_at: '2026-11-21T08:00:00.000Z',
-  updated_at: '2026-11-21T08:00:00.000Z',
-  amount_received: '0.00',
-  amount_refund_due: '0.00',
-  amount_refunded: '0.00',
-  failure: null,
-  exceptions: [],
-  payment_instructions: null,
-  certificate_id: null,
-  workflow_id: 'settlement:stl_a',
-  expires_at: null,
-};
+let sequence = 0;
 
-/** How many events each object has. */
-const counts = new Map<string, number>();
+type Recorded = { readonly at?: string; readonly type?: ExampleType; readonly objectId?: string };
 
 /** The id of a new event, created at `at`. Its object has no row. */
 async function recorded(
   api: TestApi,
   { orgId }: Caller,
-  { at = '2026-11-21T08:00:00.000Z', type = 'settlement.accepted', objectId = 'stl_a' } = {},
+  { at = '2026-11-21T08:00:00.000Z', type = 'settlement.accepted', objectId = 'stl_a' }: Recorded = {},
 ): Promise<string> {
-  const object = `${objectId}-${orgId}`;
-  const sequence = (counts.get(object) ?? 0) + 1;
-  counts.set(object, sequence);
-  const about = { orgId, objectType: 'settlement', objectId: object, type: type as EventType } as const;
+  sequence += 1;
+  const example = eventExample(type, { orgId, environment: 'local sandbox', now: new Date(at) });
   const event = {
-    ...about,
-    data: { ...SETTLEMENT, metadata: { note: 'é "quoted"', at } },
+    ...({ orgId, objectType: 'settlement', objectId: `${objectId}-${orgId}`, type, requestId: 'test' } as const),
+    data: { ...example, metadata: { note: 'é "quoted"' } },
     at: new Date(at),
-    requestId: 'test',
   };
   const row = { ...numberedEvent(event, sequence), createdAt: event.at };
   await api.connection.db.insert(events).values(row);
