@@ -18,19 +18,7 @@ const CERTIFICATE = readFixture('partner.crt.pem');
 const OK: http.RequestListener = (_, response) => response.end('ok');
 
 /** Two servers on this machine, with TLS and without. What they counted is reset after each test. */
-type Canary = {
-  readonly port: number;
-  readonly securePort: number;
-  readonly url: string;
-  connections: number;
-  requests: number;
-  dialled: string[];
-  answer: http.RequestListener;
-  /** A connection that claims to have reached the address it should dial (or `claimed`), but reaches the canary. */
-  dial(claimed?: string): NonNullable<GuardOptions['dial']>;
-};
-
-async function startCanary(): Promise<{ readonly canary: Canary; readonly close: () => Promise<void> }> {
+async function startCanary() {
   const listener: http.RequestListener = (request, response) => {
     canary.requests += 1;
     canary.answer(request, response);
@@ -47,20 +35,23 @@ async function startCanary(): Promise<{ readonly canary: Canary; readonly close:
     await new Promise<void>((resolve) => server.listen(0, '::', resolve));
   }
   const [port = 0, securePort = 0] = servers.map((server) => (server.address() as AddressInfo).port);
-  const canary: Canary = {
+  const canary = {
     port,
     securePort,
     url: `http://127.0.0.1:${port}/`,
     connections: 0,
     requests: 0,
-    dialled: [],
+    dialled: [] as string[],
     answer: OK,
-    dial: (claimed) => (address, dialledPort) => {
-      canary.dialled.push(`${address}:${dialledPort}`);
-      const socket = net.connect(dialledPort === 443 || dialledPort === securePort ? securePort : port, '127.0.0.1');
-      Object.defineProperty(socket, 'remoteAddress', { get: () => claimed ?? address });
-      return socket;
-    },
+    /** A connection that claims to have reached the address it should dial (or `claimed`), but reaches the canary. */
+    dial:
+      (claimed?: string): NonNullable<GuardOptions['dial']> =>
+      (address, dialledPort) => {
+        canary.dialled.push(`${address}:${dialledPort}`);
+        const socket = net.connect(dialledPort === 443 || dialledPort === securePort ? securePort : port, '127.0.0.1');
+        Object.defineProperty(socket, 'remoteAddress', { get: () => claimed ?? address });
+        return socket;
+      },
   };
   const close = async (): Promise<void> => {
     for (const server of servers) {
@@ -89,37 +80,25 @@ const guard = (options: Partial<GuardOptions> = {}) =>
   createGuardedHttp({ rules: { allowLocal: false }, resolve: resolveTo(PUBLIC_ADDRESS), ...options });
 const post = (url: string, options: Partial<GuardOptions> = {}) =>
   guard(options).post(url, Buffer.from('{"id":1}'), { 'webhook-id': '1' });
+const SUBSCRIBER = 'https://hooks.partner.example/';
+const postToSubscriber = (options: Partial<GuardOptions>) => post(SUBSCRIBER, options);
 
 /** Spellings of this machine, of private networks and of metadata services. */
 const HOSTS = [
   ...words(`
     127.0.0.1 127.1 127.0.1 127.0.0.1. 0 0.0.0.0 2130706433 017700000001 0x7f000001 0x7f.1 0x7f.0.0.1 0177.0.0.1
     0177.1 127.00.00.01 0x7F.0X0.0x0.0x1
-  `),
-  ...words(`
     ①②⑦.⓪.⓪.① 127。0。0。1 127．0．0．1 %31%32%37.0.0.1 127.0.0.1%2e 127.255.255.254 [::] [::1] [0:0:0:0:0:0:0:1]
     [::ffff:127.0.0.1] [::ffff:7f00:1] [::FFFF:7F00:1]
-  `),
-  ...words(`
     [::127.0.0.1] [::7f00:1] [0:0:0:0:0:ffff:127.0.0.1] [::ffff:0:127.0.0.1] [64:ff9b::7f00:1] [64:ff9b::127.0.0.1]
     [64:ff9b:1::7f00:1] [2002:7f00:1::] [2001:0:7f00:1::] [100::1]
-  `),
-  ...words(
-    'localhost LOCALHOST LocalHost localhost. a.localhost localhost.localdomain ip6-localhost loopback ⓛⓞⓒⓐⓛⓗⓞⓢⓣ',
-  ),
-  ...words(`
+    localhost LOCALHOST LocalHost localhost. a.localhost localhost.localdomain ip6-localhost loopback ⓛⓞⓒⓐⓛⓗⓞⓢⓣ
     169.254.169.254 0xa9fea9fe 2852039166 025177524776 0251.0376.0251.0376 169.254.43518 [::ffff:169.254.169.254]
     [::ffff:a9fe:a9fe] [fd00:ec2::254] 169.254.170.2 169.254.170.23
-  `),
-  ...words(`
     metadata metadata.google.internal METADATA.GOOGLE.INTERNAL. metadata.goog metadata.amazonaws.com instance-data
     100.100.100.200 192.0.0.192 168.63.129.16
-  `),
-  ...words(`
     10.0.0.1 10.1 0xa000001 172.16.0.1 172.31.255.254 192.168.0.1 0300.0250.0.1 192.168.1 100.64.0.1 198.18.0.1
     224.0.0.1 255.255.255.255 [fc00::1] [fd12:3456::1]
-  `),
-  ...words(`
     [fe80::1] [fe80::1%25lo] [fec0::1] [ff02::1] [2001:db8::1] [3fff::1] db.internal printer.local router.lan
     nas.home.arpa api.svc.cluster.local kubernetes.default.svc
   `),
@@ -159,7 +138,7 @@ describe('no connection is made', () => {
     ['a private address behind many public ones', [PUBLIC_ADDRESS, '2606:4700::1111', '1.1.1.1', '169.254.169.254']],
     ['something that is not an address', ['not-an-address']],
   ])('no connection to a name with %s', async ([_, addresses], { canary }) => {
-    const outcome = await post('https://hooks.partner.example/', {
+    const outcome = await postToSubscriber({
       resolve: resolveTo(...addresses),
       dial: canary.dial(),
     });
@@ -171,7 +150,7 @@ describe('no connection is made', () => {
     ['does not resolve', () => Promise.reject(new Error('NXDOMAIN'))],
     ['has no address', async () => []],
   ])('no connection to a name that %s', async ([_, resolve], { canary }) => {
-    expect(await post('https://hooks.partner.example/', { resolve, dial: canary.dial() })).toMatchObject({
+    expect(await postToSubscriber({ resolve, dial: canary.dial() })).toMatchObject({
       status: null,
       error: 'dns',
     });
@@ -184,7 +163,7 @@ describe('no connection is made', () => {
   }) => {
     const collecting = setInterval(collectGarbage, 100);
     onTestFinished(() => clearInterval(collecting));
-    const outcome = await post('https://hooks.partner.example/', {
+    const outcome = await postToSubscriber({
       resolve: () => new Promise(() => undefined),
       dial: canary.dial(),
     });
@@ -214,7 +193,7 @@ describe('nothing is sent', () => {
   ])(
     'no request over a connection that reached %s instead of the address that was checked',
     async ([_, reached], { canary }) => {
-      const outcome = await post('https://hooks.partner.example/', { dial: canary.dial(reached), ca: CERTIFICATE });
+      const outcome = await postToSubscriber({ dial: canary.dial(reached), ca: CERTIFICATE });
       expect(outcome).toMatchObject({ status: null, error: 'blocked_target' });
       expect(canary.requests).toBe(0);
     },
@@ -224,15 +203,15 @@ describe('nothing is sent', () => {
     const meanings = [[PUBLIC_ADDRESS], ['127.0.0.1']];
     const http = guard({ resolve: async () => meanings.shift() ?? [], dial: canary.dial(), ca: CERTIFICATE });
     const outcomes = [
-      await http.post('https://hooks.partner.example/', Buffer.from('{}'), {}),
-      await http.post('https://hooks.partner.example/', Buffer.from('{}'), {}),
+      await http.post(SUBSCRIBER, Buffer.from('{}'), {}),
+      await http.post(SUBSCRIBER, Buffer.from('{}'), {}),
     ];
     expect(outcomes).toMatchObject([{ status: 200 }, { status: null, error: 'blocked_target' }]);
     expect([canary.connections, canary.requests]).toEqual([1, 1]);
   });
 
   test('no request to a certificate of an unknown authority, or of another name', async ({ canary }) => {
-    expect(await post('https://hooks.partner.example/', { dial: canary.dial() })).toMatchObject({
+    expect(await postToSubscriber({ dial: canary.dial() })).toMatchObject({
       status: null,
       error: 'tls',
     });
@@ -333,7 +312,7 @@ describe('a public target', () => {
     const refused: NonNullable<GuardOptions['dial']> = (address, dialledPort) =>
       address === PUBLIC_ADDRESS ? net.connect(1, '127.0.0.1') : canary.dial()(address, dialledPort);
     expect(
-      await post('https://hooks.partner.example/', {
+      await postToSubscriber({
         resolve: resolveTo(PUBLIC_ADDRESS, '1.1.1.1'),
         dial: refused,
         ca: CERTIFICATE,
@@ -346,7 +325,7 @@ describe('a public target', () => {
     canary,
   }) => {
     const silent: net.Socket[] = [];
-    const outcome = await post('https://hooks.partner.example/', {
+    const outcome = await postToSubscriber({
       resolve: resolveTo(PUBLIC_ADDRESS, '1.0.0.1', '1.1.1.1'),
       dial: (address, port) => {
         if (address === '1.1.1.1') return canary.dial()(address, port);
@@ -374,7 +353,7 @@ describe('a public target', () => {
       return socket;
     };
     expect(
-      await post('https://hooks.partner.example/', {
+      await postToSubscriber({
         resolve: resolveTo(PUBLIC_ADDRESS, '1.1.1.1'),
         dial: (address, port) => (address === PUBLIC_ADDRESS ? late(address, port) : net.connect(1, '127.0.0.1')),
         ca: CERTIFICATE,
@@ -384,7 +363,6 @@ describe('a public target', () => {
 });
 
 describe('a kept connection', () => {
-  const SUBSCRIBER = 'https://hooks.partner.example/';
   const keeping = (options: Partial<GuardOptions>) => {
     const guarded = guard({ ca: CERTIFICATE, ...options });
     const kept = keepConnections();
