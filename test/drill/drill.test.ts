@@ -6,14 +6,14 @@ import { repositoryRoot } from '../../process/local/place.ts';
 import { DRILLS } from './drill.ts';
 import { TROUBLE_NAMES } from './operator.ts';
 import { hasCommand, readRunbook, typed } from './runbook.ts';
-import { SITUATIONS } from './situation.ts';
+import { SYMPTOMS } from './situation.ts';
 
 const runbook = readRunbook();
 const page = readFileSync(path.join(repositoryRoot, 'docs/drills.md'), 'utf8');
 
 test('every line of "What to look at first" is a situation, at least ten, and docs/drills.md has its cause', () => {
   const symptoms = runbook.firstLooks.map((look) => look.symptom);
-  expect(symptoms).toEqual(SITUATIONS.map((situation) => situation.symptom));
+  expect(symptoms).toEqual(SYMPTOMS);
   expect(symptoms.length).toBeGreaterThanOrEqual(10);
   for (const line of symptoms) expect(page).toContain(`| ${line} | \`ops `);
 });

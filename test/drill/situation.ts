@@ -15,13 +15,12 @@ const SEEDED = { timeoutMs: 60_000 };
 const SHOWN_LENGTH = 160;
 const [ANA] = OPERATORS;
 
-type Seeded = {
+type Situation = {
   readonly values: Readonly<Record<string, string>>;
   /** What the operator must read. */
   readonly cause: RegExp;
   readonly restore?: () => Promise<void>;
 };
-export type Situation = { readonly symptom: string; readonly seed: (scene: Scene) => Promise<Seeded> };
 
 export type Finding = FirstLook & {
   /** As they were typed. */
@@ -30,127 +29,100 @@ export type Finding = FirstLook & {
   readonly cause: string;
 };
 
-const payoutUnknown = async (scene: Scene): Promise<Seeded> => {
-  const settlement = await scene.settleUnanswered();
-  return { values: {}, cause: new RegExp(`${settlement} needs_review .*waits for an operator: resolve it`) };
+/** By what somebody says: each makes it so. */
+const SITUATIONS: Readonly<Record<string, (scene: Scene) => Promise<Situation>>> = {
+  'A settlement does not go on': async (scene) => ({
+    values: { 'settlement id': await scene.settleUnpaid() },
+    cause: /waits for +card evidence/,
+  }),
+  'A large settlement is held': async (scene) => {
+    const settlement = await scene.settle({ amount: '1500.00' });
+    await scene.awaitStatus(settlement, 'compliance_hold');
+    return { values: { 'settlement id': settlement }, cause: /until the partner has it verified/ };
+  },
+  'A settlement failed': async (scene) => {
+    const settlement = await scene.settle({}, 'PAYOUT REFUSED');
+    await scene.awaitStatus(settlement, 'failed');
+    return { values: { 'settlement id': settlement }, cause: /failure +payout_refused/ };
+  },
+  'The payer has paid, and the money was not counted': async ({ world: { stack } }) => {
+    const event = cardprocBody('', { object: 'payment_intent', metadata: {} });
+    const body = JSON.stringify(event);
+    const headers = { 'content-type': 'application/json', ...cardprocSignature(body, PROVIDER_SECRETS.cardproc) };
+    await fetch(`${stack.baseUrl}/v2/webhooks/cardproc`, { method: 'POST', headers, body });
+    return { values: { 'provider event id': event.id }, cause: /It was stored and not applied: it names no object/ };
+  },
+  'What came of this request?': async (scene) => {
+    const settlement = await scene.settleUnpaid();
+    await scene.world.partner.client.settlements.cancel(settlement);
+    const [row] = await scene.world.sql('SELECT request_id FROM settlements WHERE settlement_id = $1', [settlement]);
+    return { values: { 'request id': String(row?.['request_id']) }, cause: /status +canceled/ };
+  },
+  'A subscriber gets no events': async (scene) => {
+    const { partner } = scene.world;
+    // Nobody listens there.
+    const url = `http://127.0.0.1:${await freePort()}/hook`;
+    const { webhook_id: webhook } = await partner.client.webhooks.create({ url, event_types: ['*'] });
+    await scene.settleUnpaid();
+    const failing = 'SELECT 1 FROM webhooks WHERE webhook_id = $1 AND failing_since IS NOT NULL';
+    await until('failed delivery', async () => (await scene.world.sql(failing, [webhook])).length > 0, SEEDED);
+    return {
+      values: { 'webhook id': webhook },
+      cause: /Its endpoint fails/,
+      restore: () => partner.client.webhooks.delete(webhook),
+    };
+  },
+  'Requests are refused because a launch gate is closed': async ({ world: { stack, ops } }) => {
+    const file = path.join(stack.folder, 'dispute.pdf');
+    writeFileSync(file, 'how disputes are booked');
+    const args = ['--corridor', 'CA-JM', '--evidence', file, '--expires', '2099-01-31', '--operator', ANA, '--yes'];
+    await ops(['gate', 'record', 'dispute_accounting', ...args]);
+    return {
+      values: { corridor: 'CA-JM' },
+      cause: /dispute_accounting: closed, not_approved: .* has 0 of 2 approvals/,
+    };
+  },
+  'A partner has lost its key': async ({ world: { partner } }) => ({
+    values: { 'organization id': partner.orgId },
+    cause: /two operators give it a new one/,
+  }),
+  // What is committed waits: Temporal does not answer.
+  'Nothing goes on': async (scene) => {
+    const { stack, sql } = scene.world;
+    stack.pause('temporal');
+    const settlement = await scene.settle();
+    const row = "SELECT 1 FROM outbox WHERE kind = 'settlement' AND object_id = $1 AND last_error IS NOT NULL";
+    await until('failed dispatch', async () => (await sql(row, [settlement])).length > 0, SEEDED);
+    await sql(`UPDATE outbox SET created_at = created_at - interval '2 minutes' WHERE object_id = $1`, [settlement]);
+    return {
+      values: {},
+      cause: new RegExp(`settlement ${settlement}: since .*, last error \\w+`),
+      restore: async () => {
+        stack.resume('temporal');
+        await scene.awaitStatus(settlement, 'settled');
+      },
+    };
+  },
+  'What must be decided now?': async (scene) => {
+    const settlement = await scene.settleUnanswered();
+    return { values: {}, cause: new RegExp(`${settlement} needs_review .*waits for an operator: resolve it`) };
+  },
+  'Who did this?': async (scene) => {
+    const settlement = await scene.settleUnpaid();
+    const note = 'the partner asked by phone';
+    const { text } = await scene.world.ops(['cancel', settlement, '--operator', ANA, '--note', note, '--yes']);
+    await scene.awaitStatus(settlement, 'canceled').catch(() => Promise.reject(new DrillError(text)));
+    return { values: { id: settlement }, cause: /action settlement_cancel, operator ana|settlement_cancel.*ana/ };
+  },
 };
 
-const unknownEvent = async ({ world: { stack } }: Scene): Promise<Seeded> => {
-  const event = cardprocBody('', { object: 'payment_intent', metadata: {} });
-  const body = JSON.stringify(event);
-  const headers = { 'content-type': 'application/json', ...cardprocSignature(body, PROVIDER_SECRETS.cardproc) };
-  await fetch(`${stack.baseUrl}/v2/webhooks/cardproc`, { method: 'POST', headers, body });
-  return { values: { 'provider event id': event.id }, cause: /It was stored and not applied: it names no object/ };
-};
-
-const failingSubscriber = async (scene: Scene): Promise<Seeded> => {
-  const { partner } = scene.world;
-  // Nobody listens there.
-  const url = `http://127.0.0.1:${await freePort()}/hook`;
-  const { webhook_id: webhook } = await partner.client.webhooks.create({ url, event_types: ['*'] });
-  await scene.settleUnpaid();
-  const failing = 'SELECT 1 FROM webhooks WHERE webhook_id = $1 AND failing_since IS NOT NULL';
-  await until('failed delivery', async () => (await scene.world.sql(failing, [webhook])).length > 0, SEEDED);
-  return {
-    values: { 'webhook id': webhook },
-    cause: /Its endpoint fails/,
-    restore: () => partner.client.webhooks.delete(webhook),
-  };
-};
-
-const gateWithoutApproval = async ({ world: { stack, ops } }: Scene): Promise<Seeded> => {
-  const file = path.join(stack.folder, 'dispute.pdf');
-  writeFileSync(file, 'how disputes are booked');
-  const args = ['--corridor', 'CA-JM', '--evidence', file, '--expires', '2099-01-31', '--operator', ANA, '--yes'];
-  await ops(['gate', 'record', 'dispute_accounting', ...args]);
-  return { values: { corridor: 'CA-JM' }, cause: /dispute_accounting: closed, not_approved: .* has 0 of 2 approvals/ };
-};
-
-/** What is committed waits: Temporal does not answer. */
-const silentTemporal = async (scene: Scene): Promise<Seeded> => {
-  const { stack, sql } = scene.world;
-  stack.pause('temporal');
-  const settlement = await scene.settle();
-  const row = "SELECT 1 FROM outbox WHERE kind = 'settlement' AND object_id = $1 AND last_error IS NOT NULL";
-  await until('failed dispatch', async () => (await sql(row, [settlement])).length > 0, SEEDED);
-  await sql(`UPDATE outbox SET created_at = created_at - interval '2 minutes' WHERE object_id = $1`, [settlement]);
-  return {
-    values: {},
-    cause: new RegExp(`settlement ${settlement}: since .*, last error \\w+`),
-    restore: async () => {
-      stack.resume('temporal');
-      await scene.awaitStatus(settlement, 'settled');
-    },
-  };
-};
-
-const canceled = async (scene: Scene): Promise<string> => {
-  const settlement = await scene.settleUnpaid();
-  const note = 'the partner asked by phone';
-  const { text } = await scene.world.ops(['cancel', settlement, '--operator', ANA, '--note', note, '--yes']);
-  await scene.awaitStatus(settlement, 'canceled').catch(() => Promise.reject(new DrillError(text)));
-  return settlement;
-};
-
-export const SITUATIONS: readonly Situation[] = [
-  {
-    symptom: 'A settlement does not go on',
-    seed: async (scene) => ({
-      values: { 'settlement id': await scene.settleUnpaid() },
-      cause: /waits for +card evidence/,
-    }),
-  },
-  {
-    symptom: 'A large settlement is held',
-    seed: async (scene) => {
-      const settlement = await scene.settle({ amount: '1500.00' });
-      await scene.awaitStatus(settlement, 'compliance_hold');
-      return { values: { 'settlement id': settlement }, cause: /until the partner has it verified/ };
-    },
-  },
-  {
-    symptom: 'A settlement failed',
-    seed: async (scene) => {
-      const settlement = await scene.settle({}, 'PAYOUT REFUSED');
-      await scene.awaitStatus(settlement, 'failed');
-      return { values: { 'settlement id': settlement }, cause: /failure +payout_refused/ };
-    },
-  },
-  { symptom: 'The payer has paid, and the money was not counted', seed: unknownEvent },
-  {
-    symptom: 'What came of this request?',
-    seed: async (scene) => {
-      const settlement = await scene.settleUnpaid();
-      await scene.world.partner.client.settlements.cancel(settlement);
-      const [row] = await scene.world.sql('SELECT request_id FROM settlements WHERE settlement_id = $1', [settlement]);
-      return { values: { 'request id': String(row?.['request_id']) }, cause: /status +canceled/ };
-    },
-  },
-  { symptom: 'A subscriber gets no events', seed: failingSubscriber },
-  { symptom: 'Requests are refused because a launch gate is closed', seed: gateWithoutApproval },
-  {
-    symptom: 'A partner has lost its key',
-    seed: async ({ world: { partner } }) => ({
-      values: { 'organization id': partner.orgId },
-      cause: /two operators give it a new one/,
-    }),
-  },
-  { symptom: 'Nothing goes on', seed: silentTemporal },
-  { symptom: 'What must be decided now?', seed: payoutUnknown },
-  {
-    symptom: 'Who did this?',
-    seed: async (scene) => ({
-      values: { id: await canceled(scene) },
-      cause: /action settlement_cancel, operator ana|settlement_cancel.*ana/,
-    }),
-  },
-];
+export const SYMPTOMS = Object.keys(SITUATIONS);
 
 /** @throws DrillError when two commands did not show the cause */
 export async function play(scene: Scene, look: FirstLook): Promise<Finding> {
-  const situation = SITUATIONS.find(({ symptom }) => symptom === look.symptom);
-  if (!situation) throw new DrillError(`docs/operations.md has "${look.symptom}", for which there is no situation.`);
-  const { values, cause, restore } = await situation.seed(scene);
+  const seed = SITUATIONS[look.symptom];
+  if (!seed) throw new DrillError(`docs/operations.md has "${look.symptom}", for which there is no situation.`);
+  const { values, cause, restore } = await seed(scene);
   const commands: string[] = [];
   try {
     let args: readonly string[] | undefined = typed(look.command, values);
