@@ -8,8 +8,10 @@ import { end, isOver } from '../../domain/settlement/collection.ts';
 import { type Decision, decide as decideInProduction } from '../../domain/settlement/decide.ts';
 import type { Facts } from '../../domain/settlement/facts.ts';
 import { FAILURES } from '../../domain/settlement/failure.ts';
+import type { Happening } from '../../domain/settlement/happening.ts';
 import { isTerminal, UNFUNDED_STATUSES } from '../../domain/settlement/state.ts';
 import { type Decide, decide } from './shell.ts';
+import type { Situation } from './situation.ts';
 import { everything, type Universe, WHOLE } from './universe.ts';
 
 export type Sabotage = {
@@ -25,8 +27,29 @@ const universeOf = (name: string): Universe => {
   return universe;
 };
 
-const changed = (decision: Decision, change: (change: SettlementChange) => SettlementChange): Decision =>
-  'refusal' in decision ? decision : change(decision);
+type Asked = { readonly facts: Facts; readonly happening: Happening; readonly situation: Situation };
+
+/** Decides by other facts. */
+const given =
+  (alter: (asked: Asked) => Partial<Facts>): Decide =>
+  (facts, happening, now, situation) =>
+    decide({ ...facts, ...alter({ facts, happening, situation }) }, happening, now, situation);
+
+/** Decides something else than what is right, unless that is a refusal. */
+const afterwards =
+  (alter: (change: SettlementChange, asked: Asked) => Decision): Decide =>
+  (facts, happening, now, situation) => {
+    const decision = decide(facts, happening, now, situation);
+    return 'refusal' in decision ? decision : alter(decision, { facts, happening, situation });
+  };
+
+type Exception = SettlementChange['exceptions'][number];
+
+/** The change with other exceptions. */
+const excepted = (change: SettlementChange, alter: (exception: Exception) => Exception): SettlementChange => ({
+  ...change,
+  exceptions: change.exceptions.map(alter),
+});
 
 const isUnderWay = ({ settlement: { status } }: Facts): boolean => status === 'paying_out' || status === 'needs_review';
 
@@ -61,48 +84,40 @@ export const SABOTAGES = {
   return_before_funding_is_ignored: {
     what: 'Money that is taken back before the settlement is funded still funds it.',
     universe: universeOf('money'),
-    decide: (facts, happening, now, situation) => {
-      const decision = decide(facts, happening, now, situation);
+    decide: afterwards(({ evidence, ...change }, { facts, happening }) => {
       const isEarly = UNFUNDED_STATUSES.includes(facts.settlement.status);
-      if (happening.type !== 'evidence' || !isReversal(happening.evidence.kind) || !isEarly) return decision;
-      return changed(decision, ({ evidence, ...change }) => ({
-        ...withReceived(
-          { ...change, evidence: evidence && { ...evidence, pending: false } },
-          evidence?.reversedMinor ?? 0n,
-        ),
-        postings: [],
-        messages: [],
-      }));
-    },
+      if (happening.type !== 'evidence' || !isReversal(happening.evidence.kind) || !isEarly)
+        return { ...change, evidence };
+      const kept = { ...change, evidence: evidence && { ...evidence, pending: false } };
+      return { ...withReceived(kept, evidence?.reversedMinor ?? 0n), postings: [], messages: [] };
+    }),
   },
   returned_money_is_due_back: {
     what: 'The end shows as due back what the payer has taken back.',
     universe: universeOf('money'),
-    decide: (facts, happening, now, situation) =>
-      changed(decide(facts, happening, now, situation), (change) => {
-        const isEnd = isTerminal(change.after.status) && !isTerminal(change.before.status);
-        const takenMinor = situation.evidence.reduce((sum, { reversedMinor }) => sum + reversedMinor, 0n);
-        return isEnd ? withReceived(change, takenMinor) : change;
-      }),
+    decide: afterwards((change, { situation }) => {
+      const isEnd = isTerminal(change.after.status) && !isTerminal(change.before.status);
+      const takenMinor = situation.evidence.reduce((sum, { reversedMinor }) => sum + reversedMinor, 0n);
+      return isEnd ? withReceived(change, takenMinor) : change;
+    }),
   },
   payout_wait_never_ends: {
     what: 'The attempts of the payout are judged by the time of the first one, so their wait is never over.',
     universe: everything(2),
-    decide: (facts, happening, now, situation) =>
+    decide: given(({ facts, happening }) =>
       (happening.type === 'begin_payout' || happening.type === 'rail_answered') && isUnderWay(facts)
-        ? decide({ ...facts, settlement: { ...facts.settlement, expiresAt: null } }, happening, now, situation)
-        : decide(facts, happening, now, situation),
+        ? { settlement: { ...facts.settlement, expiresAt: null } }
+        : {},
+    ),
   },
   evidence_judges_the_wait: {
     what: 'The API process that receives evidence ends the wait by its own clock.',
     universe: universeOf('clocks'),
-    decide: (facts, happening, now, situation) => {
-      const decision = decide(facts, happening, now, situation);
-      if (happening.type !== 'evidence' || facts.settlement.status !== 'awaiting_funds') return decision;
-      return changed(decision, (change) =>
-        isOver(change) ? end(facts, change, 'expired', FAILURES.fundingTimeout) : change,
-      );
-    },
+    decide: afterwards((change, { facts, happening }) =>
+      happening.type === 'evidence' && facts.settlement.status === 'awaiting_funds' && isOver(change)
+        ? end(facts, change, 'expired', FAILURES.fundingTimeout)
+        : change,
+    ),
   },
   step_is_dated_by_its_first_try: {
     what: "The record of the rail's answer is dated by the time at which the payout began.",
@@ -115,87 +130,72 @@ export const SABOTAGES = {
   other_name_rejects: {
     what: 'A rejection about another name rejects.',
     universe: universeOf('compliance'),
-    decide: (facts, happening, now, situation) => {
-      const { other } = situation.identity.decisions;
-      const verification = other?.to === 'rejected' ? other : facts.verification;
-      return decide({ ...facts, verification }, happening, now, situation);
-    },
+    decide: given(({ situation: { identity } }) => {
+      const { other } = identity.decisions;
+      return other?.to === 'rejected' ? { verification: other } : {};
+    }),
   },
   amount_of_zero_is_received: {
     what: 'An event of amount 0 sends settlement.funds_received.',
     universe: universeOf('event'),
-    decide: (facts, happening, now, situation) => {
-      const decision = decide(facts, happening, now, situation);
-      if (happening.type !== 'evidence' || happening.evidence.amountMinor !== 0n) return decision;
-      return changed(decision, (change) => {
-        const after = { ...change.after, eventSequence: change.after.eventSequence + 1 };
-        const { at } = change;
-        const type = 'settlement.funds_received';
-        const event = { type, sequence: after.eventSequence, at, settlement: after, exceptions: [] } as const;
-        return { ...change, after, events: [...change.events, event] };
-      });
-    },
+    decide: afterwards((change, { happening }) => {
+      if (happening.type !== 'evidence' || happening.evidence.amountMinor !== 0n) return change;
+      const after = { ...change.after, eventSequence: change.after.eventSequence + 1 };
+      const { at } = change;
+      const type = 'settlement.funds_received';
+      const event = { type, sequence: after.eventSequence, at, settlement: after, exceptions: [] } as const;
+      return { ...change, after, events: [...change.events, event] };
+    }),
   },
   overpaid_names_the_payment: {
     what: 'The exception `overpaid` names the whole payment in place of the surplus.',
     universe: universeOf('money'),
-    decide: (facts, happening, now, situation) =>
-      changed(decide(facts, happening, now, situation), (change) => ({
-        ...change,
-        exceptions: change.exceptions.map((exception) =>
-          exception.type === 'overpaid' ? { ...exception, amountMinor: change.before.amountReceivedMinor } : exception,
-        ),
-      })),
+    decide: afterwards((change) =>
+      excepted(change, (exception) =>
+        exception.type === 'overpaid' ? { ...exception, amountMinor: change.before.amountReceivedMinor } : exception,
+      ),
+    ),
   },
   payment_after_return_is_due: {
     what: 'What was taken back of a payout is forgotten, so that a payment after it is due back.',
     universe: universeOf('money'),
-    decide: (facts, happening, now, situation) =>
-      changed(decide(facts, happening, now, situation), (change) =>
-        happening.type === 'evidence' ? { ...change, after: { ...change.after, takenBackMinor: 0n } } : change,
-      ),
+    decide: afterwards((change, { happening }) =>
+      happening.type === 'evidence' ? { ...change, after: { ...change.after, takenBackMinor: 0n } } : change,
+    ),
   },
   return_names_what_was_due: {
     what: 'A return after a refund names only what was not given back.',
     universe: universeOf('refund'),
-    decide: (facts, happening, now, situation) =>
-      changed(decide(facts, happening, now, situation), (change) => ({
-        ...change,
-        exceptions: change.exceptions.map((exception) =>
-          exception.type === 'returned'
-            ? { ...exception, amountMinor: change.evidence?.reversedMinor ?? null }
-            : exception,
-        ),
-      })),
+    decide: afterwards((change) =>
+      excepted(change, (exception) =>
+        exception.type === 'returned'
+          ? { ...exception, amountMinor: change.evidence?.reversedMinor ?? null }
+          : exception,
+      ),
+    ),
   },
   return_after_the_end_is_late_money: {
     what: 'A return after the end, of a payment that never came, is late evidence with an amount.',
     universe: universeOf('event'),
-    decide: (facts, happening, now, situation) =>
-      changed(decide(facts, happening, now, situation), (change) => ({
-        ...change,
-        exceptions: change.exceptions.map((exception) =>
-          exception.type === 'returned' && exception.reason !== null
-            ? { ...exception, type: 'late_evidence' as const }
-            : exception,
-        ),
-      })),
+    decide: afterwards((change) =>
+      excepted(change, (exception) =>
+        exception.type === 'returned' && exception.reason !== null
+          ? { ...exception, type: 'late_evidence' }
+          : exception,
+      ),
+    ),
   },
   deactivation_is_read_too_early: {
     what: 'The recipient is read before the lock, so that a deactivation in between does not stop the payout.',
     universe: universeOf('payout'),
-    decide: (facts, happening, now, situation) =>
-      happening.type === 'begin_payout'
-        ? decide({ ...facts, recipient: { ...facts.recipient, isActive: true } }, happening, now, situation)
-        : decide(facts, happening, now, situation),
+    decide: given(({ facts: { recipient }, happening }) =>
+      happening.type === 'begin_payout' ? { recipient: { ...recipient, isActive: true } } : {},
+    ),
   },
   cancel_overrules_the_money: {
     what: 'A cancel counts, although the collection was reported as failed or taken back.',
     universe: universeOf('money'),
-    decide: (facts, happening, now, situation) =>
-      happening.type === 'cancel'
-        ? decide({ ...facts, evidence: [] }, happening, now, situation)
-        : decide(facts, happening, now, situation),
+    decide: given(({ happening }) => (happening.type === 'cancel' ? { evidence: [] } : {})),
   },
   operators_overrule_the_rail: {
     what: "Operators' agreement counts, although the rail's answer is recorded.",
@@ -203,10 +203,8 @@ export const SABOTAGES = {
     decide: (facts, happening, now, situation) => {
       const decided = facts.evidence.filter(({ pending }) => pending).map(({ evidenceId }) => evidenceId);
       if (!facts.resolution || decided.length === 0) return decide(facts, happening, now, situation);
-      return changed(decide({ ...facts, evidence: [] }, happening, now, situation), (change) => ({
-        ...change,
-        decided,
-      }));
+      const decision = decide({ ...facts, evidence: [] }, happening, now, situation);
+      return 'refusal' in decision ? decision : { ...decision, decided };
     },
   },
   unknown_is_failed: {
@@ -214,25 +212,25 @@ export const SABOTAGES = {
     universe: universeOf('payout'),
     decide: (facts, happening, now, situation) => {
       const decision = decide(facts, happening, now, situation);
-      const isUnknown = !('refusal' in decision) && decision.after.status === 'needs_review' && !isUnderReview(facts);
+      const isUnknown =
+        !('refusal' in decision) &&
+        decision.after.status === 'needs_review' &&
+        facts.settlement.status !== 'needs_review';
       return isUnknown ? end(facts, changeOf(facts, now), 'failed', FAILURES.payoutRefused) : decision;
     },
   },
   refund_is_recorded_twice: {
     what: 'A refund that is recorded again with the same reference counts again.',
     universe: universeOf('refund'),
-    decide: (facts, happening, now, situation) => decide({ ...facts, refunds: [] }, happening, now, situation),
+    decide: given(() => ({ refunds: [] })),
   },
   run_is_not_told: {
     what: 'Evidence does not signal the run.',
     universe: universeOf('money'),
-    decide: (facts, happening, now, situation) => {
-      const decision = decide(facts, happening, now, situation);
-      return happening.type === 'evidence' ? changed(decision, (change) => ({ ...change, messages: [] })) : decision;
-    },
+    decide: afterwards((change, { happening }) =>
+      happening.type === 'evidence' ? { ...change, messages: [] } : change,
+    ),
   },
 } as const satisfies Record<string, Sabotage>;
-
-const isUnderReview = ({ settlement: { status } }: Facts): boolean => status === 'needs_review';
 
 export type SabotageName = keyof typeof SABOTAGES;

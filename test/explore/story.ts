@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import { type OutboxMessage, settlementMessage } from '../../domain/outbox.ts';
 import { deactivation, decisions, verifications } from './identity.ts';
 import { failedCollection, inertEvents, payments, refunds, strayReturn, takings } from './money.ts';
-import { AHEAD, BEHIND, cancels, EXACT, gates, lostRun, type Move, newEvidence, timeAndReview } from './move.ts';
+import { AHEAD, BEHIND, cancels, EXACT, gates, lostRun, type Move, timeAndReview } from './move.ts';
 import { anyPayout, plainSteps } from './payout.ts';
 import { NAMES, type Situation } from './situation.ts';
 import type { Start } from './start.ts';
-import type { Universe } from './universe.ts';
+import { INTERNAL_FUNDING, LARGE, SMALL, type Universe } from './universe.ts';
 
 const CLOCKS = [EXACT, AHEAD, BEHIND];
 
@@ -52,25 +52,17 @@ const CHOSEN = { course: COURSE, own: [OWN], any: GROUPS } as const;
 
 export type Opened = Pick<Universe, 'isScreeningHit' | 'internalFunding'> & { readonly start: Start };
 
-const SMALL = { amount: '250', method: 'wire', checked: 'verified', checksLeft: 1 } as const;
-const LARGE = { amount: '1000', method: 'wire', checked: 'open', checksLeft: 2 } as const;
+const ONCE = { ...SMALL, checksLeft: 1 } as const;
+const TWICE = { ...LARGE, checksLeft: 2 } as const;
 
 const OPENINGS: readonly Opened[] = [
-  { start: SMALL },
-  { start: { ...SMALL, method: 'card', checked: 'open' } },
-  { start: LARGE },
-  { start: { ...LARGE, method: 'card' } },
-  { start: { ...LARGE, checked: 'verified' } },
-  { start: SMALL, isScreeningHit: true },
-  {
-    start: { ...SMALL, method: 'internal' },
-    internalFunding: newEvidence('internal', {
-      kind: 'collection_succeeded',
-      provider: 'internal',
-      amountMinor: 25_000n,
-      currency: 'USD',
-    }),
-  },
+  { start: ONCE },
+  { start: { ...ONCE, method: 'card', checked: 'open' } },
+  { start: TWICE },
+  { start: { ...TWICE, method: 'card' } },
+  { start: { ...TWICE, checked: 'verified' } },
+  { start: ONCE, isScreeningHit: true },
+  { start: { ...ONCE, method: 'internal' }, internalFunding: INTERNAL_FUNDING },
 ];
 
 /** Chooses among the moves that are possible then. */

@@ -48,9 +48,16 @@ export const fixtureOf = (
   decide,
 });
 
-const SMALL = { amount: '250', method: 'wire', checked: 'verified', checksLeft: 0 } as const;
+export const SMALL = { amount: '250', method: 'wire', checked: 'verified', checksLeft: 0 } as const;
 /** From here on the recipient must be verified. */
-const LARGE = { ...SMALL, amount: '1000', checked: 'open' } as const;
+export const LARGE = { ...SMALL, amount: '1000', checked: 'open' } as const;
+
+export const INTERNAL_FUNDING = newEvidence('internal', {
+  kind: 'collection_succeeded',
+  provider: 'internal',
+  amountMinor: 25_000n,
+  currency: 'USD',
+});
 
 const ONE = [EXACT];
 const WRONG = [EXACT, AHEAD, BEHIND];
@@ -177,12 +184,7 @@ const internal: Universe = {
   name: 'internal',
   words: 'what happens to a settlement that is funded from inside',
   start: { ...SMALL, method: 'internal' },
-  internalFunding: newEvidence('internal', {
-    kind: 'collection_succeeded',
-    provider: 'internal',
-    amountMinor: 25_000n,
-    currency: 'USD',
-  }),
+  internalFunding: INTERNAL_FUNDING,
   clocks: ONE,
   moves: [...timeAndReview, ...gates, ...cancels, ...refunds(1, ONE), ...plainPayout],
 };
