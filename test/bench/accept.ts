@@ -10,8 +10,7 @@ import { randomUUID } from 'node:crypto';
 import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
 import { flag } from '../../ops/command-line/parameter.ts';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { until } from '../support/wait.ts';
-import { type Bench, count, ROUNDS, report } from './bench.ts';
+import { type Bench, count, ROUNDS, report, untilNone } from './bench.ts';
 import { type Contender, compare, load, loadHttp, type Turn } from './contender.ts';
 import type { Processes } from './cpu.ts';
 import { createPayer } from './payer.ts';
@@ -23,6 +22,9 @@ const SWEEP_MS = 50;
 const DONE = { timeoutMs: 180_000, everyMs: 200 };
 /** No worker polls this queue, so these workflows stay as they are until their namespace is deleted. */
 const IDLE_TASK_QUEUE = 'bench-idle';
+
+/** What is accepted and not rejected yet. */
+export const UNDISPATCHED = `SELECT FROM outbox UNION ALL SELECT FROM settlements WHERE status = 'accepted' LIMIT 1`;
 
 /** What is measured with each number of connections. */
 type Subject = {
@@ -71,7 +73,6 @@ async function holdDispatch({ database }: BenchStack): Promise<void> {
 
 async function acceptance({ database, ...stack }: BenchStack, pid: number, burst: boolean): Promise<Subject> {
   const call = post('/v2/settle', await createPayer(stack, SANDBOX_NAMES.screeningHit));
-  const left = `SELECT FROM outbox UNION ALL SELECT FROM settlements WHERE status = 'accepted' LIMIT 1`;
   return {
     name: '`POST /v2/settle`',
     processes: { API: [pid], ...stack.servers },
@@ -81,7 +82,7 @@ async function acceptance({ database, ...stack }: BenchStack, pid: number, burst
     },
     rest: async () => {
       if (burst) await database.query('TRUNCATE outbox');
-      else await until('end of every settlement', async () => (await database.query(left)).rowCount === 0, DONE);
+      else await untilNone(database, 'end of every settlement', UNDISPATCHED, DONE);
     },
   };
 }

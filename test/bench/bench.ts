@@ -2,9 +2,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import path from 'node:path';
+import type pg from 'pg';
 import { type Parameter, wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
 import type { CommandTree, Printer } from '../../ops/command-line/program.ts';
 import { localDirectory } from '../../process/local/place.ts';
+import { type Patience, until } from '../support/wait.ts';
 
 export type Bench = CommandTree<Printer>;
 
@@ -19,6 +21,10 @@ export const count = (syntax: string, description: string, fallback: number): Pa
   withDefault(syntax, description, wholeNumber(1, COUNT_MAX), String(fallback));
 
 export const ROUNDS = count('--rounds <count>', 'how often each contender is measured', 5);
+
+/** Waits until the statement finds nothing. */
+export const untilNone = (database: pg.Pool, what: string, statement: string, patience: Patience) =>
+  until(what, async () => (await database.query(statement)).rowCount === 0, patience);
 
 /** The value that this share of all values lies below. */
 export function percentile(values: readonly number[], share: number): number {

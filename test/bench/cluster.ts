@@ -9,7 +9,7 @@ import { readStack } from '../../process/local/running-stack.ts';
 import { COST } from '../../scripts/generate/plan.ts';
 import { APIS, WORKERS } from '../rehearsal/member.ts';
 import { type Cluster, clusterDirectory, type Opened, withCluster } from '../rehearsal/steps.ts';
-import { startHttpServer } from '../support/http-server.ts';
+import { withReceiver } from '../support/http-server.ts';
 import { type Bench, type Cell, count, report } from './bench.ts';
 import { type CpuMsEach, type Processes, startCpu } from './cpu.ts';
 import { startDrive, untilSettled } from './drive.ts';
@@ -20,7 +20,6 @@ const SIZES = [3, 2, 1] as const;
 const RATES = [2, 5, 10] as const;
 /** Before the measurements of each size, so that V8 has compiled what runs often. */
 const WARM_UP_S = 15;
-const NO_CONTENT = 204;
 const NAMES = ['API', 'worker', 'Temporal', 'PostgreSQL'] as const;
 const { api, worker, temporal, postgres } = COST.cpuMs;
 const PLANNED_MS = api + worker + temporal + postgres;
@@ -43,12 +42,11 @@ export const cluster: Bench = command({
 async function measure({ warn }: Printer, { cluster: started, config }: Opened, seconds: number): Promise<Cell[][]> {
   const [cardprocSecret = ''] = config.cardprocWebhookSecrets;
   const database = new pg.Pool({ connectionString: started.migrationUrl, max: 2 });
-  const receiver = await startHttpServer((response) => response.writeHead(NO_CONTENT).end());
-  try {
+  const measured = withReceiver(async (url) => {
     const payers = await Promise.all(
       started.apiUrls.map(async (apiUrl) => {
         const payer = await createPayer({ apiUrl, cardprocSecret });
-        await payer.subscribe(`${receiver.url}/`);
+        await payer.subscribe(`${url}/`);
         return payer;
       }),
     );
@@ -73,10 +71,8 @@ async function measure({ warn }: Printer, { cluster: started, config }: Opened, 
       warn(`${size} of each`);
     }
     return rows;
-  } finally {
-    await receiver.close();
-    await database.end();
-  }
+  });
+  return await measured.finally(() => database.end());
 }
 
 function rowOf(size: number, rate: string, each: CpuMsEach, plannedMs?: number): Cell[] {

@@ -9,17 +9,16 @@
  */
 import { randomUUID } from 'node:crypto';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { startHttpServer } from '../support/http-server.ts';
+import { withReceiver } from '../support/http-server.ts';
 import { inParallel } from '../support/parallel.ts';
 import { until } from '../support/wait.ts';
-import { type Bench, count, ROUNDS, report } from './bench.ts';
+import { type Bench, count, ROUNDS, report, untilNone } from './bench.ts';
 import { type Contender, compare, type Turn } from './contender.ts';
 import { createPayer } from './payer.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
 
 const AT_ONCE = 16;
 const REACHED = { timeoutMs: 180_000, everyMs: 25 };
-const NO_CONTENT = 204;
 const MANY = 5;
 
 /** What is begun and resumed. The counts are of all turns together. */
@@ -44,29 +43,26 @@ export const complete: Bench = command({
     settlements: count('--settlements <count>', 'how many settlements a turn has', 100),
   },
   run: (printer: Printer, { rounds, settlements }) =>
-    withBenchStack(async (stack) => {
-      const { processes: product, worker } = await stack.startProduct();
-      const bareWorker = await stack.start('test/bench/bare-worker.ts');
-      const processes = { ...product, worker: [worker.pid, bareWorker.pid] };
-      const receiver = await startHttpServer((response) => response.writeHead(NO_CONTENT).end());
-      try {
+    withBenchStack((stack) =>
+      withReceiver(async (url) => {
+        const { processes: product, worker } = await stack.startProduct();
+        const bareWorker = await stack.start('test/bench/bare-worker.ts');
+        const processes = { ...product, worker: [worker.pid, bareWorker.pid] };
         const contender = (subject: Subject, ...against: readonly Contender[]): Contender => ({
           ...{ labels: [subject.name], processes, against },
           take: () => takeTurn(stack, subject, settlements),
         });
         const bare = contender(bareWorkflow(stack));
         const alone = contender(await settlement(stack, 'card settlement', []), bare);
-        const one = contender(await settlement(stack, 'the same with one subscriber', [receiver.url]), alone);
-        const urls = Array.from({ length: MANY }, (_, n) => `${receiver.url}/${n}`);
+        const one = contender(await settlement(stack, 'the same with one subscriber', [url]), alone);
+        const urls = Array.from({ length: MANY }, (_, n) => `${url}/${n}`);
         const name = `of ${MANY} organizations with ${MANY} subscribers each`;
         const many = contender(await settlement(stack, name, urls, MANY), alone);
         const { table } = await compare(printer, { rounds, labels: ['what'] }, [alone, one, many, bare]);
         report(printer, 'complete', [table]);
         return EXIT.done;
-      } finally {
-        await receiver.close();
-      }
-    }),
+      }),
+    ),
 });
 
 async function takeTurn({ database }: BenchStack, subject: Subject, size: number): Promise<Turn> {
@@ -79,7 +75,7 @@ async function takeTurn({ database }: BenchStack, subject: Subject, size: number
   const resumeMs = performance.now();
   await inParallel(ids, AT_ONCE, resume);
   await until(`end of every ${name}`, async () => (await counted(ended)) >= wanted.ended, REACHED);
-  if (left) await until('end of the rest', async () => (await database.query(left)).rowCount === 0, REACHED);
+  if (left) await untilNone(database, 'end of the rest', left, REACHED);
   const perSecond = (fromMs: number) => size / ((performance.now() - fromMs) / 1_000);
   return {
     done: size,

@@ -13,7 +13,7 @@ import { recipientBody, signUp } from '../../scripts/sandbox/partner.ts';
 import { startHttpServer } from '../support/http-server.ts';
 import { inParallel } from '../support/parallel.ts';
 import { until } from '../support/wait.ts';
-import { percentile } from './bench.ts';
+import { percentile, untilNone } from './bench.ts';
 import type { Turn } from './contender.ts';
 import type { BenchStack } from './stack.ts';
 
@@ -109,12 +109,10 @@ export const createSubscribers = (
   });
 
 /** Waits until no lane has anything to send or to record. */
-export const untilRecorded = (deliveries: Deliveries) => untilNone(deliveries, 'lane_key IS NOT NULL');
+export const untilRecorded = (deliveries: Deliveries) => untilNoDelivery(deliveries, 'lane_key IS NOT NULL');
 
-async function untilNone({ stack: { database } }: Pick<Deliveries, 'stack'>, condition: string): Promise<void> {
-  const left = `SELECT FROM webhook_deliveries WHERE ${condition} LIMIT 1`;
-  await until(`end of deliveries: ${condition}`, async () => (await database.query(left)).rowCount === 0, QUIET);
-}
+const untilNoDelivery = ({ stack }: Pick<Deliveries, 'stack'>, condition: string) =>
+  untilNone(stack.database, condition, `SELECT FROM webhook_deliveries WHERE ${condition} LIMIT 1`, QUIET);
 
 /** As `untilRecorded`. Then the recipients can be deactivated once more. */
 export async function untilQuiet(deliveries: Deliveries): Promise<void> {
@@ -167,7 +165,7 @@ export async function takeFailingTurn(deliveries: Deliveries, subscribers: reado
   const done = subscriptionsOf(subscribers);
   const startedMs = performance.now();
   await publish(deliveries.connection, subscribers, 1);
-  await untilNone(deliveries, `status = 'pending'`);
+  await untilNoDelivery(deliveries, `status = 'pending'`);
   return { done, figures: { '/s': perSecond(done, startedMs) } };
 }
 

@@ -1,14 +1,15 @@
 /** Card settlements at a steady rate, whatever their answers take. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { until } from '../support/wait.ts';
+import type { Patience } from '../support/wait.ts';
+import { untilNone } from './bench.ts';
 import type { Payer } from './payer.ts';
 
 /** More requests that wait for an answer mean that the rate is too high at the moment. */
 const IN_FLIGHT_MAX = 64;
 const ENDED = { timeoutMs: 180_000 };
-const OPEN = `SELECT EXISTS (SELECT FROM settlements WHERE status <> 'settled')
-  OR EXISTS (SELECT FROM webhook_deliveries WHERE status = 'pending') OR EXISTS (SELECT FROM outbox) AS any`;
+const OPEN = `SELECT FROM settlements WHERE status <> 'settled' UNION ALL
+  SELECT FROM webhook_deliveries WHERE status = 'pending' UNION ALL SELECT FROM outbox LIMIT 1`;
 
 /** How many were paid; how many were left out, because too many requests waited; and how many requests failed. */
 export type Driven = { readonly paid: number; readonly skipped: number; readonly failed: number };
@@ -60,6 +61,5 @@ export function startDrive(payers: readonly Payer[], perSecond: number, endMs: n
 }
 
 /** Waits until every settlement has settled, and its last delivery has ended. */
-export async function untilSettled(database: pg.Pool): Promise<void> {
-  await until('last delivery', async () => !(await database.query(OPEN)).rows[0].any, ENDED);
-}
+export const untilSettled = (database: pg.Pool, patience: Patience = ENDED) =>
+  untilNone(database, 'last delivery', OPEN, patience);

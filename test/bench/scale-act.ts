@@ -10,7 +10,8 @@ import type { Printer } from '../../ops/command-line/program.ts';
 import { createOps } from '../support/ops.ts';
 import { inParallel } from '../support/parallel.ts';
 import { until } from '../support/wait.ts';
-import { type Cell, ratios, spreadOf, type Table } from './bench.ts';
+import { UNDISPATCHED } from './accept.ts';
+import { type Cell, ratios, spreadOf, type Table, untilNone } from './bench.ts';
 import { type Contender, compare, loadHttp, type Turn } from './contender.ts';
 import { type Processes, startCpu } from './cpu.ts';
 import { createPayer } from './payer.ts';
@@ -60,9 +61,7 @@ export async function createActs(stack: BenchStack, { processes }: Product, subs
   const { webhook_id: webhookId } = await client.webhooks.create({ url: subscriberUrl, event_types: ['*'] });
   const settlementId = await rejected.settle();
   const ops = createOps(db);
-  const none = (statement: string) => async () => (await database.query(statement)).rowCount === 0;
-  const isDispatched = none(`SELECT FROM outbox UNION ALL SELECT FROM settlements WHERE status = 'accepted' LIMIT 1`);
-  const isDelivered = none(`SELECT FROM webhook_deliveries WHERE lane_key IS NOT NULL LIMIT 1`);
+  const undelivered = `SELECT FROM webhook_deliveries WHERE lane_key IS NOT NULL LIMIT 1`;
   const times = async (act: () => Promise<unknown>, done: number): Promise<number> => {
     for (let time = 0; time < done; time += 1) await act();
     return done;
@@ -78,7 +77,7 @@ export async function createActs(stack: BenchStack, { processes }: Product, subs
       const call = { method: 'POST', path: '/v2/settle', status: 202, headers, body: rejected.settleBody } as const;
       const { done } = await loadHttp(apiUrl, call, CONNECTIONS, TURN_MS);
       // Their rejection is a part of what an acceptance costs.
-      await until('end of every settlement', isDispatched, DONE);
+      await untilNone(database, 'end of every settlement', UNDISPATCHED, DONE);
       return done;
     },
     'read of a settlement': async () => {
@@ -111,7 +110,7 @@ export async function createActs(stack: BenchStack, { processes }: Product, subs
     },
     'delivery of a test event': async () => {
       await inParallel(Array(DELIVERED).keys(), CONNECTIONS, () => client.webhooks.sendTestEvent(webhookId));
-      await until('delivery of every event', isDelivered, DONE);
+      await untilNone(database, 'delivery of every event', undelivered, DONE);
       return DELIVERED;
     },
     'metrics scrape': () => times(() => countStates(db, new Date(), { events: 90, quotes: 90 }), COMMANDS),

@@ -7,7 +7,7 @@ import { SWEEP_ID } from '../../domain/workflow-id.ts';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { signUp } from '../../scripts/sandbox/partner.ts';
 import { fillHistory } from '../support/history-fill.ts';
-import { startHttpServer } from '../support/http-server.ts';
+import { withReceiver } from '../support/http-server.ts';
 import { fillSettlements } from '../support/settlement-fill.ts';
 import { type Bench, count, ROUNDS, report } from './bench.ts';
 import { fill, measureLists, type Organizations } from './list.ts';
@@ -16,7 +16,6 @@ import { type BenchStack, type Product, withBenchStack } from './stack.ts';
 
 export const SETTLEMENTS_OF_ORGANIZATION = 100;
 const OPEN = 10_000;
-const NO_CONTENT = 204;
 /** What has ended did so two weeks ago: the metrics count what is recent. */
 export const ENDED = {
   status: `(ARRAY['settled', 'settled', 'settled', 'canceled', 'failed'])[1 + n % 5]`,
@@ -57,11 +56,6 @@ export const scale: Bench = command({
       ),
     ),
 });
-
-async function withReceiver<T>(run: (url: string) => Promise<T>): Promise<T> {
-  const receiver = await startHttpServer((response) => response.writeHead(NO_CONTENT).end());
-  return await run(receiver.url).finally(receiver.close);
-}
 
 /** Starts the product on a stack, and fills its database. The sweep would start a workflow for each open copy. */
 async function prepare(

@@ -3,15 +3,14 @@
  * PostgreSQL keeps what it has allocated, so many settlements are needed for a figure of one.
  */
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { startHttpServer } from '../support/http-server.ts';
+import { withReceiver } from '../support/http-server.ts';
 import { inParallel } from '../support/parallel.ts';
-import { until } from '../support/wait.ts';
-import { type Bench, count, report } from './bench.ts';
+import { type Bench, count, report, untilNone } from './bench.ts';
+import { untilSettled } from './drive.ts';
 import { createPayer } from './payer.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
 
 const AT_ONCE = 16;
-const NO_CONTENT = 204;
 const SETTLED = { timeoutMs: 900_000 };
 /** Smaller ones are left out of the tables, and are in the sum. */
 const SHOWN_BYTES_MIN = 60;
@@ -37,8 +36,7 @@ export const storage: Bench = command({
   run: (printer: Printer, { settlements }) =>
     withBenchStack(async (stack) => {
       await stack.startProduct();
-      const receiver = await startHttpServer((response) => response.writeHead(NO_CONTENT).end());
-      await settleAll(stack, receiver.url, settlements).finally(receiver.close);
+      await withReceiver((url) => settleAll(stack, url, settlements));
       await stack.database.query('VACUUM (ANALYZE)');
       const sizes = async (statement: string): Promise<string[][]> => {
         const { rows } = await stack.database.query<Size>(statement);
@@ -67,12 +65,9 @@ export const storage: Bench = command({
 async function settleAll(stack: BenchStack, subscriberUrl: string, settlements: number): Promise<void> {
   const { settle, pay, subscribe } = await createPayer(stack);
   await subscribe(subscriberUrl);
-  const counted = async (statement: string) => Number((await stack.database.query(statement)).rows[0].count);
   const ids = await inParallel(Array(settlements).keys(), AT_ONCE, settle);
-  const waiting = `SELECT count(*) FROM settlements WHERE status = 'awaiting_funds'`;
-  await until('wait of all for money', async () => (await counted(waiting)) === settlements, SETTLED);
+  const moving = `SELECT FROM settlements WHERE status <> 'awaiting_funds' LIMIT 1`;
+  await untilNone(stack.database, 'wait of all for money', moving, SETTLED);
   await inParallel(ids, AT_ONCE, pay);
-  const left = `SELECT (SELECT count(*) FROM settlements WHERE status <> 'settled')
-    + (SELECT count(*) FROM webhook_deliveries WHERE status = 'pending') + (SELECT count(*) FROM outbox) AS count`;
-  await until('end of all', async () => (await counted(left)) === 0, SETTLED);
+  await untilSettled(stack.database, SETTLED);
 }

@@ -8,7 +8,7 @@ import { workerMetricsPort } from '../../process/metrics.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { inParallel } from '../support/parallel.ts';
 import { until } from '../support/wait.ts';
-import { type Bench, type Cell, count, percentile, report } from './bench.ts';
+import { type Bench, type Cell, count, percentile, report, untilNone } from './bench.ts';
 import { startCpu, usageOf } from './cpu.ts';
 import { createPayer, type Payer } from './payer.ts';
 import { type BenchStack, type Started, withBenchStack } from './stack.ts';
@@ -88,7 +88,7 @@ async function open({ database }: BenchStack, { settle }: Payer, wanted: number,
   while (ids.length < wanted) {
     const part = Math.min(PART, wanted - ids.length);
     ids.push(...(await inParallel(Array(part).keys(), AT_ONCE, settle)));
-    await until('wait of every settlement', async () => (await database.query(left)).rowCount === 0, WAIT);
+    await untilNone(database, 'wait of every settlement', left, WAIT);
     if (ids.length % REPORTED === 0) warn(`${ids.length} settlements wait`);
   }
   return ids;

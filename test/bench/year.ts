@@ -11,7 +11,7 @@ import { connect, type Database } from '../../db/client.ts';
 import { deleteExpiredDeliveries, dropExpiredPartition, listPartitions } from '../../db/queries/retention.ts';
 import { DELIVERIES_DELETED_MAX, RETENTION } from '../../domain/retention.ts';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
-import { startHttpServer } from '../support/http-server.ts';
+import { withReceiver } from '../support/http-server.ts';
 import { startMonthsAgo } from '../support/months.ts';
 import { type Bench, count, percentile, report } from './bench.ts';
 import { startDrive, untilSettled } from './drive.ts';
@@ -20,7 +20,6 @@ import { withBenchStack } from './stack.ts';
 
 const MONTHS = 13;
 const DAY_MS = 86_400_000;
-const NO_CONTENT = 204;
 const OK = 200;
 /** Waited for by others, while a month is dropped. */
 const LOCK_MS_MAX = 200;
@@ -73,46 +72,46 @@ export const year: Bench = command({
     perSecond: count('--per-second <count>', 'settlements that are made meanwhile', 3),
   },
   run: (printer: Printer, { settlements, seconds, perSecond }) =>
-    withBenchStack(async ({ database, databaseUrl, start, ...stack }) => {
-      await startMonthsAgo(database, MONTHS + 1);
-      // The worker's own sweeps drop nothing: this command moves the clock.
-      await start('api/main.ts');
-      await start('worker/main.ts', OWN_SWEEPS_KEEP);
-      const receiver = await startHttpServer((response) => response.writeHead(NO_CONTENT).end());
-      const service = connect(databaseUrl, { poolSizeMax: 1, name: 'bench', onIdleError: () => undefined });
-      try {
-        const payer = await createPayer(stack);
-        await payer.subscribe(receiver.url);
-        const promise = await makePromise(stack.apiUrl, payer);
-        const driven = startDrive([payer], perSecond, performance.now() + MONTHS * seconds * 1_000);
-        const { rows } = await database.query('SELECT webhook_id AS id FROM webhooks LIMIT 1');
-        const lived: Month[] = [];
-        for (let ago = MONTHS; ago >= 1; ago -= 1) {
-          const writing = {
-            orgId: payer.orgId,
-            webhookId: String(rows[0].id),
-            rows: settlements * EVENTS_OF_SETTLEMENT,
-          };
-          const month = await live(database, service.db, { ...writing, ago, lastsMs: seconds * 1_000 });
-          lived.push({ ...month, times: driven.takeTimes() });
-          printer.warn(`${month.from}: ${month.deleted} deliveries deleted, ${month.dropped.length} tables dropped`);
+    withBenchStack(({ database, databaseUrl, start, ...stack }) =>
+      withReceiver(async (url) => {
+        await startMonthsAgo(database, MONTHS + 1);
+        // The worker's own sweeps drop nothing: this command moves the clock.
+        await start('api/main.ts');
+        await start('worker/main.ts', OWN_SWEEPS_KEEP);
+        const service = connect(databaseUrl, { poolSizeMax: 1, name: 'bench', onIdleError: () => undefined });
+        try {
+          const payer = await createPayer(stack);
+          await payer.subscribe(url);
+          const promise = await makePromise(stack.apiUrl, payer);
+          const driven = startDrive([payer], perSecond, performance.now() + MONTHS * seconds * 1_000);
+          const { rows } = await database.query('SELECT webhook_id AS id FROM webhooks LIMIT 1');
+          const lived: Month[] = [];
+          for (let ago = MONTHS; ago >= 1; ago -= 1) {
+            const writing = {
+              orgId: payer.orgId,
+              webhookId: String(rows[0].id),
+              rows: settlements * EVENTS_OF_SETTLEMENT,
+            };
+            const month = await live(database, service.db, { ...writing, ago, lastsMs: seconds * 1_000 });
+            lived.push({ ...month, times: driven.takeTimes() });
+            printer.warn(`${month.from}: ${month.deleted} deliveries deleted, ${month.dropped.length} tables dropped`);
+          }
+          const { paid, skipped, failed } = await driven.done;
+          await untilSettled(database);
+          report(printer, 'year', [{ head: HEAD, rows: lived.map(rowOf) }]);
+          const faults = [
+            ...faultsOf(lived),
+            ...(await brokenPromises(database, payer, promise)),
+            ...(failed > 0 ? [`${failed} requests failed`] : []),
+          ];
+          printer.print(`${paid} settlements were made meanwhile, ${skipped} left out, ${failed} failed.`);
+          for (const fault of faults) printer.warn(fault);
+          return faults.length === 0 ? EXIT.done : EXIT.refused;
+        } finally {
+          await service.close();
         }
-        const { paid, skipped, failed } = await driven.done;
-        await untilSettled(database);
-        report(printer, 'year', [{ head: HEAD, rows: lived.map(rowOf) }]);
-        const faults = [
-          ...faultsOf(lived),
-          ...(await brokenPromises(database, payer, promise)),
-          ...(failed > 0 ? [`${failed} requests failed`] : []),
-        ];
-        printer.print(`${paid} settlements were made meanwhile, ${skipped} left out, ${failed} failed.`);
-        for (const fault of faults) printer.warn(fault);
-        return faults.length === 0 ? EXIT.done : EXIT.refused;
-      } finally {
-        await service.close();
-        await receiver.close();
-      }
-    }),
+      }),
+    ),
 });
 
 type Month = {

@@ -16,6 +16,12 @@ export type HttpServer = {
   close(): Promise<void>;
 };
 
+/** Runs this beside an endpoint that answers every request at once. */
+export async function withReceiver<T>(run: (url: string) => Promise<T>): Promise<T> {
+  const receiver = await startHttpServer((response) => response.writeHead(204).end());
+  return await run(receiver.url).finally(receiver.close);
+}
+
 export async function startHttpServer(
   answer: (response: ServerResponse, received: Received) => unknown,
 ): Promise<HttpServer> {
