@@ -4,9 +4,10 @@
  */
 import path from 'node:path';
 import { execa } from 'execa';
+import { createConsumerClient } from '../../clients/typescript/index.ts';
+import { signUp } from '../../scripts/sandbox/partner.ts';
 import { stretched } from '../support/patience.ts';
 import { acquirePython, PYTHON_DIRECTORY, type PythonProgram } from '../support/python-program.ts';
-import { createFuzzCaller } from './caller.ts';
 
 const CONFIG_FILE = path.join(import.meta.dirname, 'schemathesis.toml');
 const HOOKS_FILE = path.join(import.meta.dirname, 'hooks.py');
@@ -66,7 +67,7 @@ async function run(
   seconds: number,
   selection: readonly string[],
 ): Promise<boolean> {
-  const { apiKey, sessionToken } = await createFuzzCaller(baseUrl);
+  const { apiKey, sessionToken } = await createCaller(baseUrl);
   const args = [
     ...[
       '--config-file',
@@ -117,4 +118,14 @@ async function run(
   }
   const isTried = counts.has('Tested') && counts.get('Tested') === counts.get('Selected');
   return (await ran).exitCode === 0 && isTried;
+}
+
+/** The full key of a new organization, and a new consumer's session. */
+async function createCaller(baseUrl: string): Promise<{ readonly apiKey: string; readonly sessionToken: string }> {
+  const { apiKey } = await signUp({ baseUrl }, 'Fuzzing');
+  const consumer = createConsumerClient({ baseUrl });
+  const { challenge_id, sandbox_code: code = '' } = await consumer.requestOtp({
+    email: `${crypto.randomUUID()}@consumer.example`,
+  });
+  return { apiKey, sessionToken: (await consumer.verifyOtp({ challenge_id, code })).access_token };
 }
