@@ -44,7 +44,6 @@ const ANSWERED_BEFORE = 2;
 
 const post = ({ call, recipientId }: CarefulPartner) =>
   call(({ settlements }) => settlements.create(cardSettlementBody(recipientId)));
-const postWithoutKey = ({ call }: CarefulPartner) => call(({ webhooks }) => webhooks.sendTestEvent('of-mine'));
 const RETRY_LATER = { 'retry-after': '1' };
 const good = json(200, { done: true });
 const hangUp: Handler = (response) => response.socket?.destroy();
@@ -76,20 +75,6 @@ test.each([
   const { partner: careful } = await partnerOf(handler, good);
   expect(await post(careful)).toEqual({ done: true });
   expect(careful.report.outcomes).toMatchObject({ answered: ANSWERED_BEFORE + 1, [outcome]: 1, fault: 0 });
-});
-
-test.each([
-  ['a connection that ends before an answer', hangUp],
-  ['503 with Retry-After', problem(503, 'temporarily_unavailable', RETRY_LATER)],
-])('a POST without an idempotency key is not repeated after %s: the API may have done it', async (_what, handler) => {
-  const { partner: careful, attempts } = await partnerOf(handler, good);
-  await expect(postWithoutKey(careful)).rejects.toThrow(SettlementError);
-  expect(attempts()).toBe(1);
-});
-
-test('a POST without an idempotency key is repeated after 429, which did nothing', async () => {
-  const { partner: careful } = await partnerOf(problem(429, 'rate_limited', RETRY_LATER), good);
-  expect(await postWithoutKey(careful)).toEqual({ done: true });
 });
 
 test('a request goes to another API when one refuses connections', async () => {
