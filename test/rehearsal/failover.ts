@@ -123,7 +123,7 @@ async function settleThrough(
   { baseUrl }: ProcessStack,
   { seconds, database, failOver, temporal }: Course,
 ): Promise<Omit<FailoverReport, 'mode'>> {
-  const http = createHttpClient(() => baseUrl);
+  const http = createHttpClient(baseUrl);
   const tenant = await createTenant(http);
   const recipientId = await createRecipient(http, tenant, 'Marcia Brown');
   const first = crypto.randomUUID();

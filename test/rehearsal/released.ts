@@ -26,7 +26,7 @@ const BUILD = `
   console.log(JSON.stringify(await compiledPrograms(['api', 'worker'], 'own code')));`;
 
 /** The hash of the released commit. */
-export const releasedCommit = async (): Promise<string> =>
+const releasedCommit = async (): Promise<string> =>
   (await readFile(path.join(repositoryRoot, COMMIT_FILE), 'utf8')).trim();
 
 /** Why there is no released version to compare with; undefined when there is one. */

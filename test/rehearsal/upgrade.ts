@@ -86,7 +86,7 @@ export async function rehearseUpgrade(options: UpgradeOptions): Promise<UpgradeR
   const subscribers = await startSubscribers();
   const connection = await Connection.connect({ address: stack.temporalAddress });
   try {
-    const http = createHttpClient(() => stack.baseUrl);
+    const http = createHttpClient(stack.baseUrl);
     const tenant = await createTenant(http);
     const subscriber = await subscribers.subscribe(http, tenant, 'healthy');
     const ways = await playUpgrade(stack, tenant, options);
@@ -129,7 +129,7 @@ async function playUpgrade(
   const onNewSchema = { begun: 'the released version', ended: 'the released version on the new schema' };
   await end(onNewSchema, viaOld, forOldSchema);
 
-  const newApi = stack.startOther('api', { PORT: String(port) });
+  const stopNewApi = stack.startOther('api', { PORT: String(port) });
   await stack.untilReady(newUrl);
   const forOldWorker = await begin(viaNew);
   const forNewWorker = await begin(viaNew);
@@ -139,15 +139,15 @@ async function playUpgrade(
   await stack.stop('worker');
   const accepted = [...(await acceptAll(viaOld, options)), ...(await acceptAll(viaNew, options))];
   await stack.stop('api');
-  const newWorker = stack.startOther('worker', { PORT: String(port) });
+  const stopNewWorker = stack.startOther('worker', { PORT: String(port) });
   await end({ begun: newRuns, ended: 'this version' }, viaNew, forNewWorker);
   await end({ begun: 'the released version', ended: 'this version' }, viaNew, forNew);
   await end({ begun: 'either API without a worker', ended: 'this version' }, viaNew, accepted);
 
   const forTheWayBack = await begin(viaNew);
-  await newWorker.stop();
+  await stopNewWorker();
   const acceptedBefore = await acceptAll(viaNew, options);
-  await newApi.stop();
+  await stopNewApi();
   await Promise.all([stack.start('api'), stack.start('worker')]);
   await stack.untilReady();
   const back = 'the released version, after the way back';

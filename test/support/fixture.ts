@@ -81,7 +81,7 @@ export function withApi({ scope, ...options }: TestApiOptions & { readonly scope
 }
 
 /** The whole service in this process, with PostgreSQL and Temporal: `stack`, its `api` and a `partner`. */
-export function withStack({ scope, ...options }: StackOptions & { readonly scope?: Scope } = {}) {
+export function withStack(options: StackOptions = {}) {
   beforeAll(async () => void (await Promise.all([testServer(), testDevServer(), testWorkflowBundle()])));
   return base
     .extend(
@@ -93,7 +93,7 @@ export function withStack({ scope, ...options }: StackOptions & { readonly scope
       ),
     )
     .extend('api', FILE, ({ stack }) => stack.api)
-    .extend('partner', FILE, ({ api }) => api.createCaller(scope));
+    .extend('partner', FILE, ({ api }) => api.createCaller());
 }
 
 /** A fixture for one more API, of another runtime for example: `withApi().extend('remote', FILE, openApi({ … }))`. */

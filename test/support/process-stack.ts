@@ -42,17 +42,6 @@ export type ProcessStackOptions = {
   readonly version?: OtherVersion;
 };
 
-/** One more program next to the API and the worker of the stack. */
-export type OtherProgram = {
-  isRunning(): boolean;
-  /** Resolves with the signal that ended it, or null when it ended by itself. */
-  ended(): Promise<NodeJS.Signals | null>;
-  /** Sends SIGKILL. */
-  kill(): Promise<void>;
-  /** Sends SIGTERM, and resolves when it has ended. */
-  stop(): Promise<void>;
-};
-
 export type ProcessStack = {
   readonly baseUrl: string;
   /** As the role of the service. Not through a link: what checks the service is never disturbed. */
@@ -75,8 +64,12 @@ export type ProcessStack = {
   stop(program: Program): Promise<void>;
   /** Starts a part that does not run. The API and the worker may still be starting when it resolves. */
   start(part: Part, env?: Env): Promise<void>;
-  /** Starts one more API or worker, of this version. An API needs a `PORT` of its own. */
-  startOther(program: Program, env?: Env): OtherProgram;
+  /**
+   * Starts one more API or worker, of this version. An API needs a `PORT` of its own.
+   *
+   * @returns what sends it SIGTERM, and resolves when it has ended
+   */
+  startOther(program: Program, env: Env): () => Promise<void>;
   /** Sends SIGSTOP. */
   pause(part: Part): void;
   /** Sends SIGCONT. */
@@ -164,23 +157,17 @@ export async function startProcessStack({
     const child = children[program];
     return child === undefined ? null : await endOf(child);
   };
-  const others: OtherProgram[] = [];
-  const startOther: ProcessStack['startOther'] = (program, more = {}) => {
-    const child = launch(program, more, programs[program]);
+  const others: ChildProcess[] = [];
+  const endOther = async (child: ChildProcess, name: NodeJS.Signals): Promise<void> => {
     disturb();
-    const end = async (name: NodeJS.Signals): Promise<void> => {
-      disturb();
-      if (!hasEnded(child)) child.kill(name);
-      await endOf(child);
-    };
-    const other: OtherProgram = {
-      isRunning: () => !hasEnded(child),
-      ended: () => endOf(child),
-      kill: () => end('SIGKILL'),
-      stop: () => end('SIGTERM'),
-    };
-    others.push(other);
-    return other;
+    if (!hasEnded(child)) child.kill(name);
+    await endOf(child);
+  };
+  const startOther: ProcessStack['startOther'] = (program, more) => {
+    const child = launch(program, more, programs[program]);
+    others.push(child);
+    disturb();
+    return () => endOther(child, 'SIGTERM');
   };
   const kill: ProcessStack['kill'] = async (part) => {
     signal(part, 'SIGKILL');
@@ -223,7 +210,7 @@ export async function startProcessStack({
       void (await until('API that is ready', () => answersReady(url), { timeoutMs: READY_TIMEOUT_MS })),
     close: async () => {
       for (const part of PARTS) signal(part, 'SIGCONT');
-      await Promise.all([...PROGRAMS.map(kill), ...others.map((other) => other.kill())]);
+      await Promise.all([...PROGRAMS.map(kill), ...others.map((child) => endOther(child, 'SIGKILL'))]);
       await servers.stop();
       network?.close();
       await rm(folder, { recursive: true, force: true });

@@ -4,8 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 export type Patience = {
   readonly timeoutMs: number;
   readonly everyMs?: number;
-  /** The time counts from then on, if that is later than the first question; as `Date.now()`. */
-  readonly since?: () => number;
 };
 
 const EVERY_MS = 100;
@@ -14,12 +12,12 @@ const EVERY_MS = 100;
 export async function askUntil<Answer>(
   ask: () => Answer | Promise<Answer>,
   isWanted: (answer: Answer) => boolean,
-  { timeoutMs, everyMs = EVERY_MS, since = () => 0 }: Patience,
+  { timeoutMs, everyMs = EVERY_MS }: Patience,
 ): Promise<Answer> {
   const beganAt = Date.now();
   for (;;) {
     const answer = await ask();
-    if (isWanted(answer) || Date.now() - Math.max(beganAt, since()) > timeoutMs) return answer;
+    if (isWanted(answer) || Date.now() - beganAt > timeoutMs) return answer;
     await delay(everyMs);
   }
 }

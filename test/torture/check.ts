@@ -128,7 +128,7 @@ const RUNS_TIMEOUT_MS = stretched(90_000);
 const RUNS_POLL_MS = 500;
 
 /** @returns a violation for each promise that does not hold */
-export const checkDatabase = (databaseUrl: string): Promise<Violation[]> =>
+const checkDatabase = (databaseUrl: string): Promise<Violation[]> =>
   onDatabase(databaseUrl, async (client) => {
     const violations: Violation[] = [];
     for (const [rule, text] of Object.entries(FORBIDDEN)) {
@@ -140,7 +140,7 @@ export const checkDatabase = (databaseUrl: string): Promise<Violation[]> =>
   });
 
 /** One run for each open settlement, and none for an ended one. Temporal lists its runs with a delay. */
-export const checkTemporal = (temporal: Client, databaseUrl: string): Promise<Violation[]> =>
+const checkTemporal = (temporal: Client, databaseUrl: string): Promise<Violation[]> =>
   askUntil(() => compareRuns(temporal, databaseUrl), hasNone, { timeoutMs: RUNS_TIMEOUT_MS, everyMs: RUNS_POLL_MS });
 
 const hasNone = ({ length }: readonly Violation[]): boolean => length === 0;
@@ -164,7 +164,7 @@ async function compareRuns(temporal: Client, databaseUrl: string): Promise<Viola
  * Every event since the subscription was created has a delivery to it, and a delivery succeeded only if the subscriber
  * accepted the event. A healthy subscriber received every event.
  */
-export const checkSubscribers = (databaseUrl: string, subscribers: readonly Subscriber[]): Promise<Violation[]> =>
+const checkSubscribers = (databaseUrl: string, subscribers: readonly Subscriber[]): Promise<Violation[]> =>
   onDatabase(databaseUrl, async (client) => {
     const violations: Violation[] = [];
     for (const { tenant, webhookId, behavior, events, invalid } of subscribers) {

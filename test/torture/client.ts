@@ -44,13 +44,10 @@ export type HttpClient = {
   readonly broken: readonly string[];
 };
 
-/**
- * @param baseUrl is asked before each request
- * @param broken is where broken answers are collected
- */
-export function createHttpClient(baseUrl: () => string, broken: string[] = []): HttpClient {
+export function createHttpClient(baseUrl: string): HttpClient {
+  const broken: string[] = [];
   const once = async ({ method = 'GET', path, body, headers = {} }: Call): Promise<Answer | undefined> => {
-    const send = createTransport(transportOptions({ baseUrl: baseUrl(), ...ONE_ATTEMPT }, () => headers));
+    const send = createTransport(transportOptions({ baseUrl, ...ONE_ATTEMPT }, () => headers));
     const text = typeof body === 'object' ? JSON.stringify(body) : body;
     try {
       const raw = await send({ method, path, body: text, isRepeatable: false });

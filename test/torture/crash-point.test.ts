@@ -92,7 +92,7 @@ test('something dies at each crash point of the API and the worker, and what was
   });
   expect(failures).toEqual([]);
   expect([...world.left].filter((point) => !isOperators(point))).toEqual([]);
-  expect(world.broken).toEqual([]);
+  expect(world.deps.http.broken).toEqual([]);
 });
 
 /** Runs an operator's command that must die at the point. Before its commit nothing is written. */

@@ -1,47 +1,7 @@
 /** What passes each crash point. */
 import type { CrashPoint } from '../../domain/crash-point.ts';
-import {
-  changeRecipient,
-  createKey,
-  createOneRecipient,
-  createOrganization,
-  createWallet,
-  createWebhook,
-  deactivateRecipient,
-  deleteWebhook,
-  disableWebhook,
-  endDeliveries,
-  handOver,
-  mailCode,
-  ping,
-  redeliver,
-  replay,
-  retryByWorkflow,
-  retryInLane,
-  revokeKey,
-  rotateKey,
-  rotateSecret,
-  signIn,
-  startLanes,
-  subscribeAlone,
-} from './crash-account.ts';
-import {
-  answerPayout,
-  cancel,
-  cancelInTemporal,
-  createInReview,
-  createOverpaid,
-  createWaiting,
-  endWaits,
-  expire,
-  payByWire,
-  play,
-  reviewPayout,
-  settleByCard,
-  sweep,
-  verify,
-  verifyByProvider,
-} from './crash-settlement.ts';
+import * as account from './crash-account.ts';
+import * as settlement from './crash-settlement.ts';
 import { type Pass, query, type World } from './crash-world.ts';
 import { createTenant } from './tenant.ts';
 
@@ -73,7 +33,7 @@ const revokeOperator = async (world: World): Promise<readonly string[]> => {
 };
 
 const recordRefund = async (world: World): Promise<readonly string[]> => {
-  const settlementId = await createOverpaid(world);
+  const settlementId = await settlement.createOverpaid(world);
   return ['refund', 'record', settlementId, '--amount', '50.00', '--reference', 'torture'];
 };
 
@@ -89,12 +49,12 @@ const onGate = (action: 'approve' | 'revoke') => async (world: World) => {
 };
 
 export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
-  'api_key.create': createKey,
+  'api_key.create': account.createKey,
   'api_key.reissue': byOperator(async ({ deps }) => ['org', 'reissue-key', (await createTenant(deps.http)).orgId]),
-  'api_key.rotate': rotateKey,
-  'api_key.revoke': revokeKey,
+  'api_key.rotate': account.rotateKey,
+  'api_key.revoke': account.revokeKey,
   'api_key.revoke_as_operator': byOperator(leakedKey),
-  'delivery.redeliver': redeliver,
+  'delivery.redeliver': account.redeliver,
   'delivery.redeliver_as_operator': byOperator(async (world) => {
     const [delivery] = await query<{ id: string }>(world, 'SELECT delivery_id AS id FROM webhook_deliveries LIMIT 1');
     return ['retry-delivery', delivery?.id ?? ''];
@@ -104,15 +64,15 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
   'gate.revoke': byOperator(onGate('revoke')),
   'keys.record': byOperator(async () => ['keys', 'record']),
   'keys.reseal': byOperator(async () => ['keys', 'reseal']),
-  'lane.exchange': ping,
-  'lost_runs.restart': sweep,
+  'lane.exchange': account.ping,
+  'lost_runs.restart': settlement.sweep,
   'open_objects.redispatch': byOperator(async (world) => {
-    await createWaiting(world);
+    await settlement.createWaiting(world);
     return ['redispatch', '--all'];
   }),
   'operator.add': byOperator(async () => ['operator', 'add', someOperator()]),
   'operator.revoke': byOperator(revokeOperator),
-  'organization.create': createOrganization,
+  'organization.create': account.createOrganization,
   'organization.resume': byOperator(async (world) => {
     const { orgId } = await createTenant(world.deps.http);
     await world.operate('torture', ['org', 'suspend', orgId]);
@@ -122,11 +82,11 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
     ...['org', 'tier', (await createTenant(deps.http)).orgId, 'large'],
   ]),
   'organization.suspend': byOperator(async ({ deps }) => ['org', 'suspend', (await createTenant(deps.http)).orgId]),
-  'otp.request': mailCode,
-  'provider_event.receive': payByWire,
-  'recipient.change': changeRecipient,
-  'recipient.create': createOneRecipient,
-  'recipient.deactivate': deactivateRecipient,
+  'otp.request': account.mailCode,
+  'provider_event.receive': settlement.payByWire,
+  'recipient.change': account.changeRecipient,
+  'recipient.create': account.createOneRecipient,
+  'recipient.deactivate': account.deactivateRecipient,
   'recipient.erase': byOperator(async (world) => {
     const [erased] = await query<{ id: string }>(
       world,
@@ -141,63 +101,67 @@ export const TRIGGERS: Readonly<Record<PointName, Trigger>> = {
     const [row] = await query<{ id: string }>(world, 'SELECT recipient_id AS id FROM recipients LIMIT 1');
     return ['export', 'recipient', row?.id ?? ''];
   }),
-  'sandbox_event.request': answerPayout,
-  'session.open': signIn,
-  'settlement.accept': play({ copies: 2, reusesKey: true }),
-  'settlement.admit': settleByCard,
-  'settlement.advance_clock': expire,
-  'settlement.answer_payout': answerPayout,
-  'settlement.begin_payout': settleByCard,
-  'settlement.cancel': cancel,
-  'settlement.cancel_as_operator': byOperator(async (world) => ['cancel', await createWaiting(world)]),
-  'settlement.cancel_on_request': cancelInTemporal,
-  'settlement.record_payout': settleByCard,
+  'sandbox_event.request': settlement.answerPayout,
+  'session.open': account.signIn,
+  'settlement.accept': settlement.play({ copies: 2, reusesKey: true }),
+  'settlement.admit': settlement.settleByCard,
+  'settlement.advance_clock': settlement.expire,
+  'settlement.answer_payout': settlement.answerPayout,
+  'settlement.begin_payout': settlement.settleByCard,
+  'settlement.cancel': settlement.cancel,
+  'settlement.cancel_as_operator': byOperator(async (world) => ['cancel', await settlement.createWaiting(world)]),
+  'settlement.cancel_on_request': settlement.cancelInTemporal,
+  'settlement.record_payout': settlement.settleByCard,
   'settlement.record_refund': byOperator(recordRefund),
-  'settlement.redispatch': byOperator(async (world) => ['redispatch', await createWaiting(world)]),
-  'settlement.request_resolution': byOperator(async (world) => ['resolve', await createInReview(world), 'paid']),
-  'settlement.resolve_review': reviewPayout,
-  'settlement.review': endWaits,
-  'subscription.claim': retryByWorkflow,
-  'subscription.end_deliveries': endDeliveries,
-  'subscription.hand_over': handOver,
-  'subscription.look': retryByWorkflow,
-  'subscription.record': retryInLane,
-  'subscription.release': retryByWorkflow,
-  'subscription.replay': replay,
-  'verification.answer_applicant': verifyByProvider,
-  'verification.decide': verify,
-  'verification.expire': verify,
-  'verification.open_manual': verify,
-  'verification.open_provider': verifyByProvider,
-  'verification.store_applicant': verifyByProvider,
-  'wallet.create': createWallet,
-  'webhook.create': createWebhook,
-  'webhook.change': disableWebhook,
+  'settlement.redispatch': byOperator(async (world) => ['redispatch', await settlement.createWaiting(world)]),
+  'settlement.request_resolution': byOperator(async (world) => [
+    'resolve',
+    await settlement.createInReview(world),
+    'paid',
+  ]),
+  'settlement.resolve_review': settlement.reviewPayout,
+  'settlement.review': settlement.endWaits,
+  'subscription.claim': account.retryByWorkflow,
+  'subscription.end_deliveries': account.endDeliveries,
+  'subscription.hand_over': account.handOver,
+  'subscription.look': account.retryByWorkflow,
+  'subscription.record': account.retryInLane,
+  'subscription.release': account.retryByWorkflow,
+  'subscription.replay': account.replay,
+  'verification.answer_applicant': settlement.verifyByProvider,
+  'verification.decide': settlement.verify,
+  'verification.expire': settlement.verify,
+  'verification.open_manual': settlement.verify,
+  'verification.open_provider': settlement.verifyByProvider,
+  'verification.store_applicant': settlement.verifyByProvider,
+  'wallet.create': account.createWallet,
+  'webhook.create': account.createWebhook,
+  'webhook.change': account.disableWebhook,
   'webhook.disable_as_operator': byOperator(async (world) => [
     'webhook',
     'disable',
-    (await subscribeAlone(world)).webhookId,
+    (await account.subscribeAlone(world)).webhookId,
   ]),
   'webhook.enable_as_operator': byOperator(async (world) => {
-    const { webhookId } = await subscribeAlone(world);
+    const { webhookId } = await account.subscribeAlone(world);
     await world.operate('torture', ['webhook', 'disable', webhookId]);
     return ['webhook', 'enable', webhookId];
   }),
-  'webhook.delete': deleteWebhook,
-  'webhook.test': ping,
-  'webhook.replay': replay,
-  'webhook.rotate_secret': rotateSecret,
-  'dispatch.settlement': settleByCard,
-  'dispatch.sandbox_collection': settleByCard,
-  'dispatch.sandbox_event': answerPayout,
-  'dispatch.verification': verify,
-  'dispatch.sandbox_verification': verifyByProvider,
-  'dispatch.webhook_lane': startLanes,
-  'dispatch.otp': mailCode,
-  'signal.settlement': cancel,
-  'signal.verification': verify,
-  'signal.webhook_subscription': redeliver,
-  mail: mailCode,
-  signed_post: settleByCard,
-  webhook_post: ping,
+  'webhook.delete': account.deleteWebhook,
+  'webhook.test': account.ping,
+  'webhook.replay': account.replay,
+  'webhook.rotate_secret': account.rotateSecret,
+  'dispatch.settlement': settlement.settleByCard,
+  'dispatch.sandbox_collection': settlement.settleByCard,
+  'dispatch.sandbox_event': settlement.answerPayout,
+  'dispatch.verification': settlement.verify,
+  'dispatch.sandbox_verification': settlement.verifyByProvider,
+  'dispatch.webhook_lane': account.startLanes,
+  'dispatch.otp': account.mailCode,
+  'signal.settlement': settlement.cancel,
+  'signal.verification': settlement.verify,
+  'signal.webhook_subscription': account.redeliver,
+  mail: account.mailCode,
+  signed_post: settlement.settleByCard,
+  webhook_post: account.ping,
 };

@@ -33,8 +33,6 @@ type Place = {
 
 export type World = Pick<Place, 'databaseUrl' | 'mail' | 'operate'> & {
   readonly deps: CourseDeps;
-  /** Answers that no caller may get, by any API. */
-  readonly broken: string[];
   /** Its `webhookId` is that of the subscriber that always fails. */
   readonly tenant: Tenant;
   /** An active recipient. */
@@ -49,8 +47,7 @@ export type World = Pick<Place, 'databaseUrl' | 'mail' | 'operate'> & {
 export async function openWorld(place: Place): Promise<World> {
   const { baseUrl, temporal } = place;
   const subscribers = await startSubscribers();
-  const broken: string[] = [];
-  const http = createHttpClient(() => baseUrl, broken);
+  const http = createHttpClient(baseUrl);
   const tenant = await createTenant(http);
   const listening = [await subscribers.subscribe(http, tenant, 'healthy')];
   const { webhookId } = await subscribers.subscribe(http, tenant, 'always_fails');
@@ -64,7 +61,6 @@ export async function openWorld(place: Place): Promise<World> {
       signal: new AbortController().signal,
       onDisturbance: () => undefined,
     },
-    broken,
     tenant: { ...tenant, webhookId },
     recipientId: await createRecipient(http, tenant, 'Marcia Brown'),
     subscribe: async (behavior = 'healthy') => {

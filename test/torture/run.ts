@@ -78,7 +78,7 @@ export async function torture(options: RunOptions): Promise<RunReport> {
     say(`seed ${seed}: ${minutes} min, ${faults.length} faults planned; logs in ${stack.folder}`);
     const disturbances: Disturbance[] = [];
     const deps = {
-      http: createHttpClient(() => stack.baseUrl),
+      http: createHttpClient(stack.baseUrl),
       temporal: new Client({ connection }),
       operate: operatorOf(stack),
       disturbedAt: stack.disturbedAt,
