@@ -45,13 +45,27 @@ async function createWorld(api: TestApi) {
     return { owner, orgId: owner.orgId, webhookId };
   };
   const own = await addSubscription(await api.createCaller());
+  /** Writes so many events, each with a delivery to this subscription. */
+  const write = (count = 1, target: Subscription = own) => writePings(api, count, target);
   return {
     api,
     own,
     rowsOf,
     addSubscription,
-    /** Writes so many events, each with a delivery to this subscription. */
-    write: (count = 1, target: Subscription = own) => writePings(api, count, target),
+    write,
+    /** Organizations with so many deliveries to each of their subscriptions. */
+    populate: async (organizations: readonly (readonly number[])[]): Promise<Subscription[]> => {
+      const subscriptions: Subscription[] = [];
+      for (const counts of organizations) {
+        const owner = await api.createCaller();
+        for (const count of counts) {
+          const subscription = await addSubscription(owner);
+          await write(count, subscription);
+          subscriptions.push(subscription);
+        }
+      }
+      return subscriptions;
+    },
     open: () => openClaimant(db),
     /** One statement of a lane that has every key. */
     exchange: (claimant: number, claim: Partial<LaneClaim> = {}, results: readonly AttemptResult[] = []) =>
@@ -101,7 +115,7 @@ type Subscription = { readonly owner: Caller; readonly orgId: string; readonly w
 
 function resultOf(
   { webhookId, deliveryId, claimedAt, url }: ClaimedDelivery,
-  { failed = false, retryMs = 5_000 }: { readonly failed?: boolean; readonly retryMs?: number } = {},
+  { failed = false, retryMs = 5_000 }: Outcome = {},
 ): JudgedResult {
   return {
     url,
@@ -121,33 +135,24 @@ function resultOf(
   };
 }
 
+type Outcome = { readonly failed?: boolean; readonly retryMs?: number };
+
+const resultsOf = (claimed: readonly ClaimedDelivery[], outcome?: Outcome): JudgedResult[] =>
+  claimed.map((delivery) => resultOf(delivery, outcome));
+const idsOf = (claimed: readonly ClaimedDelivery[]): string[] => claimed.map(({ deliveryId }) => deliveryId);
+
 describe('a claim', () => {
-  test('gives each organization one delivery before any has a second one', async ({ world, api }) => {
-    const others = await Promise.all([api.createCaller(), api.createCaller()]);
-    await world.write(9);
-    const second = await world.addSubscription(world.own.owner);
-    await world.write(9, second);
-    for (const owner of others) await world.write(1, await world.addSubscription(owner));
-    const { claimed } = await world.exchange(await world.open(), { limit: 4 });
-    const orgs = claimed.map(({ orgId }) => orgId);
-    expect(new Set(orgs).size).toBe(3);
-    expect(orgs.filter((orgId) => orgId === world.own.orgId)).toHaveLength(2);
+  test.for<[string, number[][], number, number[]]>([
+    ['gives each organization one delivery before any has a second one', [[9, 9], [1], [1]], 4, [2, 1, 1]],
+    ['gives an organization with one subscription as much as one with four', [[8, 8, 8, 8], [8]], 16, [8, 8]],
+  ])('%s', async ([_name, organizations, limit, wanted], { world }) => {
+    const orgIds = new Set((await world.populate(organizations)).map(({ orgId }) => orgId));
+    const { claimed } = await world.exchange(await world.open(), { limit });
+    expect([...orgIds].map((id) => claimed.filter(({ orgId }) => orgId === id).length)).toEqual(wanted);
   });
 
-  test('gives an organization with one subscription as much as one with four', async ({ world, api }) => {
-    const four = [world.own];
-    for (let n = 1; n < 4; n += 1) four.push(await world.addSubscription(world.own.owner));
-    const one = await world.addSubscription(await api.createCaller());
-    for (const subscription of [...four, one]) await world.write(8, subscription);
-    const { claimed } = await world.exchange(await world.open(), { limit: 16 });
-    expect(claimed.filter(({ orgId }) => orgId === one.orgId)).toHaveLength(8);
-    expect(claimed).toHaveLength(16);
-  });
-
-  test('gives an organization what the others do not need, and reports that there is more', async ({ world, api }) => {
-    const others = await Promise.all(Array.from({ length: 9 }, () => api.createCaller()));
-    for (const owner of others) await world.write(1, await world.addSubscription(owner));
-    await world.write(12);
+  test('gives an organization what the others do not need, and reports that there is more', async ({ world }) => {
+    await world.populate([...Array.from({ length: 9 }, () => [1]), [12]]);
     const claimant = await world.open();
     const first = await world.exchange(claimant, { limit: 20 });
     // Twice its even part, which is two of 20.
@@ -158,11 +163,8 @@ describe('a claim', () => {
 
   test('reaches every subscription in turn, however many there are and however few are claimed at once', async ({
     world,
-    api,
   }) => {
-    const owners = await Promise.all(Array.from({ length: 16 }, () => api.createCaller()));
-    const added = await Promise.all(owners.map((owner) => world.addSubscription(owner)));
-    for (const subscription of added) await world.write(20, subscription);
+    const added = await world.populate(Array.from({ length: 16 }, () => [20]));
     const claimant = await world.open();
     let after: LaneClaim['after'];
     const seen = new Set<string>();
@@ -192,10 +194,9 @@ describe('a claim', () => {
     const claims = await Promise.all(
       [20, 20].map(async (limit) => (await world.exchange(claimant, { limit })).claimed),
     );
-    const ids = claims.flat().map(({ deliveryId }) => deliveryId);
+    const ids = idsOf(claims.flat());
     expect(new Set(ids).size).toBe(ids.length);
-    const [first] = claims;
-    const times = (first ?? []).map(({ deliveryId }) => deliveryId);
+    const times = idsOf(claims[0] ?? []);
     expect(times).toEqual([...times].sort());
   });
 
@@ -207,17 +208,11 @@ describe('a claim', () => {
     const { claimed, tookOver } = await world.exchange(later, { takesOver: true });
     const known = new Map(claimed.map((delivery) => [delivery.deliveryId, delivery]));
     expect([tookOver, (await world.exchange(later, { takesOver: true, known })).tookOver]).toEqual([true, false]);
-    expect(claimed.map(({ deliveryId }) => deliveryId)).toEqual(lost.map(({ deliveryId }) => deliveryId));
+    expect(idsOf(claimed)).toEqual(idsOf(lost));
     expect((await world.exchange(earlier)).claimed).toEqual([]);
-    await world.exchange(
-      earlier,
-      {},
-      lost.map((delivery) => resultOf(delivery, { failed: true })),
-    );
+    await world.exchange(earlier, {}, resultsOf(lost, { failed: true }));
     expect(await world.statuses()).toEqual([{ status: 'pending', count: 1 }]);
-    const results = claimed.map((delivery) => resultOf(delivery));
-    await world.exchange(later, {}, results);
-    await world.exchange(later, {}, results);
+    for (let twice = 0; twice < 2; twice += 1) await world.exchange(later, {}, resultsOf(claimed));
     expect(
       await world.rowsOf(
         'SELECT status, attempt_count FROM webhook_deliveries WHERE webhook_id = $1',
@@ -232,10 +227,8 @@ describe('a claim', () => {
     await world.write();
     const claimant = await world.open();
     const { claimed } = await world.exchange(claimant);
-    const results = claimed.map((delivery) => ({
-      ...resultOf(delivery, { failed: true, retryMs: 0 }),
-      stays_in_lane: true,
-    }));
+    const failed = resultsOf(claimed, { failed: true, retryMs: 0 });
+    const results = failed.map((result) => ({ ...result, stays_in_lane: true }));
     await world.judge(claimant, results);
     expect((await world.exchange(claimant)).claimed).toHaveLength(1);
     await world.judge(claimant, results);
@@ -262,7 +255,7 @@ describe('a claim', () => {
       return claimed;
     });
     const found = await look();
-    expect(found.map(({ deliveryId }) => deliveryId)).toEqual(lost.map(({ deliveryId }) => deliveryId));
+    expect(idsOf(found)).toEqual(idsOf(lost));
     for (const delivery of found) known.set(delivery.deliveryId, delivery);
     expect(await look()).toEqual([]);
   });
@@ -283,18 +276,12 @@ describe('a claim', () => {
     world,
     api,
   }) => {
-    const owners = await Promise.all(Array.from({ length: 5 }, () => api.createCaller()));
-    for (const owner of owners)
-      for (let n = 0; n < 4; n += 1) await world.write(1, await world.addSubscription(owner));
+    await world.populate(Array.from({ length: 5 }, () => [1, 1, 1, 1]));
     const claimant = await world.open();
     const { claimed } = await world.exchange(claimant);
     expect(claimed).toHaveLength(20);
     const statements = recordStatements(api.connection.pool);
-    await world.exchange(
-      claimant,
-      {},
-      claimed.map((delivery) => resultOf(delivery)),
-    );
+    await world.exchange(claimant, {}, resultsOf(claimed));
     expect(statements()).toHaveLength(1);
     const left = await world.rowsOf('SELECT 1 FROM webhook_deliveries WHERE lane_key IS NOT NULL');
     expect(left).toEqual([]);
@@ -304,24 +291,19 @@ describe('a claim', () => {
     world,
     api,
   }) => {
-    const owner = await api.createCaller();
-    const subscriptions = [world.own];
-    for (let n = 1; n < 20; n += 1) subscriptions.push(await world.addSubscription(owner));
-    for (const subscription of subscriptions) await world.write(2, subscription);
+    const subscriptions = await world.populate([[2], Array.from({ length: 19 }, () => 2)]);
     const claimant = await world.open();
     const { claimed } = await world.exchange(claimant);
-    const resultsOf = (place: number) => {
+    const failuresOf = (place: number) => {
       const { webhookId } = subscriptions[place] ?? world.own;
       const own = claimed.filter((delivery) => delivery.webhookId === webhookId);
-      const answers = { response_status: place === 1 ? 410 : 500 };
-      return {
-        ...{ webhookId, requestId: 'test' },
-        results: own.map((delivery) => ({ ...resultOf(delivery, { failed: place !== 2 }), ...answers })),
-      };
+      const results = resultsOf(own, { failed: place !== 2 });
+      const response_status = place === 1 ? 410 : 500;
+      return { webhookId, requestId: 'test', results: results.map((result) => ({ ...result, response_status })) };
     };
     const record = async (places: readonly number[]): Promise<number> => {
       const statements = recordStatements(api.connection.pool);
-      await judgeAndRecord(api.deps, claimant, places.map(resultsOf));
+      await judgeAndRecord(api.deps, claimant, places.map(failuresOf));
       return statements().length;
     };
     const ofOne = await record([0]);
@@ -381,10 +363,7 @@ describe('a failed attempt', () => {
     await world.write();
     const claimant = await world.open();
     const { claimed } = await world.exchange(claimant);
-    await world.judge(
-      claimant,
-      claimed.map((delivery) => resultOf(delivery, { failed: true, retryMs })),
-    );
+    await world.judge(claimant, resultsOf(claimed, { failed: true, retryMs }));
   };
 
   test('wakes the workflow of its subscription, unless that looks for retries by then', async ({ world }) => {
@@ -552,14 +531,6 @@ describe('no retry is forgotten', () => {
   });
 });
 
-/** How many rows the transaction has read. PostgreSQL counts earlier ones of its connection too, for up to a second. */
-async function countRead(tx: Tx): Promise<number> {
-  const { rows } = await tx.execute<{ count: number }>(
-    'SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int AS count FROM pg_stat_xact_user_tables',
-  );
-  return rows[0]?.count ?? 0;
-}
-
 describe('a redelivery of what a round that died had claimed', () => {
   test('is taken by the lane once its claim is older than any attempt, and not before', async ({ world, api }) => {
     await world.write();
@@ -573,8 +544,7 @@ describe('a redelivery of what a round that died had claimed', () => {
     for (const status of ['disabled', 'enabled']) await api.call(owner, 'PATCH', url, { status });
     await endDeliveries(api.connection.db, webhookId);
     expect((await api.call(owner, 'POST', `${url}/deliveries/${id}/redeliver`)).statusCode).toBe(202);
-    const takeOver = async () =>
-      (await world.exchange(lane, { takesOver: true })).claimed.map(({ deliveryId }) => deliveryId);
+    const takeOver = async () => idsOf((await world.exchange(lane, { takesOver: true })).claimed);
     expect(await takeOver()).toEqual([]);
     await world.rowsOf(
       `UPDATE webhook_deliveries SET claimed_at = now() - interval '3 minutes' WHERE delivery_id = $1`,
@@ -605,6 +575,21 @@ describe('an attempt whose sender died', () => {
     expect(await shown()).toMatchObject([{ status: 'skipped', attempt_count: 0, attempts: [] }]);
   });
 });
+
+/** How many rows the transaction has read. PostgreSQL counts earlier ones of its connection too, for up to a second. */
+async function countRead(tx: Tx): Promise<number> {
+  const { rows } = await tx.execute<{ count: number }>(
+    'SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int AS count FROM pg_stat_xact_user_tables',
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** How many deliveries are claimed, and how many rows are read for that. */
+async function claimCounted(tx: Tx, claim: LaneClaim): Promise<[claimed: number, rowsRead: number]> {
+  const before = await countRead(tx);
+  const { claimed } = await exchangeDeliveries(tx, [], claim);
+  return [claimed.length, (await countRead(tx)) - before];
+}
 
 describe('a subscription with thousands of pending deliveries', () => {
   const PENDING = 12_000;
@@ -643,15 +628,14 @@ describe('a subscription with thousands of pending deliveries', () => {
     async ([takesOver, planned], { world, api }) => {
       const claim = claimBy(await world.open(), { takesOver, limit: CLAIMED, firstMax: CLAIMED });
       const isPlannedFirst = planned === 'before';
-      const rowsRead = await api.connection.db.transaction(async (tx) => {
+      const [claimed, rowsRead] = await api.connection.db.transaction(async (tx) => {
         if (isPlannedFirst) await tx.execute(`SET LOCAL plan_cache_mode = 'force_generic_plan'`);
         if (isPlannedFirst) await exchangeDeliveries(tx, [], claim);
         await world.fill(PENDING, { analyzes: !isPlannedFirst });
-        await world.write(1, await world.addSubscription(await api.createCaller()));
-        const before = await countRead(tx);
-        expect((await exchangeDeliveries(tx, [], claim)).claimed).toHaveLength(CLAIMED);
-        return (await countRead(tx)) - before;
+        await world.populate([[1]]);
+        return await claimCounted(tx, claim);
       });
+      expect(claimed).toBe(CLAIMED);
       expect(rowsRead).toBeGreaterThan(0);
       expect(rowsRead).toBeLessThan(PENDING / 10);
     },
@@ -659,14 +643,10 @@ describe('a subscription with thousands of pending deliveries', () => {
 
   test('is not read by a claim while its deliveries wait for their first retry', async ({ world, api }) => {
     await world.fill(PENDING, { due: '1 hour' });
-    await world.write(1, await world.addSubscription(await api.createCaller()));
+    await world.populate([[1]]);
     const claim = claimBy(await world.open(), { limit: CLAIMED, firstMax: CLAIMED });
-    const { rowsRead, claimed } = await api.connection.db.transaction(async (tx) => {
-      const before = await countRead(tx);
-      const { claimed } = await exchangeDeliveries(tx, [], claim);
-      return { claimed, rowsRead: (await countRead(tx)) - before };
-    });
-    expect(claimed).toHaveLength(1);
+    const [claimed, rowsRead] = await api.connection.db.transaction((tx) => claimCounted(tx, claim));
+    expect(claimed).toBe(1);
     expect(rowsRead).toBeLessThan(100);
   });
 });
