@@ -129,32 +129,25 @@ describe('no connection is made', () => {
     expect([canary.connections, canary.requests]).toEqual([0, 0]);
   });
 
-  test.for<[string, string[]]>([
-    ['a private address', ['10.0.0.7']],
-    ['loopback', ['127.0.0.1']],
-    ['loopback of IPv6', ['::1']],
-    ['loopback as IPv4 in IPv6', ['::ffff:127.0.0.1']],
-    ['one public and one private address', [PUBLIC_ADDRESS, '127.0.0.1']],
-    ['a private address behind many public ones', [PUBLIC_ADDRESS, '2606:4700::1111', '1.1.1.1', '169.254.169.254']],
-    ['something that is not an address', ['not-an-address']],
-  ])('no connection to a name with %s', async ([_, addresses], { canary }) => {
-    const outcome = await postToSubscriber({
-      resolve: resolveTo(...addresses),
-      dial: canary.dial(),
-    });
-    expect(outcome).toMatchObject({ status: null, error: 'blocked_target' });
+  test.for<[string, string[] | Error, error: string]>([
+    ['a private address', ['10.0.0.7'], 'blocked_target'],
+    ['loopback', ['127.0.0.1'], 'blocked_target'],
+    ['loopback of IPv6', ['::1'], 'blocked_target'],
+    ['loopback as IPv4 in IPv6', ['::ffff:127.0.0.1'], 'blocked_target'],
+    ['one public and one private address', [PUBLIC_ADDRESS, '127.0.0.1'], 'blocked_target'],
+    [
+      'a private address behind many public ones',
+      [PUBLIC_ADDRESS, '2606:4700::1111', '1.1.1.1', '169.254.169.254'],
+      'blocked_target',
+    ],
+    ['something that is not an address', ['not-an-address'], 'blocked_target'],
+    ['no address', [], 'dns'],
+    ['no answer but an error', new Error('NXDOMAIN'), 'dns'],
+  ])('no connection to a name with %s', async ([_, found, error], { canary }) => {
+    const resolve = found instanceof Error ? () => Promise.reject(found) : resolveTo(...found);
+    const outcome = await postToSubscriber({ resolve, dial: canary.dial() });
+    expect(outcome).toMatchObject({ status: null, error });
     expect([canary.connections, canary.dialled]).toEqual([0, []]);
-  });
-
-  test.for<[string, GuardOptions['resolve']]>([
-    ['does not resolve', () => Promise.reject(new Error('NXDOMAIN'))],
-    ['has no address', async () => []],
-  ])('no connection to a name that %s', async ([_, resolve], { canary }) => {
-    expect(await postToSubscriber({ resolve, dial: canary.dial() })).toMatchObject({
-      status: null,
-      error: 'dns',
-    });
-    expect(canary.connections).toBe(0);
   });
 
   test('no connection if the name server does not answer within two seconds, also while memory is collected', async ({
@@ -235,42 +228,48 @@ describe('the limits of an answer', () => {
     },
   );
 
-  test('an endless body is read up to 16 KiB', async ({ canary }) => {
-    canary.answer = (_, response) => {
-      const timer = setInterval(() => response.write(Buffer.alloc(8_192)), 1);
-      response.once('close', () => clearInterval(timer));
-    };
-    expect(await post(canary.url, local)).toMatchObject({ status: 200, error: null, bytes: 16_384 });
+  test.for<[string, (response: http.ServerResponse) => void, object]>([
+    [
+      'an endless body is read up to 16 KiB',
+      (response) => {
+        const timer = setInterval(() => response.write(Buffer.alloc(8_192)), 1);
+        response.once('close', () => clearInterval(timer));
+      },
+      { status: 200, error: null, bytes: 16_384 },
+    ],
+    [
+      'endless headers are too large',
+      ({ socket }) => {
+        socket?.write('HTTP/1.1 200 OK\r\n');
+        socket?.write(`x: ${'a'.repeat(9_000)}\r\n`.repeat(4));
+      },
+      { status: null, error: 'response_too_large' },
+    ],
+    [
+      'an answer that is not HTTP is invalid',
+      ({ socket }) => void socket?.end('SSH-2.0-OpenSSH_9.6\r\n'),
+      { status: null, error: 'invalid_response' },
+    ],
+    [
+      'a connection that breaks is lost',
+      ({ socket }) => void socket?.destroy(),
+      { status: null, error: 'connection_lost' },
+    ],
+  ])('%s', async ([_name, answer, outcome], { canary }) => {
+    canary.answer = (_request, response) => answer(response);
+    expect(await post(canary.url, local)).toMatchObject(outcome);
   });
 
   test.for<[string, (response: http.ServerResponse) => void]>([
-    ['drips', (response: http.ServerResponse) => void setInterval(() => response.write('.'), 20).unref()],
+    ['drips', (response) => void setInterval(() => response.write('.'), 20).unref()],
     ['never begins', () => undefined],
-    ['begins and stops', (response: http.ServerResponse) => void response.write('.')],
-    [
-      'has only 1xx statuses',
-      (response: http.ServerResponse) => void setInterval(() => response.writeProcessing(), 5).unref(),
-    ],
+    ['begins and stops', (response) => void response.write('.')],
+    ['has only 1xx statuses', (response) => void setInterval(() => response.writeProcessing(), 5).unref()],
   ])('an answer that %s times out', async ([_, begin], { canary }) => {
     canary.answer = (_request, response) => begin(response);
     const outcome = await post(canary.url, local);
     expect(outcome.error).toBe('timeout');
     expect(outcome.durationMs).toBeLessThan(stretched(2_000));
-  });
-
-  test('endless headers are too large', async ({ canary }) => {
-    canary.answer = (_, response) => {
-      response.socket?.write('HTTP/1.1 200 OK\r\n');
-      response.socket?.write(`x: ${'a'.repeat(9_000)}\r\n`.repeat(4));
-    };
-    expect(await post(canary.url, local)).toMatchObject({ status: null, error: 'response_too_large' });
-  });
-
-  test('an answer that is not HTTP is invalid, and a connection that breaks is lost', async ({ canary }) => {
-    canary.answer = (_, response) => void response.socket?.end('SSH-2.0-OpenSSH_9.6\r\n');
-    expect(await post(canary.url, local)).toMatchObject({ status: null, error: 'invalid_response' });
-    canary.answer = (_, response) => void response.socket?.destroy();
-    expect(await post(canary.url, local)).toMatchObject({ status: null, error: 'connection_lost' });
   });
 
   test('a closed port refuses the connection', async () => {
