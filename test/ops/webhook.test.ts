@@ -1,37 +1,39 @@
 /** `webhook disable` and `enable`: an operator stops an endpoint, and nobody else starts it again. */
 import { expect } from 'vitest';
-import { FILE, withApi } from '../support/fixture.ts';
+import type { TestApi } from '../support/api.ts';
+import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { expectRefused, expectUnchanged } from '../support/refusal.ts';
 import { ping, readDelivery, subscribe } from '../support/webhook.ts';
 
 const AUDIT_ARGS = ['--operator', 'ana', '--note', 'they called: it is overloaded'];
+const SINCE = { since: '2026-01-01T00:00:00Z' };
 
-const test = withApi()
-  .extend('act', FILE, ({ api, clock }) => {
-    const ops = createOps(api.connection.db, { now: clock.now });
-    return (name: 'disable' | 'enable', webhookId: string, ...rest: string[]) =>
-      ops('webhook', name, webhookId, ...AUDIT_ARGS, ...rest);
-  })
-  .extend('subscription', async ({ api, partner }) => {
-    const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/');
-    return { webhookId: webhookId as string, path: `/v1/webhooks/${webhookId}` };
-  });
+/** `act` is an operator's command about the subscription, `call` a request of its owner to it or below it. */
+const test = withApi().extend('subscription', async ({ api, partner, clock }) => {
+  const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/');
+  const ops = createOps(api.connection.db, { now: clock.now });
+  return {
+    webhookId: webhookId as string,
+    ping: () => ping(api, partner, webhookId),
+    act: (name: 'disable' | 'enable', args = ['--yes'], id = webhookId) =>
+      ops('webhook', name, id, ...AUDIT_ARGS, ...args),
+    call: (method: Parameters<TestApi['call']>[1], below = '', body?: object) =>
+      api.call(partner, method, `/v1/webhooks/${webhookId}${below}`, body),
+  };
+});
 
 test('webhook disable skips what is pending at once, cancels a replay, and shows the partner who did it', async ({
   api,
   partner,
-  act,
-  subscription: { webhookId, path },
+  subscription: { webhookId, ping, act, call },
 }) => {
-  const delivery = await ping(api, partner, webhookId);
-  const replay = await api.call(partner, 'POST', `${path}/replay`, { since: '2026-01-01T00:00:00Z' });
-  expect((await act('disable', webhookId, '--yes')).exitCode).toBe(0);
+  const delivery = await ping();
+  const replay = await call('POST', '/replay', SINCE);
+  expect((await act('disable')).exitCode).toBe(0);
   expect(await readDelivery(api, partner, delivery)).toMatchObject({ status: 'skipped' });
-  const replayPath = `${path}/replays/${replay.json().replay_id}`;
-  expect((await api.call(partner, 'GET', replayPath)).json()).toMatchObject({ status: 'canceled' });
-  const read = await api.call(partner, 'GET', path);
-  expect(read.json()).toMatchObject({ status: 'disabled', disabled_reason: 'operator' });
+  expect((await call('GET', `/replays/${replay.json().replay_id}`)).json()).toMatchObject({ status: 'canceled' });
+  expect((await call('GET')).json()).toMatchObject({ status: 'disabled', disabled_reason: 'operator' });
   expect(await listAudit(api.connection.db, webhookId)).toEqual([
     { orgId: partner.orgId, action: 'webhook_disable', operator: 'ana', note: AUDIT_ARGS[3] },
   ]);
@@ -39,80 +41,65 @@ test('webhook disable skips what is pending at once, cancels a replay, and shows
 
 test('the owner of a webhook that an operator disabled cannot start it by enabling, a test, a redelivery or a replay', async ({
   api,
-  partner,
-  act,
-  subscription: { webhookId, path },
+  subscription: { ping, act, call },
 }) => {
-  const { delivery_id: deliveryId } = await ping(api, partner, webhookId);
-  await act('disable', webhookId, '--yes');
-  for (const [method, url, body] of [
-    ['PATCH', path, { status: 'enabled' }],
-    ['POST', `${path}/test`, {}],
-    ['POST', `${path}/deliveries/${deliveryId}/redeliver`, undefined],
-    ['POST', `${path}/replay`, { since: '2026-01-01T00:00:00Z' }],
+  const { delivery_id: deliveryId } = await ping();
+  await act('disable');
+  for (const [method, below, body] of [
+    ['PATCH', '', { status: 'enabled' }],
+    ['POST', '/test', {}],
+    ['POST', `/deliveries/${deliveryId}/redeliver`, undefined],
+    ['POST', '/replay', SINCE],
   ] as const)
-    await expectRefused(api, () => api.call(partner, method, url, body), 409, {
-      current_state: 'disabled_by_operator',
-    });
-  const changed = await api.call(partner, 'PATCH', path, { status: 'disabled', description: 'ours' });
+    await expectRefused(api, () => call(method, below, body), 409, { current_state: 'disabled_by_operator' });
+  const changed = await call('PATCH', '', { status: 'disabled', description: 'ours' });
   expect(changed.json()).toMatchObject({ description: 'ours', disabled_reason: 'operator' });
-  expect((await api.call(partner, 'DELETE', path)).statusCode).toBe(204);
+  expect((await call('DELETE')).statusCode).toBe(204);
 });
 
 test('webhook disable also stops a webhook that the partner itself has disabled', async ({
-  api,
-  partner,
-  act,
-  subscription: { webhookId, path },
+  subscription: { act, call },
 }) => {
-  await api.call(partner, 'PATCH', path, { status: 'disabled' });
-  expect((await act('disable', webhookId, '--yes')).exitCode).toBe(0);
-  expect((await api.call(partner, 'GET', path)).json()).toMatchObject({ disabled_reason: 'operator' });
+  await call('PATCH', '', { status: 'disabled' });
+  expect((await act('disable')).exitCode).toBe(0);
+  expect((await call('GET')).json()).toMatchObject({ disabled_reason: 'operator' });
 });
 
 test('webhook enable has events sent again, and says how to send what was skipped', async ({
-  api,
-  partner,
-  act,
-  subscription: { webhookId, path },
+  subscription: { webhookId, ping, act, call },
 }) => {
-  await act('disable', webhookId, '--yes');
-  const { printed } = await act('enable', webhookId, '--yes');
+  await act('disable');
+  const { printed } = await act('enable');
   expect(printed.join('\n')).toContain(`retry-deliveries --webhook ${webhookId} --status skipped`);
-  expect((await api.call(partner, 'GET', path)).json()).toMatchObject({ status: 'enabled', disabled_reason: null });
-  expect(await ping(api, partner, webhookId)).toMatchObject({ status: 'pending' });
+  expect((await call('GET')).json()).toMatchObject({ status: 'enabled', disabled_reason: null });
+  expect(await ping()).toMatchObject({ status: 'pending' });
 });
 
 test('the preview says how many deliveries it is about, and changes nothing', async ({
   api,
-  partner,
-  act,
-  subscription: { webhookId },
+  subscription: { ping, act },
 }) => {
-  await ping(api, partner, webhookId);
+  await ping();
   await expectUnchanged(api.connection.pool, async () => {
-    const { exitCode, printed } = await act('disable', webhookId);
+    const { exitCode, printed } = await act('disable', []);
     expect([exitCode, printed[0]]).toEqual([3, 'Preview: 1 deliveries are pending now.']);
   });
 });
 
 test('webhook enable refuses what no operator has disabled, and webhook disable what one has', async ({
   api,
-  partner,
-  act,
-  subscription: { webhookId, path },
+  subscription: { act, call },
 }) => {
-  const refused = async (name: 'disable' | 'enable', id = webhookId) => {
-    await expectUnchanged(api.connection.pool, async () => {
-      expect(await act(name, id, '--yes')).toMatchObject({ exitCode: 1, printed: [] });
+  const refused = (name: 'disable' | 'enable', id?: string) =>
+    expectUnchanged(api.connection.pool, async () => {
+      expect(await act(name, ['--yes'], id)).toMatchObject({ exitCode: 1, printed: [] });
     });
-  };
   await refused('enable');
-  await api.call(partner, 'PATCH', path, { status: 'disabled' });
+  await call('PATCH', '', { status: 'disabled' });
   await refused('enable');
-  await act('disable', webhookId, '--yes');
+  await act('disable');
   await refused('disable');
   await refused('disable', 'no-such-webhook');
-  await api.call(partner, 'DELETE', path);
+  await call('DELETE');
   await refused('enable');
 });
