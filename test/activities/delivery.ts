@@ -7,6 +7,7 @@ import { webhookLaneActivities } from '../../activities/webhook-lane.ts';
 import { type RetryResult, webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
 import { LANES, type LaneReport } from '../../domain/webhook.ts';
 import { activityDeps } from '../support/activity.ts';
+import type { TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
@@ -33,16 +34,22 @@ export function slowly(given: GuardedAnswer, ms: number) {
   return slow;
 }
 
+export type World = Awaited<ReturnType<typeof createWorld>>;
+
 /** Each test has an organization and a subscription of its own. */
-export const test = withApi().extend('world', async ({ api, onTestFinished }) => {
+export const test = withApi().extend('world', ({ api, onTestFinished }) => {
+  // In the middle of the spread of retries.
+  const random = vi.spyOn(Math, 'random').mockReturnValue(0.5);
+  onTestFinished(() => random.mockRestore());
+  return createWorld(api);
+});
+
+async function createWorld(api: TestApi) {
   const owner = await api.createCaller();
   const webhook: Json = await subscribe(api, owner, 'http://127.0.0.1:9999/hook');
   const path = `/v1/webhooks/${webhook.webhook_id}`;
   const call = (method: Parameters<typeof api.call>[1], below = '', body?: unknown) =>
     api.call(owner, method, `${path}${below}`, body);
-  // In the middle of the spread of retries.
-  const random = vi.spyOn(Math, 'random').mockReturnValue(0.5);
-  onTestFinished(() => random.mockRestore());
   const rowsOf = async (text: string, ...values: unknown[]) => (await api.connection.pool.query(text, values)).rows;
   // Retries of earlier tests, which may be due by now, are not sent in this one.
   await rowsOf('UPDATE webhook_deliveries SET lane_key = NULL WHERE lane_key IS NOT NULL');
@@ -128,6 +135,6 @@ export const test = withApi().extend('world', async ({ api, onTestFinished }) =>
     },
   };
   return world;
-});
+}
 
 type Target = { readonly orgId: string; readonly webhookId: string };

@@ -2,7 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { describe, expect, vi } from 'vitest';
-import { createDestinations } from '../../activities/destination.ts';
+import { createDestinations, type Destinations } from '../../activities/destination.ts';
+import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { webhookLaneActivities } from '../../activities/webhook-lane.ts';
 import { openClaimant } from '../../db/queries/webhook-attempt.ts';
 import { exchangeDeliveries } from '../../db/queries/webhook-lane.ts';
@@ -13,13 +14,24 @@ import type { Json } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
 import { answered, claimBy, subscribe } from '../support/webhook.ts';
-import { type Answer, failing, slowly, succeeding, test } from './delivery.ts';
+import { type Answer, failing, slowly, succeeding, test, type World } from './delivery.ts';
 
 /** Requests that are answered only by `release`. */
 function held(given = answered(200)) {
   const releases: (() => void)[] = [];
   const answer: Answer = () => new Promise((resolve) => releases.push(() => resolve(given)));
   return { answer, count: () => releases.length, release: () => releases.splice(0).map((release) => release()) };
+}
+
+type Held = { readonly given?: GuardedAnswer; readonly destinations?: Destinations };
+
+/** Serves the lanes without an answer, until so many requests are under way. */
+async function hold(world: World, wanted: number, { given, destinations }: Held = {}) {
+  const { answer, ...requests } = held(given);
+  world.answer = answer;
+  const stop = world.startLanes(destinations);
+  await vi.waitUntil(() => requests.count() === wanted, WAIT);
+  return { ...requests, stop };
 }
 
 describe('a lane', () => {
@@ -30,12 +42,9 @@ describe('a lane', () => {
     const crowded = [9_998, 9_998, 9_998].map((port, n) => world.subscribe(`http://127.0.0.1:${port}/${n}`));
     const other = await world.subscribe('http://127.0.0.1:9997/other');
     const targets = [...(await Promise.all(crowded)), other];
-    const { answer, count, release } = held();
-    world.answer = answer;
     for (const { webhook_id: webhookId } of targets) await world.burst(4, { orgId: world.owner.orgId, webhookId });
     const statements = recordStatements(api.connection.pool);
-    const stop = world.startLanes(createDestinations(4));
-    await vi.waitUntil(() => count() === 8, WAIT);
+    const { release, stop } = await hold(world, 8, { destinations: createDestinations(4) });
     await delay(600);
     const sentTo = (port: string) => world.sent.filter(({ url }) => new URL(url).port === port).length;
     expect([sentTo('9998'), sentTo('9997')]).toEqual([4, 4]);
@@ -52,10 +61,7 @@ describe('a lane', () => {
 
   test('counts how late a request begins, also after it was claimed', async ({ world }) => {
     await world.burst(2);
-    const { answer, count, release } = held();
-    world.answer = answer;
-    const stop = world.startLanes(createDestinations(1));
-    await vi.waitUntil(() => count() === 1, WAIT);
+    const { count, release, stop } = await hold(world, 1, { destinations: createDestinations(1) });
     await delay(1_000);
     release();
     await vi.waitUntil(() => count() === 1, WAIT);
@@ -82,10 +88,7 @@ describe('a lane', () => {
     world,
   }) => {
     await world.burst(6);
-    const { answer, count, release } = held();
-    world.answer = answer;
-    const stop = world.startLanes();
-    await vi.waitUntil(() => count() === 4, WAIT);
+    const { release, stop } = await hold(world, 4);
     await delay(200);
     expect(world.sent).toHaveLength(4);
     release();
@@ -96,7 +99,7 @@ describe('a lane', () => {
   });
 
   test('has up to 32 requests in flight while the endpoint answers well, and one while it fails', async ({ world }) => {
-    await world.burst(200);
+    await world.burst(120);
     const well = slowly(answered(200), 20);
     world.answer = well.answer;
     await world.deliver();
@@ -121,7 +124,7 @@ describe('a lane', () => {
     async ([_, method, below, body, later], { world }) => {
       const slow = held({ ...answered(200), durationMs: 14_000 });
       world.answer = (url) => (world.sent.length > 64 ? slow.answer(url) : succeeding(url));
-      await world.burst(300);
+      await world.burst(160);
       const stop = world.startLanes();
       await vi.waitUntil(() => slow.count() === 32, WAIT);
       await world.call(method, below, body);
@@ -152,16 +155,13 @@ describe('a lane', () => {
     world,
   }) => {
     const delivery = await world.ping();
-    const late = held(answered(500));
-    world.answer = late.answer;
-    const stopFrozen = world.startLanes();
-    await vi.waitUntil(() => late.count() === 1, WAIT);
+    const { release, stop: stopFrozen } = await hold(world, 1, { given: answered(500) });
     expect((await world.readDelivery(delivery)).attempts).toMatchObject([{ number: 1, outcome: 'pending' }]);
     world.answer = succeeding;
     await world.deliver();
     expect(world.sent[1]?.body).toEqual(world.sent[0]?.body);
     expect(world.sent[1]?.headers['webhook-id']).toBe(world.sent[0]?.headers['webhook-id']);
-    late.release();
+    release();
     await stopFrozen();
     expect(await world.readDelivery(delivery)).toMatchObject({
       status: 'succeeded',
