@@ -1,20 +1,22 @@
 /** Tenants with one object of each kind, and calls whose answers are compared with the OpenAPI document. */
-import { createHmac } from 'node:crypto';
-import { newId } from '../../db/id.ts';
+import { signIdverify } from '../../activities/providers/idverify-event.ts';
 import { transferIdOf } from '../../db/queries/transfer.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { linkAccount, signBankledger } from '../support/bankledger.ts';
+import { signCardproc } from '../support/cardproc.ts';
 import { requireConformance, type SeenAnswer } from '../support/conformance.ts';
-import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
+import { createConsumerRecipient, createQuote, signIn } from '../support/consumer.ts';
+import { createRecipient, type Json, jsonOf, settle } from '../support/partner.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 import { openVerification } from '../support/verification.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 import { type DescribedOperation, describedOperations } from './document.ts';
 import type { Ids } from './sample.ts';
 
+export type Credentials = { readonly partner: Caller; readonly sessionToken: string };
+
 /** A partner and a consumer, each with one object of each kind that it can own. */
-export type Tenant = {
-  readonly partner: Caller;
-  readonly sessionToken: string;
+export type Tenant = Credentials & {
   readonly partnerIds: Awaited<ReturnType<typeof createPartnerObjects>>;
   readonly consumerIds: Awaited<ReturnType<typeof createConsumer>>['ids'];
 };
@@ -26,9 +28,9 @@ export type Attack = {
   readonly operations: readonly DescribedOperation[];
   createTenant(): Promise<Tenant>;
   /** The headers of the credential that the operation takes. A signature is over the bytes of the body. */
-  credentialOf(operation: DescribedOperation, tenant: Tenant, bytes?: Buffer): Record<string, string>;
+  credentialOf(operation: DescribedOperation, caller: Credentials, bytes?: Buffer): Record<string, string>;
   /** Calls with the credential that the operation takes. @throws Error for an answer that is not documented */
-  send(operation: DescribedOperation, tenant: Tenant | null, sent: Sent): Promise<SeenAnswer>;
+  send(operation: DescribedOperation, caller: Credentials | null, sent: Sent): Promise<SeenAnswer>;
 };
 
 export function createAttack(api: TestApi): Attack {
@@ -38,7 +40,7 @@ export function createAttack(api: TestApi): Attack {
     operations,
     createTenant: () => createTenant(api),
     credentialOf,
-    async send(operation, tenant, { url, body, headers = {} }) {
+    async send(operation, caller, { url, body, headers = {} }) {
       const { method } = operation;
       const bytes =
         body === undefined || typeof body === 'string' || Buffer.isBuffer(body)
@@ -48,7 +50,7 @@ export function createAttack(api: TestApi): Attack {
         method,
         url,
         headers: {
-          ...(tenant ? credentialOf(operation, tenant, bytes) : {}),
+          ...(caller ? credentialOf(operation, caller, bytes) : {}),
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...headers,
         },
@@ -66,7 +68,7 @@ export const idsOf = ({ consumerIds, partnerIds }: Tenant, { access }: Described
 
 function credentialOf(
   { access: { auth }, name }: DescribedOperation,
-  { partner, sessionToken }: Tenant,
+  { partner, sessionToken }: Credentials,
   bytes: Buffer = Buffer.alloc(0),
 ): Record<string, string> {
   if (auth === 'api_key' || auth === 'optional_api_key') return { 'x-api-key': partner.apiKey };
@@ -74,21 +76,11 @@ function credentialOf(
   return auth === 'signature' ? (SIGNATURES[name]?.(bytes) ?? {}) : {};
 }
 
-const digest = (secret: string, signed: string | Buffer): string =>
-  createHmac('sha256', secret).update(signed).digest('hex');
-
 /** How each provider signs (contract §9). */
 export const SIGNATURES: Readonly<Record<string, (bytes: Buffer) => Record<string, string>>> = {
-  'POST /v2/webhooks/cardproc': (bytes) => {
-    const time = Math.floor(Date.now() / 1_000);
-    const signature = digest(TEST_SECRETS.cardproc, Buffer.concat([Buffer.from(`${time}.`), bytes]));
-    return { 'cardproc-signature': `t=${time},v1=${signature}` };
-  },
-  'POST /v2/webhooks/bankledger': (bytes) => ({ 'x-signature': digest(TEST_SECRETS.bankledger, bytes) }),
-  'POST /v2/webhooks/idverify': (bytes) => ({
-    'x-payload-digest': digest(TEST_SECRETS.idverify, bytes),
-    'x-payload-digest-alg': 'HMAC_SHA256_HEX',
-  }),
+  'POST /v2/webhooks/cardproc': (bytes) => signCardproc(bytes),
+  'POST /v2/webhooks/bankledger': (bytes) => ({ 'x-signature': signBankledger(bytes) }),
+  'POST /v2/webhooks/idverify': (bytes) => signIdverify(TEST_SECRETS.idverify, bytes),
 };
 
 async function createTenant(api: TestApi): Promise<Tenant> {
@@ -104,9 +96,7 @@ async function createTenant(api: TestApi): Promise<Tenant> {
 
 async function createPartnerObjects(api: TestApi, partner: Caller) {
   const recipientId = await createRecipient(api, partner);
-  const settled = await accepted(
-    api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': newId() }),
-  );
+  const settlementId = await settle(api, partner, { recipient_id: recipientId });
   const verification = await openVerification(api, partner, recipientId);
   const certified = await insertCertifiedSettlement(api.connection.db, partner.orgId);
   const webhook = await subscribe(api, partner, 'https://hooks.partner.example/settlements');
@@ -118,14 +108,11 @@ async function createPartnerObjects(api: TestApi, partner: Caller) {
   const wallet = await accepted(
     api.call(partner, 'POST', '/v1/wallets', { name: 'Treasury', signers: [{ address: WALLET_SIGNER }], threshold: 1 }),
   );
-  const linked = await accepted(
-    api.call(partner, 'POST', '/v2/banklink/exchange', { public_token: 'public-sandbox-checking' }),
-  );
   return {
     org_id: partner.orgId,
     key_id: partner.keyId,
     recipient_id: recipientId,
-    settlement_id: settled.settlement_id,
+    settlement_id: settlementId,
     verification_id: verification.verification_id,
     cert_id: certified.certId,
     webhook_id: webhook.webhook_id,
@@ -133,7 +120,7 @@ async function createPartnerObjects(api: TestApi, partner: Caller) {
     delivery_id: delivery.delivery_id,
     replay_id: replay.replay_id,
     wallet_id: wallet.wallet_id,
-    banklink_account_token: linked.access_token,
+    banklink_account_token: await linkAccount(api, partner, 'public-sandbox-checking'),
   } satisfies Ids;
 }
 
@@ -147,38 +134,16 @@ const WALLET_SIGNER = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 
 /** Signs a new consumer in, who creates one object of each kind. */
 async function createConsumer(api: TestApi) {
-  const challenge = await accepted(
-    api.call(null, 'POST', '/consumer/auth/request-otp', { email: `${newId()}@consumer.example` }),
-  );
-  const session = await accepted(
-    api.call(null, 'POST', '/consumer/auth/verify-otp', {
-      challenge_id: challenge.challenge_id,
-      code: challenge.sandbox_code,
-    }),
-  );
-  const token: string = session.access_token;
-  const post = async (url: string, body: unknown): Promise<Json> =>
-    await accepted(api.call(null, 'POST', url, body, { authorization: `Bearer ${token}`, 'idempotency-key': newId() }));
-  const bankDetails = { bank_name: 'National Commercial Bank', account_number: '123456789', currency: 'JMD' };
-  const recipient = await post('/consumer/recipients', {
-    entity_type: 'individual',
-    name: 'Marcia Brown',
-    country: 'JM',
-    bank_details: bankDetails,
-  });
-  const quote = await post('/consumer/quote', {
-    corridor: 'US-JM',
-    amount: '250.00',
-    payment_method: 'card',
-    payout_rail: 'bank_transfer',
-  });
+  const consumer = await signIn(api);
+  const recipientId = await createConsumerRecipient(api, consumer);
+  const quote = await createQuote(api, consumer, { payout_rail: 'bank_transfer' });
   // Settled, so that it has a certificate.
-  const { settlement } = await insertCertifiedSettlement(api.connection.db, session.consumer_id);
+  const { settlement } = await insertCertifiedSettlement(api.connection.db, consumer.consumerId);
   return {
-    token,
+    token: consumer.token,
     ids: {
-      org_id: session.consumer_id,
-      recipient_id: recipient.recipient_id,
+      org_id: consumer.consumerId,
+      recipient_id: recipientId,
       quote_id: quote.quote_id,
       transfer_id: transferIdOf(settlement),
       settlement_id: settlement.settlementId,
