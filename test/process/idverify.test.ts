@@ -1,27 +1,22 @@
 /** The identity provider's client, against a server that checks the requests as the provider does. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test as base, describe, expect } from 'vitest';
 import type { ApplicantOrder, IdentityProvider } from '../../domain/idverify.ts';
 import { createIdverify } from '../../process/idverify.ts';
-import { FILE } from '../support/fixture.ts';
+import { FILE, opening } from '../support/fixture.ts';
+import { type Received, startHttpServer } from '../support/http-server.ts';
 
 const APP_TOKEN = 'app-token-0123456789abcdef0123456789';
 const SECRET_KEY = 'secret-key-0123456789abcdef012345678';
 const NOW = new Date('2026-11-21T08:00:00.000Z');
 
-type Request = {
-  readonly method: string;
-  readonly path: string;
-  readonly body: string;
-  readonly headers: IncomingMessage['headers'];
-};
+type Request = Omit<Received, 'body'> & { readonly body: string };
 type Reply = { readonly status: number; readonly body: string; readonly headers?: Record<string, string> } | 'silence';
 
 /** The provider's server. A test may replace its replies; they are reset after each test. */
 type Provider = {
   readonly baseUrl: string;
+  readonly close: () => Promise<void>;
   requests: Request[];
   replies: (request: Request) => Reply;
   /** What the client logged. */
@@ -58,42 +53,28 @@ const isSigned = ({ method, path, body, headers }: Request): boolean => {
   );
 };
 
-async function startProvider(): Promise<{ readonly provider: Provider; readonly close: () => Promise<void> }> {
-  const server = createServer(async (incoming, outgoing) => {
-    const parts: Buffer[] = [];
-    for await (const part of incoming) parts.push(part);
-    const request = {
-      method: incoming.method ?? '',
-      path: incoming.url ?? '',
-      body: Buffer.concat(parts).toString(),
-      headers: incoming.headers,
-    };
+async function startProvider(): Promise<Provider> {
+  const { url: baseUrl, close } = await startHttpServer((response, received) => {
+    const request = { ...received, body: received.body.toString() };
     provider.requests.push(request);
     const reply = isSigned(request) ? provider.replies(request) : { status: 401, body: '{}' };
     if (reply === 'silence') return;
-    outgoing
+    response
       .writeHead(reply.status, { 'content-type': 'application/json', ...('headers' in reply ? reply.headers : {}) })
       .end(reply.body);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const provider: Provider = { baseUrl, requests: [], replies: likeTheProvider, warnings: [] };
-  const close = async (): Promise<void> => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  };
-  return { provider, close };
+  const provider: Provider = { baseUrl, close, requests: [], replies: likeTheProvider, warnings: [] };
+  return provider;
 }
 
 type Settings = Partial<{ baseUrl: string; appToken: string; secretKey: string; deadlineMs: number }>;
 
 const test = base
-  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
-  .extend('provider', FILE, async ({}, { onCleanup }) => {
-    const { provider, close } = await startProvider();
-    onCleanup(close);
-    return provider;
-  })
+  .extend(
+    'provider',
+    FILE,
+    opening(startProvider, (provider) => provider.close()),
+  )
   /** The client of a runtime, with credentials or without. */
   .extend('create', FILE, ({ provider: { baseUrl } }) => {
     return (runtime: 'local-sandbox' | 'remote-sandbox' | 'production', configured: boolean) =>
@@ -190,17 +171,12 @@ describe('a failure of the provider', () => {
     },
   );
 
-  test('a refused connection: temporarily_unavailable', async ({ adapter }) => {
-    await expect(askBoth(adapter({ baseUrl: 'http://127.0.0.1:1' }))).rejects.toMatchObject({
-      code: 'temporarily_unavailable',
-    });
-  });
-
-  test('a wrong secret key: temporarily_unavailable, after one request', async ({ provider, adapter }) => {
-    await expect(askBoth(adapter({ secretKey: `${SECRET_KEY}x` }))).rejects.toMatchObject({
-      code: 'temporarily_unavailable',
-    });
-    expect(provider.requests).toHaveLength(1);
+  test.for<[string, Settings, number]>([
+    ['a refused connection', { baseUrl: 'http://127.0.0.1:1' }, 0],
+    ['a wrong secret key', { secretKey: `${SECRET_KEY}x` }, 1],
+  ])('%s: temporarily_unavailable', async ([_case, settings, requests], { provider, adapter }) => {
+    await expect(askBoth(adapter(settings))).rejects.toMatchObject({ code: 'temporarily_unavailable' });
+    expect(provider.requests).toHaveLength(requests);
   });
 });
 

@@ -1,5 +1,3 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { execa } from 'execa';
 import { describe, expect } from 'vitest';
 import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
@@ -12,6 +10,7 @@ import { settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
 import { scenarios } from '../../scripts/sandbox/scenarios.ts';
 import { changesSince, type Watched, watch } from '../../scripts/sandbox/watch.ts';
 import { withStack } from '../support/fixture.ts';
+import { startHttpServer } from '../support/http-server.ts';
 
 const test = withStack();
 
@@ -92,19 +91,16 @@ test('watch names the answer that it has seen, so that a change between two read
     { status: 200, headers: waited, body: first },
     { status: 200, headers: { etag: '"2"' }, body: last },
   ];
-  const server = createServer((request, response) => {
-    asked.push([request.headers['if-none-match'], request.headers['prefer']]);
+  const { url, close } = await startHttpServer((response, received) => {
+    asked.push([received.headers['if-none-match'], received.headers['prefer']]);
     const { status, headers, body } = answers.shift() ?? { status: 500, headers: {}, body: '' };
     response.writeHead(status, headers).end(body);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   try {
     const { exitCode, printed } = await run(watch, 'sk_local_x', 'stl_1', '--url', url);
     expect([exitCode, printed.length, printed.at(-1)]).toEqual([EXIT.done, 2, 'Ended as canceled.']);
   } finally {
-    server.closeAllConnections();
-    server.close();
+    await close();
   }
   expect(asked).toEqual([
     [undefined, undefined],

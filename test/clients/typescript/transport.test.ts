@@ -1,7 +1,7 @@
 /** When the TypeScript client sends a request again, against a server that answers as the test says. */
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { test as base, beforeEach, describe, expect } from 'vitest';
@@ -18,10 +18,16 @@ import {
 import { backoffMs, retryAfterSeconds } from '../../../clients/typescript/retry.ts';
 import { queryText } from '../../../clients/typescript/transport.ts';
 import { freePort } from '../../../scripts/stack/port.ts';
-import { FILE } from '../../support/fixture.ts';
+import { FILE, opening } from '../../support/fixture.ts';
+import { startHttpServer } from '../../support/http-server.ts';
 import { stretched } from '../../support/patience.ts';
 
-type Asked = { readonly method: string; readonly url: string; readonly headers: IncomingHttpHeaders; body: string };
+type Asked = {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+};
 type Answer = (response: ServerResponse) => void;
 
 const asked: Asked[] = [];
@@ -35,20 +41,19 @@ beforeEach(() => {
 });
 
 const test = base
-  // biome-ignore lint/correctness/noEmptyPattern: vitest accepts nothing but a destructuring pattern here
-  .extend('baseUrl', FILE, async ({}, { onCleanup }) => {
-    const server = createServer(async (request, response) => {
-      const body = Buffer.concat(await request.toArray()).toString();
-      asked.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers, body });
-      (answers.shift() ?? json(200, { settlement_id: 'stl_1', status: 'settled' }))(response);
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onCleanup(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  })
+  .extend(
+    'server',
+    FILE,
+    opening(
+      () =>
+        startHttpServer((response, { method, path: url, headers, body }) => {
+          asked.push({ method, url, headers, body: body.toString() });
+          (answers.shift() ?? json(200, { settlement_id: 'stl_1', status: 'settled' }))(response);
+        }),
+      (server) => server.close(),
+    ),
+  )
+  .extend('baseUrl', FILE, ({ server }) => server.url)
   .extend('open', ({ baseUrl }) => (options: Partial<ClientOptions> = {}) => {
     const onRetry = (retry: Retry) => void retries.push(retry);
     return createClient({ baseUrl, apiKey: 'sk_local_x', onRetry, ...options });
