@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import {
   Client,
   Connection,
+  type WorkflowClientInterceptor,
   WorkflowExecutionAlreadyStartedError,
-  type WorkflowSignalWithStartInput,
-  type WorkflowStartInput,
 } from '@temporalio/client';
 import { count } from 'drizzle-orm';
 import pg from 'pg';
 import { expect, vi } from 'vitest';
+import type { Database } from '../../db/client.ts';
 import { outbox } from '../../db/schema/index.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
 import { withDatabase } from '../support/fixture.ts';
@@ -19,33 +19,49 @@ const CALL_MS = 5;
 
 const test = withDatabase(4);
 
+/** A dispatcher whose calls are answered in place of Temporal: its client never connects. */
+const dispatch = (db: Database, answers: WorkflowClientInterceptor = {}) =>
+  startDispatcher({
+    db,
+    client: new Client({ connection: Connection.lazy(), interceptors: { workflow: [answers] } }),
+    log: { info: () => undefined, warn: () => undefined },
+  });
+
+const settlementRow = (objectId: string) =>
+  ({
+    kind: 'settlement',
+    objectId,
+    requestId: 'req',
+    context: { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' },
+  }) as const;
+
+const untilEmpty = (db: Database) =>
+  vi.waitUntil(async () => (await db.select({ count: count() }).from(outbox))[0]?.count === 0, WAIT);
+
+/** How many claims were sent to PostgreSQL since this was called. */
+function countClaims(onTestFinished: (end: () => void) => void): () => number {
+  const queries = vi.spyOn(pg.Client.prototype, 'query');
+  onTestFinished(() => queries.mockRestore());
+  return () => queries.mock.calls.filter(([query]) => JSON.stringify(query).includes('claim_outbox')).length;
+}
+
 test('a slow Temporal gets at most eight calls at once, and each row is dispatched once', async ({ connection }) => {
   const { db } = connection;
-  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' } as const;
-  await db.insert(outbox).values(
-    Array.from({ length: ROWS }, (_, index) => ({
-      kind: 'settlement' as const,
-      objectId: `stl_${index}`,
-      context,
-      requestId: 'req',
-    })),
-  );
+  await db.insert(outbox).values(Array.from({ length: ROWS }, (_, index) => settlementRow(`stl_${index}`)));
   let atOnce = 0;
   let mostAtOnce = 0;
   const started: string[] = [];
-  // Answers instead of Temporal: the client never connects.
-  const start = async ({ options }: { options: { workflowId: string } }): Promise<string> => {
-    atOnce += 1;
-    mostAtOnce = Math.max(mostAtOnce, atOnce);
-    await delay(CALL_MS);
-    started.push(options.workflowId);
-    atOnce -= 1;
-    return 'run';
-  };
-  const client = new Client({ connection: Connection.lazy(), interceptors: { workflow: [{ start }] } });
-  const dispatcher = startDispatcher({ db, client, log: { info: () => undefined, warn: () => undefined } });
-  const rowsLeft = async () => (await db.select({ count: count() }).from(outbox))[0]?.count;
-  await vi.waitUntil(async () => (await rowsLeft()) === 0, WAIT);
+  const dispatcher = dispatch(db, {
+    start: async ({ options }) => {
+      atOnce += 1;
+      mostAtOnce = Math.max(mostAtOnce, atOnce);
+      await delay(CALL_MS);
+      started.push(options.workflowId);
+      atOnce -= 1;
+      return 'run';
+    },
+  });
+  await untilEmpty(db);
   await dispatcher.stop();
   expect(mostAtOnce).toBe(8);
   expect(new Set(started).size).toBe(ROWS);
@@ -59,15 +75,14 @@ test('rows of a kind that only a later version knows wait, and hold up no others
     `INSERT INTO outbox (kind, object_id, context, request_id) SELECT 'refund', unnest($1::text[]), '{}', 'req'`,
     [later],
   );
-  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' } as const;
-  await db.insert(outbox).values({ kind: 'settlement', objectId: 'stl_1', context, requestId: 'req' });
+  await db.insert(outbox).values(settlementRow('stl_1'));
   const started: string[] = [];
-  const start = async ({ options }: { options: { workflowId: string } }): Promise<string> => {
-    started.push(options.workflowId);
-    return 'run';
-  };
-  const client = new Client({ connection: Connection.lazy(), interceptors: { workflow: [{ start }] } });
-  const dispatcher = startDispatcher({ db, client, log: { info: () => undefined, warn: () => undefined } });
+  const dispatcher = dispatch(db, {
+    start: async ({ options }) => {
+      started.push(options.workflowId);
+      return 'run';
+    },
+  });
   await vi.waitUntil(() => started.length === 1, WAIT);
   await dispatcher.stop();
   expect(started).toEqual(['settlement:stl_1']);
@@ -78,36 +93,25 @@ test('rows of a kind that only a later version knows wait, and hold up no others
 
 test('a new settlement whose workflow has a run makes that run read it again', async ({ connection }) => {
   const { db } = connection;
-  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' } as const;
-  await db.insert(outbox).values({ kind: 'settlement', objectId: 'stl_1', context, requestId: 'req' });
-  const start = async ({ options: { workflowId }, workflowType }: WorkflowStartInput): Promise<string> => {
-    throw new WorkflowExecutionAlreadyStartedError('started', workflowId, workflowType);
-  };
+  await db.insert(outbox).values(settlementRow('stl_1'));
   const signals: unknown[] = [];
-  const signalWithStart = async ({ signalName, options }: WorkflowSignalWithStartInput): Promise<string> => {
-    signals.push([signalName, options.workflowId, options.workflowIdReusePolicy]);
-    return 'run';
-  };
-  const client = new Client({
-    connection: Connection.lazy(),
-    interceptors: { workflow: [{ start, signalWithStart }] },
+  const dispatcher = dispatch(db, {
+    start: async ({ options: { workflowId }, workflowType }) => {
+      throw new WorkflowExecutionAlreadyStartedError('started', workflowId, workflowType);
+    },
+    signalWithStart: async ({ signalName, options }) => {
+      signals.push([signalName, options.workflowId, options.workflowIdReusePolicy]);
+      return 'run';
+    },
   });
-  const dispatcher = startDispatcher({ db, client, log: { info: () => undefined, warn: () => undefined } });
-  const rowsLeft = async () => (await db.select({ count: count() }).from(outbox))[0]?.count;
-  await vi.waitUntil(async () => (await rowsLeft()) === 0, WAIT);
+  await untilEmpty(db);
   await dispatcher.stop();
   expect(signals).toEqual([['redispatched', 'settlement:stl_1', 'ALLOW_DUPLICATE']]);
 });
 
-test('commits in quick succession share their claims', async ({ connection }) => {
-  const claims = vi.spyOn(pg.Client.prototype, 'query');
-  const claimed = () => claims.mock.calls.filter(([query]) => JSON.stringify(query).includes('claim_outbox')).length;
-  const client = new Client({ connection: Connection.lazy() });
-  const dispatcher = startDispatcher({
-    db: connection.db,
-    client,
-    log: { info: () => undefined, warn: () => undefined },
-  });
+test('commits in quick succession share their claims', async ({ connection, onTestFinished }) => {
+  const claimed = countClaims(onTestFinished);
+  const dispatcher = dispatch(connection.db);
   await vi.waitUntil(() => claimed() === 1, WAIT);
   const startedMs = performance.now();
   for (let commit = 0; commit < 100; commit += 1) {
@@ -118,28 +122,19 @@ test('commits in quick succession share their claims', async ({ connection }) =>
   const tookMs = performance.now() - startedMs;
   expect(claimed()).toBeGreaterThan(1);
   expect(claimed()).toBeLessThanOrEqual(2 + Math.ceil(tookMs / 10));
-  claims.mockRestore();
 });
 
 test('four claims a second at most follow from commits in quick succession while Temporal refuses all calls', async ({
   connection,
+  onTestFinished,
 }) => {
   const { db } = connection;
-  const context = { orgId: 'org', corridor: 'US-JM', paymentMethod: 'card' } as const;
-  const commit = async (index: number): Promise<void> => {
-    await db.insert(outbox).values({ kind: 'settlement', objectId: `stl_${index}`, context, requestId: 'req' });
-  };
-  const refuse = async (): Promise<string> => {
-    throw new Error('unavailable');
-  };
-  const claims = vi.spyOn(pg.Client.prototype, 'query');
-  const claimed = () => claims.mock.calls.filter(([query]) => JSON.stringify(query).includes('claim_outbox')).length;
-  const client = new Client({ connection: Connection.lazy(), interceptors: { workflow: [{ start: refuse }] } });
-  const dispatcher = startDispatcher({ db, client, log: { info: () => undefined, warn: () => undefined } });
+  const claimed = countClaims(onTestFinished);
+  const dispatcher = dispatch(db, { start: () => Promise.reject(new Error('unavailable')) });
   await vi.waitUntil(() => claimed() === 1, WAIT);
   const startedMs = performance.now();
   for (let index = 0; index < 200; index += 1) {
-    await commit(index);
+    await db.insert(outbox).values(settlementRow(`stl_${index}`));
     dispatcher.nudge();
     await delay(5);
   }
@@ -148,5 +143,4 @@ test('four claims a second at most follow from commits in quick succession while
   // The first refusal comes after a claim or two.
   expect(claimed()).toBeGreaterThan(1);
   expect(claimed()).toBeLessThanOrEqual(3 + Math.ceil(tookMs / 250));
-  claims.mockRestore();
 });
