@@ -59,6 +59,8 @@ const test = base
     return createClient({ baseUrl, apiKey: 'sk_local_x', onRetry, ...options });
   });
 
+const errorOf = (call: Promise<unknown>): Promise<unknown> => call.catch((error: unknown) => error);
+
 function failureOf(act: () => unknown): unknown {
   try {
     return act();
@@ -90,6 +92,8 @@ const half: Answer = (response) => {
   setTimeout(() => response.destroy(), 5);
 };
 const silent: Answer = () => undefined;
+/** The first read of a wait. */
+const accepted = json(200, { status: 'accepted' }, { etag: '"1"' });
 
 const WIRE = {
   corridor: 'US-JM',
@@ -168,9 +172,7 @@ describe('no second request is sent', () => {
     [429, 'quota_exceeded'],
   ] as const)('a creation after %i %s', async ([status, code], { open }) => {
     answers = [problem(status, code)];
-    const refused = await open()
-      .settlements.create(WIRE)
-      .catch((error: unknown) => error);
+    const refused = await errorOf(open().settlements.create(WIRE));
     expect(isApiError(refused, code)).toBe(true);
     expect(asked).toHaveLength(1);
   });
@@ -183,9 +185,7 @@ describe('no second request is sent', () => {
 
   test('a Retry-After longer than the bound ends the call', async ({ open }) => {
     answers = [problem(429, 'rate_limited', { 'retry-after': '31' })];
-    const refused = await open()
-      .settlements.get('stl_1')
-      .catch((error: unknown) => error);
+    const refused = await errorOf(open().settlements.get('stl_1'));
     if (!isApiError(refused, 'rate_limited')) throw refused;
     expect(refused.retryAfterSeconds).toBe(31);
     expect(asked).toHaveLength(1);
@@ -193,9 +193,7 @@ describe('no second request is sent', () => {
 
   test('the time of the call and the number of attempts are limits', async ({ open }) => {
     answers = Array.from({ length: 20 }, () => lost);
-    const failed = await open({ attemptsMax: 3 })
-      .settlements.create(WIRE)
-      .catch((error: unknown) => error);
+    const failed = await errorOf(open({ attemptsMax: 3 }).settlements.create(WIRE));
     expect(failed).toBeInstanceOf(ConnectionFailed);
     expect(failed).toMatchObject({ reason: 'connection_lost', intent: { path: '/v2/settle' } });
     expect(asked).toHaveLength(3);
@@ -256,7 +254,7 @@ describe('an error says whether the API may have carried out any attempt of the 
   const failedAfter = async (open: Open, ...outcomes: (() => Response)[]): Promise<unknown> => {
     const next = async () => (outcomes.shift() ?? refused)();
     const client = open({ fetch: next, attemptsMax: outcomes.length });
-    return await client.settlements.create(WIRE).catch((error: unknown) => error);
+    return await errorOf(client.settlements.create(WIRE));
   };
 
   test.for([
@@ -429,7 +427,7 @@ describe('a wait', () => {
 
   test('names the last answer in each read, which the API may hold as long as it can', async ({ open }) => {
     answers = [
-      json(200, { status: 'accepted' }, { etag: '"1"' }),
+      accepted,
       (response) => response.writeHead(304, { etag: '"1"', ...HELD }).end(),
       json(200, { status: 'funded' }, { etag: '"2"', ...HELD }),
       json(200, { status: 'paying_out' }, { etag: '"3"', ...HELD }),
@@ -446,7 +444,7 @@ describe('a wait', () => {
   test('has the object as it was read last, when nothing has changed until the time is over', async ({ open }) => {
     const unchanged: Answer = (response) =>
       void setTimeout(() => response.writeHead(304, { etag: '"1"', ...HELD }).end(), 60);
-    answers = [json(200, { status: 'accepted' }, { etag: '"1"' }), unchanged, unchanged];
+    answers = [accepted, unchanged, unchanged];
     const late = open().settlements.wait('stl_1', { timeoutMs: 100 });
     await expect(late).rejects.toMatchObject({ latest: { status: 'accepted' } });
   });
@@ -459,7 +457,7 @@ describe('a wait', () => {
 
   test('ends for a status that was passed between two reads', async ({ open }) => {
     const passed = { status: 'paying_out', timeline: [{ status: 'funded' }, { status: 'paying_out' }] };
-    answers = [json(200, { status: 'accepted' }, { etag: '"1"' }), json(200, passed, { etag: '"2"', ...HELD })];
+    answers = [accepted, json(200, passed, { etag: '"2"', ...HELD })];
     expect((await open().settlements.wait('stl_1', { until: ['funded'] })).status).toBe('paying_out');
   });
 
@@ -468,7 +466,7 @@ describe('a wait', () => {
     ['429 for longer than that', problem(429, 'rate_limited', { 'retry-after': '31' })],
     ['nothing', silent],
   ] as const)('ends in time also when the API answers %s', async ([, answer], { open }) => {
-    answers = [json(200, { status: 'accepted' }, { etag: '"1"' }), ...Array.from({ length: 40 }, () => answer)];
+    answers = [accepted, ...Array.from({ length: 40 }, () => answer)];
     const startedMs = performance.now();
     const late = open().settlements.wait('stl_1', { timeoutMs: 1_000 });
     await expect(late).rejects.toMatchObject({ name: 'WaitTimeout', latest: { status: 'accepted' } });
@@ -479,7 +477,7 @@ describe('a wait', () => {
     ['503', unavailable],
     ['a lost connection', lost],
   ] as const)('goes on after an outage that is longer than the limits of a call: %s', async ([, answer], { open }) => {
-    answers = [json(200, { status: 'accepted' }, { etag: '"1"' }), ...Array.from({ length: 3 }, () => answer)];
+    answers = [accepted, ...Array.from({ length: 3 }, () => answer)];
     const settlement = await open({ attemptsMax: 2, timeoutMs: 100 }).settlements.wait('stl_1');
     expect(settlement.status).toBe('settled');
     expect(asked).toHaveLength(5);
@@ -489,25 +487,21 @@ describe('a wait', () => {
     ['404', problem(404, 'not_found')],
     ["a proxy's 403", (response: ServerResponse) => response.writeHead(403).end('<html>')],
   ] as const)('ends at once for what does not pass by waiting: %s', async ([, answer], { open }) => {
-    answers = [json(200, { status: 'accepted' }, { etag: '"1"' }), answer];
+    answers = [accepted, answer];
     await expect(open().settlements.wait('stl_1')).rejects.toThrow(/^(404|The answer 403)/);
     expect(asked).toHaveLength(2);
   });
 
   test('that is over shows nothing of the object in a log', async ({ open }) => {
     answers = [json(200, { status: 'accepted', payee: { name: 'Marcia Brown' } })];
-    const late = await open()
-      .settlements.wait('stl_1', { timeoutMs: 0 })
-      .catch((error: unknown) => error);
+    const late = await errorOf(open().settlements.wait('stl_1', { timeoutMs: 0 }));
     expect(late).toMatchObject({ latest: { payee: { name: 'Marcia Brown' } } });
     expect(inspect(late, { depth: 10 }) + JSON.stringify(late)).not.toContain('Marcia');
   });
 
   test('without any answer fails as its read failed', async ({ open }) => {
     answers = Array.from({ length: 40 }, () => problem(503, 'temporarily_unavailable'));
-    const failed = await open()
-      .settlements.wait('stl_1', { timeoutMs: 50 })
-      .catch((error: unknown) => error);
+    const failed = await errorOf(open().settlements.wait('stl_1', { timeoutMs: 50 }));
     expect(isApiError(failed, 'temporarily_unavailable')).toBe(true);
   });
 
