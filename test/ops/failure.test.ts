@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { ConfigError } from '../../config/fault.ts';
 import { connect } from '../../db/client.ts';
 import { withCommandErrors } from '../../ops/failure.ts';
-import { createOps } from '../support/ops.ts';
+import { createOps, temporalSilence } from '../support/ops.ts';
 
 const failureOf = (error: Error) => withCommandErrors(() => Promise.reject(error));
 
@@ -28,7 +28,7 @@ test.for([
   ['is not reachable', 14],
   ['does not answer in time', 4],
 ] as const)('a command exits with 69 when Temporal %s', async ([, code]) => {
-  const cause = Object.assign(new Error('grpc'), { code, details: 'No connection established', metadata: {} });
+  const cause = temporalSilence(code);
   for (const error of [cause, new ServiceError('Workflow Update failed', { cause })]) {
     await expect(failureOf(error)).rejects.toMatchObject({
       exitCode: 69,

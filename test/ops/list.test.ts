@@ -3,13 +3,14 @@ import { expect } from 'vitest';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
-import { recipientBody } from '../support/partner.ts';
+import { createRecipient } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { BY_MANUAL_CARD, openSettlement } from '../support/settlement.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+const act = (operator: string, note = 'why') => ['--operator', operator, '--note', note, '--yes'];
 const MORE = 'More exist. --limit shows up to 1000; the filters narrow the list.';
 
 const test = withApi()
@@ -118,20 +119,7 @@ test('list settlements --refund-due shows what is due, the longest due first', a
   }
   const ops = createOps(api.connection.db);
   const [first = ''] = due;
-  await ops(
-    'refund',
-    'record',
-    first,
-    '--amount',
-    '30',
-    '--reference',
-    'TRX',
-    '--operator',
-    'ana',
-    '--note',
-    'x',
-    '--yes',
-  );
+  await ops('refund', 'record', first, '--amount', '30', '--reference', 'TRX', ...act('ana'));
   const items: { settlement: string; refund_due: string }[] = await list('settlements', '--refund-due', '--limit', '2');
   expect(items).toMatchObject([
     { settlement: due[0], refund_due: '70.00 USD' },
@@ -210,8 +198,8 @@ test('list evidence, by kind and by whether a workflow has decided by it', async
 test('list audit, by operator, action and object', async ({ api, list, steps }) => {
   const settlement = await steps.accept(BY_MANUAL_CARD);
   const ops = createOps(api.connection.db);
-  await ops('redispatch', settlement, '--operator', 'ana', '--note', 'why', '--yes');
-  await ops('cancel', settlement, '--operator', 'ben', '--note', 'asked', '--yes');
+  await ops('redispatch', settlement, ...act('ana'));
+  await ops('cancel', settlement, ...act('ben', 'asked'));
   expect(await list('audit', '--object', settlement)).toMatchObject([
     { action: 'settlement_cancel', operator: 'ben', note: 'asked' },
     { action: 'settlement_redispatch', operator: 'ana', note: 'why' },
@@ -234,7 +222,7 @@ test('list orgs shows who has no full key and who is suspended, and list keys sh
   expect(await list('keys', '--org', lost.orgId, '--status', 'active', '--scope', 'full')).toEqual([]);
   expect(await list('keys', '--org', lost.orgId)).toHaveLength(2);
   expect(await list('orgs', '--suspended')).toEqual([]);
-  await createOps(api.connection.db)('org', 'suspend', lost.orgId, '--operator', 'ana', '--note', 'why', '--yes');
+  await createOps(api.connection.db)('org', 'suspend', lost.orgId, ...act('ana'));
   expect(await list('orgs', '--suspended')).toMatchObject([{ organization: lost.orgId }]);
 });
 
@@ -243,12 +231,7 @@ test('no list prints a name of a person, a contact, an account, a raw key or the
   partner,
   all,
 }) => {
-  await api.call(
-    partner,
-    'POST',
-    '/v1/recipients',
-    recipientBody({ name: 'Marcia Secretive', email: 'm@mail.example' }),
-  );
+  await createRecipient(api, partner, { name: 'Marcia Secretive', email: 'm@mail.example' });
   await subscribe(api, partner, 'http://127.0.0.1:9999/hook?token=query-secret');
   const ops = createOps(api.connection.db);
   await expectUnchanged(api.connection.pool, async () => {

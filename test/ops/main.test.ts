@@ -34,8 +34,9 @@ async function listPaths(path: readonly string[] = []): Promise<string[][]> {
   return (await Promise.all(listCommands(printed).map((name) => listPaths([...path, name])))).flat();
 }
 
+const paths = await listPaths();
+
 test('every command explains itself, and prints JSON on request', async () => {
-  const paths = await listPaths();
   expect(paths.map((path) => path.join(' '))).toEqual([
     'show',
     'waiting',
@@ -88,14 +89,14 @@ test('every command explains itself, and prints JSON on request', async () => {
 });
 
 test('every change shows what it would do unless --yes confirms it, and no other command takes --yes', async () => {
-  for (const path of await listPaths()) {
+  for (const path of paths) {
     const help = (await ops(...path, '--help')).printed.join('\n');
     expect([path, help.includes('--yes')]).toEqual([path, help.includes('--operator <name>') && !isRead(path)]);
   }
 });
 
 test('every change needs an operator, and a note or an evidence file', async () => {
-  for (const path of await listPaths()) {
+  for (const path of paths) {
     if (isRead(path)) continue;
     const { exitCode, warned } = await ops(...path);
     expect(exitCode).toBe(2);

@@ -123,13 +123,7 @@ test('a token moves to the active pepper when it is used', async ({ own, ana }) 
   const young = { id: 'test-2', secret: 'another-pepper-another-pepper-another' };
   const withPeppers = (...apiKeyPeppers: [typeof old, ...(typeof old)[]]) =>
     createOps(own.connection.db, { runtime: 'production', operatorToken: ana, keys: { ...TEST_KEYS, apiKeyPeppers } })(
-      'operator',
-      'add',
-      'bo',
-      '--operator',
-      'ana',
-      '--note',
-      'joined',
+      ...['operator', 'add', 'bo', ...act('ana').slice(0, -1)],
     );
   expect((await withPeppers(young)).exitCode).toBe(1);
   expect((await withPeppers(young, old)).exitCode).toBe(3);

@@ -51,6 +51,10 @@ export function createOps(db: Database, deps: Partial<OpsDeps> = {}) {
   };
 }
 
+/** The error of a call that Temporal does not answer, as gRPC gives it. */
+export const temporalSilence = (code = 14): Error =>
+  Object.assign(new Error('grpc'), { code, details: 'No connection established', metadata: {} });
+
 /** The audit entries of an object. */
 export async function listAudit(db: Database, objectId: string) {
   const rows = await db.select().from(auditEntries).where(eq(auditEntries.objectId, objectId));
