@@ -103,20 +103,6 @@ describe('limit set', () => {
   });
 });
 
-test.for([
-  [['org', 'tier'], ['starter']],
-  [
-    ['limit', 'set'],
-    ['recipients', '5'],
-  ],
-])('the preview of %s changes nothing', async ([path = [], values = []], { api, ops, owner }) => {
-  await expectUnchanged(api.connection.pool, async () => {
-    const { exitCode, printed } = await ops(...path, owner.orgId, ...values, ...AUDIT);
-    expect(exitCode).toBe(3);
-    expect(printed[0]).toMatch(/^Preview: /);
-  });
-});
-
 test("a limit of an organization's own replaces that of its tier alone", () => {
   const limits = limitsOf({ tier: 'starter', limits: { wallets: 9 } }, 1_200);
   expect(limits).toMatchObject({ requests_per_minute: 300, recipients: 1_000, wallets: 9 });

@@ -13,20 +13,17 @@ function listCommands(help: readonly string[]): string[] {
   return commands.flatMap((line) => /^ {2}(\S+)/.exec(line)?.[1] ?? []);
 }
 
-const READS = [
-  'show',
-  'waiting',
-  'partitions',
-  'stuck',
-  'reconcile',
-  'keys list',
-  'gate list',
-  'gate explain',
-  'operator list',
-  'config check',
-  'audit verify',
-];
-const isRead = (path: readonly string[]): boolean => READS.includes(path.join(' ')) || path[0] === 'list';
+const named = (list: string): string[] => list.trim().split(/,\s+/);
+const READS = named(`
+  show, waiting, stuck, reconcile, partitions, config check, audit verify, gate list, gate explain, keys list,
+  operator list, list settlements, list deliveries, list subscriptions, list evidence, list audit, list orgs, list keys
+`);
+const CHANGES = named(`
+  redispatch, cancel, resolve, refund record, retry-delivery, retry-deliveries, webhook disable, webhook enable,
+  org reissue-key, org suspend, org resume, org tier, limit set, key revoke, erase recipient, export recipient,
+  operator add, operator revoke, keys record, keys reseal, gate record, gate approve, gate revoke
+`);
+const isRead = (path: readonly string[]): boolean => READS.includes(path.join(' '));
 
 async function listPaths(path: readonly string[] = []): Promise<string[][]> {
   const { printed } = await ops(...path, '--help');
@@ -37,49 +34,7 @@ async function listPaths(path: readonly string[] = []): Promise<string[][]> {
 const paths = await listPaths();
 
 test('every command explains itself, and prints JSON on request', async () => {
-  expect(paths.map((path) => path.join(' '))).toEqual([
-    'show',
-    'waiting',
-    'stuck',
-    'reconcile',
-    'list settlements',
-    'list deliveries',
-    'list subscriptions',
-    'list evidence',
-    'list audit',
-    'list orgs',
-    'list keys',
-    'redispatch',
-    'cancel',
-    'resolve',
-    'refund record',
-    'retry-delivery',
-    'retry-deliveries',
-    'webhook disable',
-    'webhook enable',
-    'org reissue-key',
-    'org suspend',
-    'org resume',
-    'org tier',
-    'erase recipient',
-    'export recipient',
-    'limit set',
-    'key revoke',
-    'operator list',
-    'operator add',
-    'operator revoke',
-    'audit verify',
-    'keys list',
-    'keys record',
-    'keys reseal',
-    'config check',
-    'partitions',
-    'gate list',
-    'gate explain',
-    'gate record',
-    'gate approve',
-    'gate revoke',
-  ]);
+  expect(new Set(paths.map((path) => path.join(' ')))).toEqual(new Set([...READS, ...CHANGES]));
   for (const path of paths) {
     const { exitCode, printed } = await ops(...path, '--help');
     expect(exitCode).toBe(0);

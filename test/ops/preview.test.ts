@@ -19,6 +19,7 @@ const test = withApi()
     // Recorded evidence without two approvals closes the gates, so it comes last.
     const [evidenceId = ''] = await insertGateEvidence(api.connection.db, 'local sandbox', { operators: ['bo'] });
     return {
+      organization: partner.orgId,
       settlement,
       reviewed,
       delivery: (await ping(api, partner, webhookId)).delivery_id as string,
@@ -26,12 +27,7 @@ const test = withApi()
     };
   });
 
-type Ids = {
-  readonly settlement: string;
-  readonly reviewed: string;
-  readonly delivery: string;
-  readonly evidence: string;
-};
+type Ids = Readonly<Record<'organization' | 'settlement' | 'reviewed' | 'delivery' | 'evidence', string>>;
 
 test.for<[string, (ids: Ids) => string[], (ids: Ids) => string]>([
   ['cancel', ({ settlement }) => ['cancel', settlement], ({ settlement }) => `${settlement} is canceled.`],
@@ -53,6 +49,16 @@ test.for<[string, (ids: Ids) => string[], (ids: Ids) => string]>([
     ({ evidence }) => ['gate', 'revoke', evidence],
     ({ evidence }) =>
       `${evidence} revoked by ana; its gate has no evidence any more, which the local sandbox forgives.`,
+  ],
+  [
+    'org tier',
+    ({ organization }) => ['org', 'tier', organization, 'starter'],
+    ({ organization }) => `${organization} has the tier starter, from its next request on.`,
+  ],
+  [
+    'limit set',
+    ({ organization }) => ['limit', 'set', organization, 'recipients', '5'],
+    ({ organization }) => `${organization} has recipients 5, from its next request on.`,
   ],
   ['keys record', () => ['keys', 'record'], () => 'Recorded: ENCRYPTION_KEYS from nothing recorded to test-1.'],
 ])('the preview changes nothing: %s', async ([, argsOf, sentenceOf], { api, ops, ids }) => {
