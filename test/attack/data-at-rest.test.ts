@@ -15,29 +15,17 @@ import { type Json, settleBody, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import type { TestStack } from '../support/stack.ts';
 import { startReceiver } from '../support/webhook.ts';
+import { foundIn, isCode, PERSON, SHOWN_ONCE } from './planted.ts';
 import { bodyOf, headersOf, urlOf } from './sample.ts';
 import { createAttack, idsOf } from './world.ts';
 
-/** Each value is valid in its field, and appears nowhere else by chance. */
-const PLANTED = {
-  name: 'Zenobia Quillfeather',
-  email: 'zenobia.quillfeather@planted.example',
-  phone: '+18765559173',
-  phone_number: '+18765558264',
-  account_number: 'PLANTED90817263',
-  verified_name: 'Zenobia Verified Quillfeather',
-  card_token: 'tok_planted_5f2c81',
-} as const;
 const CHANGED = {
-  ...PLANTED,
+  ...PERSON,
   name: 'Isolde Marrowbane',
   email: 'isolde@changed.example',
   account_number: 'CHANGED5566',
 };
 const CONSUMER = { email: `quillfeather-${newId()}@consumer.example`, phone: '+18765557355' };
-
-/** Fields that an answer shows once. */
-const SHOWN_ONCE = ['api_key', 'secret', 'access_token', 'sdk_access_token', 'sandbox_code', 'sandbox_public_token'];
 
 let logs = '';
 const allowLocal = createGuardedHttp({
@@ -56,7 +44,7 @@ const test = withStack({
 })
   .extend('needles', () => {
     const needles = new Map<string, string>();
-    for (const [of, planted] of Object.entries({ planted: PLANTED, changed: CHANGED, consumer: CONSUMER }))
+    for (const [of, planted] of Object.entries({ planted: PERSON, changed: CHANGED, consumer: CONSUMER }))
       for (const [field, value] of Object.entries(planted)) needles.set(`${of} ${field}`, value);
     needles.set("the processor's secret", TEST_SECRETS.cardproc);
     return needles;
@@ -85,22 +73,12 @@ const test = withStack({
 
 type Send = (method: string, url: string, body?: unknown, headers?: Record<string, string>) => Promise<Json>;
 
-/** Six digits may be part of an id, so a code counts only as a word of its own. */
-const foundIn = (text: string, needles: ReadonlyMap<string, string>): string[] => {
-  const folded = text.toLowerCase();
-  return [...needles]
-    .filter(([, value]) =>
-      /^[0-9]{6}$/.test(value) ? new RegExp(`\\b${value}\\b`).test(text) : folded.includes(value.toLowerCase()),
-    )
-    .map(([name]) => name);
-};
-
 /** Other forms of the same values: their bytes in hex and base64, and digests that nobody has a key for. */
 function formsOf(needles: ReadonlyMap<string, string>): Map<string, string> {
   const forms = new Map<string, string>();
   const digest = (text: string) => createHash('sha256').update(text).digest();
   for (const [name, value] of needles) {
-    if (/^[0-9]{6}$/.test(value)) continue;
+    if (isCode(value)) continue;
     forms.set(`${name} in hex`, Buffer.from(value).toString('hex'));
     forms.set(`${name} in base64`, Buffer.from(value).toString('base64url').slice(0, -2));
     // What is random cannot be found by trying its digest.
@@ -142,7 +120,7 @@ async function livePartner(
 ): Promise<void> {
   const keyed = () => ({ ...key, 'idempotency-key': newId() });
   await send('POST', '/v1/webhooks', { url: hook, event_types: ['*'] }, keyed());
-  const { name, email, phone, phone_number, account_number, verified_name, card_token } = PLANTED;
+  const { name, email, phone, phone_number, account_number, verified_name, card_token } = PERSON;
   const person = { kind: 'contractor', entity_type: 'individual', name, country: 'JM', email, phone };
   const bank_details = { bank_name: 'NCB', account_number, currency: 'JMD' };
   const draft = { ...person, bank_details, mobile_details: { provider: 'Lynk', phone_number } };
@@ -175,14 +153,14 @@ async function liveConsumer(send: Send): Promise<void> {
     expect(await send('GET', '/consumer/me', undefined, bearer)).toMatchObject(contact);
     const draft = {
       entity_type: 'individual',
-      name: PLANTED.name,
+      name: PERSON.name,
       country: 'JM',
-      bank_details: { bank_name: 'NCB', account_number: PLANTED.account_number, currency: 'JMD' },
+      bank_details: { bank_name: 'NCB', account_number: PERSON.account_number, currency: 'JMD' },
     };
     const { recipient_id } = await send('POST', '/consumer/recipients', draft, bearer);
     const terms = { corridor: 'US-JM', amount: '250.00', payment_method: 'card', recipient_id };
     const paying = { ...bearer, 'idempotency-key': newId() };
-    await send('POST', '/consumer/transfers', { ...terms, card_token: PLANTED.card_token }, paying);
+    await send('POST', '/consumer/transfers', { ...terms, card_token: PERSON.card_token }, paying);
     await send('POST', `/consumer/recipients/${recipient_id}/verify`, undefined, bearer);
   }
 }
@@ -195,7 +173,7 @@ async function callEverything(stack: TestStack, send: Send): Promise<number> {
   for (const operation of operations) {
     const ids = idsOf(tenant, operation);
     // An organization, a key and a wallet have names too, which are no person's.
-    const { name, ...others } = PLANTED;
+    const { name, ...others } = PERSON;
     const planted = operation.path.endsWith('/recipients') ? { ...others, name } : others;
     const fields = Object.keys(planted).filter((field) => Object.hasOwn(operation.body?.properties ?? {}, field));
     const body = bodyOf(operation, { ...planted, ...ids }, fields);

@@ -10,20 +10,15 @@ import { TEST_SECRETS } from '../support/api.ts';
 import type { SeenAnswer } from '../support/conformance.ts';
 import type { DescribedOperation } from './document.ts';
 import { withAttack } from './fixture.ts';
+import { foundIn, PERSON, SHOWN_ONCE } from './planted.ts';
 import { bodyOf, headersOf, type Ids, urlOf } from './sample.ts';
 import { type Attack, idsOf, type Tenant } from './world.ts';
 
 /** Each value is valid in its field, and appears nowhere else by chance. */
 const PLANTED = {
-  name: 'Zenobia Quillfeather',
-  email: 'zenobia.quillfeather@planted.example',
+  ...PERSON,
   contact_email: 'owner.quillfeather@planted.example',
-  phone: '+18765559173',
-  phone_number: '+18765559173',
-  account_number: 'PLANTED90817263',
-  card_token: 'tok_planted_5f2c81',
   reference: 'Planted reference 77',
-  verified_name: 'Zenobia Verified Quillfeather',
   user_reference: 'planted-payer-4411',
   idempotency_key: 'planted-key-0123456789abcdef',
 } as const;
@@ -55,30 +50,13 @@ const test = withAttack({ logger: createLogger({ level: 'trace', name: 'api' }, 
   },
 );
 
-/** Six digits may be part of an id, so a code counts only as a word of its own. */
-const foundIn = (text: string): string[] =>
-  [...secrets]
-    .filter(([, value]) => (/^[0-9]{6}$/.test(value) ? new RegExp(`\\b${value}\\b`).test(text) : text.includes(value)))
-    .map(([name]) => name);
-
-/** Fields that an answer shows once; their values become secrets. */
-const SHOWN_ONCE = [
-  'api_key',
-  'secret',
-  'access_token',
-  'sdk_access_token',
-  'sandbox_code',
-  'sandbox_public_token',
-  'link_token',
-];
-
 /** No refusal contains a stack trace, a file name or a statement. */
 const INTERNALS = /\bat .+:\d+|node_modules|\.ts\b|\bselect\b.+\bfrom\b|insert into|relation "|drizzle|postgres/i;
 
 function learn(answer: SeenAnswer): void {
   if (answer.statusCode >= 300 || answer.body === '') return;
   const shown = JSON.parse(answer.body);
-  for (const field of SHOWN_ONCE)
+  for (const field of [...SHOWN_ONCE, 'link_token'])
     if (typeof shown[field] === 'string') secrets.set(`${field} ${secrets.size}`, shown[field]);
 }
 
@@ -118,7 +96,7 @@ async function callEverything(attack: Attack, tenant: Tenant): Promise<Map<numbe
         learn(answer);
         seen.set(answer.statusCode, (seen.get(answer.statusCode) ?? 0) + 1);
         if (answer.statusCode < 400) continue;
-        expect([operation.name, foundIn(answer.body)]).toEqual([operation.name, []]);
+        expect([operation.name, foundIn(answer.body, secrets)]).toEqual([operation.name, []]);
         expect([operation.name, answer.body]).toEqual([operation.name, expect.not.stringMatching(INTERNALS)]);
       }
     }
@@ -134,7 +112,7 @@ test('no secret and no personal data in any log line or refusal', async ({ attac
   expect(seen.has(500)).toBe(false);
   expect(logged('request')).toBeGreaterThan(attack.operations.length);
   expect(secrets.size).toBeGreaterThan(Object.keys(PLANTED).length + 10);
-  expect(foundIn(lines)).toEqual([]);
+  expect(foundIn(lines, secrets)).toEqual([]);
 });
 
 // It calls every operation against a broken database: 4 s alone, over 20 s on a machine with other work.
@@ -151,6 +129,6 @@ test('500 when the database fails, with the error in the log but no secret and n
   const seen = await callEverything();
   expect(seen.get(500)).toBeGreaterThan(20);
   expect(logged('a request failed unexpectedly')).toBeGreaterThan(20);
-  expect(foundIn(lines)).toEqual([]);
+  expect(foundIn(lines, secrets)).toEqual([]);
   expect(lines).not.toMatch(/insert into|select .+ from/i);
 });
