@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import { createLogger } from '../../process/logger.ts';
 import { recipientBody } from '../../scripts/sandbox/partner.ts';
-import { FILE, withApi } from '../support/fixture.ts';
-import { createRecipient, settleBody } from '../support/partner.ts';
+import { withApi } from '../support/fixture.ts';
+import { settle } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 
 const lines: Record<string, unknown>[] = [];
@@ -15,10 +15,7 @@ const logger = createLogger(
   { write: (line: string) => void lines.push(JSON.parse(line)) },
 );
 
-const test = withApi({ logger }).extend('port', FILE, async ({ api }) => {
-  const { port } = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
-  return Number(port);
-});
+const test = withApi({ logger });
 
 const ofRoute = (route: string) => lines.filter((line) => line['msg'] === 'request' && line['route'] === route);
 
@@ -59,10 +56,7 @@ test('a caller that goes away has a line, and is not taken for a fault of the da
     .poll(() => ofRoute('/v1/wallets'))
     .toEqual([expect.objectContaining({ status: 499, key_id: partner.keyId })]);
 
-  const recipientId = await createRecipient(api, partner);
-  const key = { 'idempotency-key': crypto.randomUUID() };
-  const settled = await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), key);
-  const { settlement_id: id } = settled.json();
+  const id = await settle(api, partner);
   const waiting = connect(port, '127.0.0.1');
   await once(waiting, 'connect');
   waiting.write(`GET /v2/settle/${id} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${partner.apiKey}\r\nPrefer: wait=20\r\n\r\n`);

@@ -4,7 +4,7 @@ import { ALLOWED_CIDRS_MAX } from '../../domain/api-key.ts';
 import { type AddressBlock, parseBlock } from '../../domain/network-address.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
-import { type Json, jsonOf } from '../support/partner.ts';
+import { callerOf, jsonOf } from '../support/partner.ts';
 
 const PROXY: AddressBlock = parseBlock('127.0.0.1') ?? expect.unreachable();
 /** Injected requests come from the proxy, which says who its client is. */
@@ -15,12 +15,11 @@ const read = (api: TestApi, caller: Caller, headers: Record<string, string>) =>
   api.call(caller, 'GET', '/v1/wallets', undefined, headers);
 const create = (api: TestApi, caller: Caller, allowed: unknown, scope = 'full') =>
   api.call(caller, 'POST', `/v1/orgs/${caller.orgId}/keys`, { name: 'limited', scope, allowed_cidrs: allowed });
-const keyOf = ({ org_id: orgId, key_id: keyId, api_key: apiKey }: Json): Caller => ({ orgId, keyId, apiKey });
 
 async function limitedTo(api: TestApi, allowed: readonly string[]): Promise<Caller> {
   const created = await create(api, await api.createCaller(), allowed);
   expect(created.statusCode, created.body).toBe(201);
-  return keyOf(jsonOf(created));
+  return callerOf(jsonOf(created));
 }
 
 describe('a key that is limited to addresses', () => {
@@ -70,7 +69,7 @@ describe('a key that is limited to addresses', () => {
     const key = await limitedTo(api, ['203.0.113.0/24']);
     const rotated = await api.call(key, 'POST', `/v1/orgs/keys/${key.keyId}/rotate`, undefined, from('203.0.113.1'));
     expect([rotated.statusCode, jsonOf(rotated).allowed_cidrs]).toEqual([200, ['203.0.113.0/24']]);
-    const successor = keyOf(jsonOf(rotated));
+    const successor = callerOf(jsonOf(rotated));
     expect((await read(api, successor, from('198.51.100.1'))).statusCode).toBe(401);
     expect((await read(api, successor, from('203.0.113.1'))).statusCode).toBe(200);
     await expect(

@@ -6,7 +6,7 @@ import { SCOPES } from '../../domain/scope.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { dumpTables, raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
-import { type Json, jsonOf } from '../support/partner.ts';
+import { callerOf, type Json, jsonOf } from '../support/partner.ts';
 import { expectInvalid, expectRefused, expectUnchanged } from '../support/refusal.ts';
 import { subscribe } from '../support/webhook.ts';
 
@@ -38,7 +38,6 @@ const statusesOf = (answers: readonly { statusCode: number }[]): number[] =>
   answers.map(({ statusCode }) => statusCode).sort((a, b) => a - b);
 const works = async (api: TestApi, caller: Caller): Promise<boolean> =>
   (await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}`)).statusCode === 200;
-const withKey = (orgId: string, { key_id: keyId, api_key: apiKey }: Json): Caller => ({ orgId, keyId, apiKey });
 
 describe('POST /v1/orgs/{org_id}/keys', () => {
   test('429 beyond the active keys that an organization may have, also for requests at once', async ({ api }) => {
@@ -98,7 +97,7 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
         created_by: caller.keyId,
       });
       expect(await find(api, caller, key.key_id)).toEqual(key);
-      expect(await works(api, withKey(caller.orgId, { ...key, api_key }))).toBe(true);
+      expect(await works(api, callerOf({ ...key, api_key }))).toBe(true);
       expect(await dumpTables(api.connection.pool)).not.toContain(api_key.slice(12));
     },
   );
@@ -201,7 +200,7 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
         rotated_to: null,
       });
       expect(await works(api, old)).toBe(false);
-      expect(await works(api, withKey(owner.orgId, { ...successor, api_key }))).toBe(true);
+      expect(await works(api, callerOf({ ...successor, api_key }))).toBe(true);
       expect(await find(api, owner, old.keyId)).toMatchObject({
         status: 'rotated',
         rotated_to: successor.key_id,
@@ -222,7 +221,7 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
 
   test('200 when the last full key rotates itself: its successor is a full key', async ({ api }) => {
     const caller = await api.createCaller('full');
-    const successor = withKey(caller.orgId, jsonOf(await rotate(api, caller, caller.keyId)));
+    const successor = callerOf(jsonOf(await rotate(api, caller, caller.keyId)));
     expect((await create(api, successor, { name: 'a', scope: 'full' })).statusCode).toBe(201);
   });
 
@@ -340,7 +339,7 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
 describe('every change of a key is reported', () => {
   test('an event shows that a leaked key rotated itself', async ({ api }) => {
     const owner = await api.createCaller();
-    const leaked = withKey(owner.orgId, jsonOf(await create(api, owner, { name: 'reports', scope: 'read' })));
+    const leaked = callerOf(jsonOf(await create(api, owner, { name: 'reports', scope: 'read' })));
     const taken = jsonOf(await rotate(api, leaked, leaked.keyId));
     const reported = jsonOf(await api.call(owner, 'GET', `/v1/events?type=api_key.rotated`));
     expect(reported).toEqual([

@@ -3,7 +3,7 @@ import { describe, expect } from 'vitest';
 import type { TestApi } from '../support/api.ts';
 import { dumpTables } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
-import { jsonOf } from '../support/partner.ts';
+import { callerOf, jsonOf } from '../support/partner.ts';
 
 const BODY = { name: 'Acme Remit Ltd', country: 'JM', contact_email: 'ops@acme.example' };
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -27,8 +27,7 @@ describe('POST /v1/orgs', () => {
       key_id: expect.stringMatching(UUID_V7),
       api_key: expect.stringMatching(/^sk_local_[0-9A-Za-z]{49}$/),
     });
-    const caller = { orgId: created.org_id, keyId: created.key_id, apiKey: created.api_key };
-    const [key] = jsonOf(await api.call(caller, 'GET', `/v1/orgs/${created.org_id}/keys`));
+    const [key] = jsonOf(await api.call(callerOf(created), 'GET', `/v1/orgs/${created.org_id}/keys`));
     expect(key).toMatchObject({
       key_id: created.key_id,
       scope: 'full',
@@ -39,13 +38,12 @@ describe('POST /v1/orgs', () => {
   });
 
   test('201 with the secret key only once: no read shows it and the database does not contain it', async ({ api }) => {
-    const { org_id, key_id, api_key } = jsonOf(await create(api, BODY));
-    const caller = { orgId: org_id, keyId: key_id, apiKey: api_key };
+    const caller = callerOf(jsonOf(await create(api, BODY)));
     const reads = await Promise.all([
-      api.call(caller, 'GET', `/v1/orgs/${org_id}`),
-      api.call(caller, 'GET', `/v1/orgs/${org_id}/keys`),
+      api.call(caller, 'GET', `/v1/orgs/${caller.orgId}`),
+      api.call(caller, 'GET', `/v1/orgs/${caller.orgId}/keys`),
     ]);
-    const secret = api_key.slice(12);
+    const secret = caller.apiKey.slice(12);
     expect(reads.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
     expect(reads.map(({ body }) => body).join()).not.toContain(secret);
     expect(await dumpTables(api.connection.pool)).not.toContain(secret);

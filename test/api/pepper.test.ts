@@ -2,7 +2,7 @@
  * A rotation of the pepper (contract §3): keys and sessions that were hashed under the old pepper stay valid. A key
  * moves to the new pepper when it is used.
  */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
@@ -12,8 +12,9 @@ import type { Config } from '../../config/load.ts';
 import { apiKeys, consumerSessions } from '../../db/schema/index.ts';
 import { OTP_LIMITS } from '../../domain/otp.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
-import { newEmail } from '../support/consumer.ts';
+import { challenge, newEmail, otherThan, signIn } from '../support/consumer.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import { callerOf } from '../support/partner.ts';
 
 const OLD = TEST_SECRETS.apiKeyPepper;
 const NEW = { id: 'test-2', secret: randomBytes(32).toString('hex') };
@@ -41,6 +42,8 @@ const pepperOf = async (api: TestApi, { keyId }: Caller) =>
   (await api.connection.db.select().from(apiKeys).where(eq(apiKeys.keyId, keyId)))[0]?.pepperId;
 const post = (app: FastifyInstance, url: string, payload: object, headers = {}) =>
   app.inject({ method: 'POST', url, payload, headers });
+const verify = (app: FastifyInstance, challengeId: string, code: string) =>
+  post(app, '/consumer/auth/verify-otp', { challenge_id: challengeId, code });
 
 test('401 with only the new pepper for a key that was not used since the rotation', async ({ api, rotation }) => {
   const caller = await api.createCaller();
@@ -78,46 +81,29 @@ test('a key is looked up and its request counted in one statement, for any numbe
 });
 
 test('a key that is issued after the rotation has the new pepper', async ({ api, rotation }) => {
-  const answer = await post(rotation.switched, '/v1/orgs', {
-    name: 'Acme',
-    country: 'JM',
-    contact_email: 'dev@acme.example',
-  });
+  const signUp = { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' };
+  const answer = await post(rotation.switched, '/v1/orgs', signUp);
   expect(answer.statusCode, answer.body).toBe(201);
-  const { key_id: keyId, api_key: apiKey, org_id: orgId } = answer.json();
-  expect([await pepperOf(api, { keyId, apiKey, orgId }), await statusOf(api.app, { keyId, apiKey, orgId })]).toEqual([
-    NEW.id,
-    401,
-  ]);
+  const caller = callerOf(answer.json());
+  expect([await pepperOf(api, caller), await statusOf(api.app, caller)]).toEqual([NEW.id, 401]);
 });
 
 test('200 for a code from before the rotation, 401 for a wrong one', async ({ api, rotation }) => {
-  const { challenge_id, sandbox_code: code } = (
-    await post(api.app, '/consumer/auth/request-otp', { email: newEmail() })
-  ).json();
-  const wrong = String((Number(code) + 1) % 1_000_000).padStart(6, '0');
-  expect((await post(rotation.switched, '/consumer/auth/verify-otp', { challenge_id, code: wrong })).statusCode).toBe(
-    401,
-  );
-  expect((await post(rotation.switched, '/consumer/auth/verify-otp', { challenge_id, code })).statusCode).toBe(200);
+  const { id, code } = await challenge(api);
+  expect((await verify(rotation.switched, id, otherThan(code))).statusCode).toBe(401);
+  expect((await verify(rotation.switched, id, code)).statusCode).toBe(200);
 });
 
 test('200 for a session from before the rotation', async ({ api, rotation }) => {
-  const { challenge_id, sandbox_code: code } = (
-    await post(api.app, '/consumer/auth/request-otp', { email: newEmail() })
-  ).json();
-  const { access_token: token } = (await post(api.app, '/consumer/auth/verify-otp', { challenge_id, code })).json();
-  const me = (app: FastifyInstance) =>
-    app.inject({ url: '/consumer/me', headers: { authorization: `Bearer ${token}` } });
-  expect([(await me(rotation.switched)).statusCode, (await me(rotation.finished)).statusCode]).toEqual([200, 401]);
-  expect(
-    (await post(rotation.switched, '/consumer/auth/logout', {}, { authorization: `Bearer ${token}` })).statusCode,
-  ).toBe(204);
-  expect((await me(api.app)).statusCode).toBe(401);
+  const headers = { authorization: `Bearer ${(await signIn(api)).token}` };
+  const me = async (app: FastifyInstance) => (await app.inject({ url: '/consumer/me', headers })).statusCode;
+  expect([await me(rotation.switched), await me(rotation.finished)]).toEqual([200, 401]);
+  expect((await post(rotation.switched, '/consumer/auth/logout', {}, headers)).statusCode).toBe(204);
+  expect(await me(api.app)).toBe(401);
 });
 
 test('429 for a contact that reached its limit, partly before the rotation', async ({ rotation }) => {
-  const email = `${randomUUID()}@example.com`;
+  const email = newEmail();
   const apps = Array.from({ length: OTP_LIMITS.requestsMax }, (_, n) =>
     n % 2 === 0 ? rotation.prepared : rotation.switched,
   );
@@ -131,12 +117,11 @@ test('one consumer for two sign-ins of one contact at once, one on each side of 
   rotation,
 }) => {
   const email = newEmail();
-  const open = async (app: FastifyInstance) => {
-    const { challenge_id, sandbox_code: code } = (await post(app, '/consumer/auth/request-otp', { email })).json();
-    return () => post(app, '/consumer/auth/verify-otp', { challenge_id, code });
-  };
-  const verify = [await open(rotation.prepared), await open(rotation.switched)];
-  const answers = await Promise.all(verify.map((run) => run()));
+  const apps = [rotation.prepared, rotation.switched];
+  const given = await Promise.all(apps.map((app) => post(app, '/consumer/auth/request-otp', { email })));
+  const answers = await Promise.all(
+    apps.map((app, n) => verify(app, given[n]?.json().challenge_id, given[n]?.json().sandbox_code)),
+  );
   expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200]);
   const consumers = answers.map((answer) => String(answer.json().consumer_id));
   expect(consumers[0]).toBe(consumers[1]);

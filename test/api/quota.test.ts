@@ -1,9 +1,10 @@
 /** How many objects an organization may hold (contract §2), and what `GET /v1/me` says about it (contract §3). */
 import { describe, expect } from 'vitest';
 import { quotaOf, TIER_QUOTAS } from '../../domain/quota.ts';
+import { SCOPES } from '../../domain/scope.ts';
 import type { Caller, TestApi } from '../support/api.ts';
-import { openApi, withApi } from '../support/fixture.ts';
-import { createRecipient, jsonOf, recipientBody } from '../support/partner.ts';
+import { FILE, openApi, withApi } from '../support/fixture.ts';
+import { callerOf, createRecipient, jsonOf, recipientBody } from '../support/partner.ts';
 import { expectRefused } from '../support/refusal.ts';
 import { verifyBody } from '../support/verification.ts';
 
@@ -11,7 +12,7 @@ const PER_MINUTE = 1_000;
 
 const test = withApi({ config: { rateLimitPerMinute: PER_MINUTE } }).extend(
   'remote',
-  { scope: 'file' },
+  FILE,
   openApi({ runtime: 'remote-sandbox' }),
 );
 
@@ -75,23 +76,20 @@ describe('429 quota_exceeded', () => {
 });
 
 describe('GET /v1/me', () => {
-  test.for(['read', 'recipients', 'compliance', 'settle', 'full'] as const)(
-    '200 for a key of scope %s: its organization, itself and its limits',
-    async (scope, { api }) => {
-      const caller = await api.createCaller(scope);
-      const { organization, key: own, limits } = await me(api, caller);
-      expect(organization).toMatchObject({ org_id: caller.orgId, name: 'Acme' });
-      expect(own).toMatchObject({ key_id: caller.keyId, scope });
-      expect(limits).toEqual({
-        requests_per_minute: PER_MINUTE,
-        quotas: Object.entries(TIER_QUOTAS.standard).map(([kind, max]) => ({
-          kind,
-          used: kind === 'api_keys' ? 1 : 0,
-          max,
-        })),
-      });
-    },
-  );
+  test.for(SCOPES)('200 for a key of scope %s: its organization, itself and its limits', async (scope, { api }) => {
+    const caller = await api.createCaller(scope);
+    const { organization, key: own, limits } = await me(api, caller);
+    expect(organization).toMatchObject({ org_id: caller.orgId, name: 'Acme' });
+    expect(own).toMatchObject({ key_id: caller.keyId, scope });
+    expect(limits).toEqual({
+      requests_per_minute: PER_MINUTE,
+      quotas: Object.entries(TIER_QUOTAS.standard).map(([kind, max]) => ({
+        kind,
+        used: kind === 'api_keys' ? 1 : 0,
+        max,
+      })),
+    });
+  });
 
   test('shows the limits that its organization has for itself, and those requests are counted by', async ({ api }) => {
     const caller = await api.createCaller();
@@ -111,8 +109,7 @@ test.for([
 ] as const)('a new organization has the limits of the tier %s %s', async ([tier], { api, remote }) => {
   const used = tier === 'standard' ? api : remote;
   const signUp = { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' };
-  const { org_id: orgId, key_id: keyId, api_key: apiKey } = jsonOf(await used.call(null, 'POST', '/v1/orgs', signUp));
-  const { limits } = await me(used, { orgId, keyId, apiKey });
+  const { limits } = await me(used, callerOf(jsonOf(await used.call(null, 'POST', '/v1/orgs', signUp))));
   expect(limits.quotas).toContainEqual({
     kind: 'recipients',
     used: 0,

@@ -6,7 +6,7 @@ import { describe, expect } from 'vitest';
 import { type AddressBlock, parseBlock } from '../../domain/network-address.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
-import { type Json, jsonOf } from '../support/partner.ts';
+import { callerOf, jsonOf } from '../support/partner.ts';
 import { expectInvalid, expectRefused } from '../support/refusal.ts';
 
 const PROXY: AddressBlock = parseBlock('127.0.0.1') ?? expect.unreachable();
@@ -23,7 +23,6 @@ const rotate = (api: TestApi, caller: Caller, keyId: string, headers: Record<str
   api.call(caller, 'POST', `/v1/orgs/keys/${keyId}/rotate`, body, { ...INSIDE, ...headers });
 const revoke = (api: TestApi, caller: Caller, keyId: string, query = '?descendants=true') =>
   api.call(caller, 'DELETE', `/v1/orgs/keys/${keyId}${query}`);
-const keyOf = ({ org_id: orgId, key_id: keyId, api_key: apiKey }: Json): Caller => ({ orgId, keyId, apiKey });
 const statusOf = async (api: TestApi, caller: Caller, headers: Record<string, string> = INSIDE) =>
   (await api.call(caller, 'GET', '/v1/wallets', undefined, headers)).statusCode;
 
@@ -47,7 +46,7 @@ describe('a key that expires and is bound to addresses', () => {
         created_by: limited.keyId,
       }),
     ]);
-    expect(await statusOf(api, keyOf(jsonOf(made)), {})).toBe(401);
+    expect(await statusOf(api, callerOf(jsonOf(made)), {})).toBe(401);
   });
 
   test.for<[string, object, [string, string][]]>([
@@ -82,7 +81,7 @@ describe('a key that expires and is bound to addresses', () => {
     const { owner, limited } = await limitedKey(api);
     for (const keyId of [owner.keyId, (await api.createKey(owner.orgId, 'read')).keyId])
       await expectRefused(api, () => rotate(api, limited, keyId), 409, { current_state: 'exceeds_caller' });
-    const weaker = keyOf(jsonOf(await create(api, limited, { scope: 'read' })));
+    const weaker = callerOf(jsonOf(await create(api, limited, { scope: 'read' })));
     expect((await rotate(api, limited, weaker.keyId)).statusCode).toBe(200);
     expect((await rotate(api, limited, limited.keyId)).statusCode).toBe(200);
   });
@@ -117,13 +116,13 @@ describe('the Idempotency-Key of a request that showed a key', () => {
 describe('a revocation with descendants', () => {
   test('ends what the key, its predecessors and its descendants made, and nothing else', async ({ api }) => {
     const owner = await api.createCaller();
-    const make = async (by: Caller) => keyOf(jsonOf(await create(api, by, {}, {})));
+    const make = async (by: Caller) => callerOf(jsonOf(await create(api, by, {}, {})));
     const leaked = await make(owner);
     const child = await make(leaked);
     const grandchild = await make(child);
-    const successor = keyOf(jsonOf(await rotate(api, leaked, leaked.keyId)));
+    const successor = callerOf(jsonOf(await rotate(api, leaked, leaked.keyId)));
     const laterChild = await make(successor);
-    const rotatedByIt = keyOf(jsonOf(await rotate(api, successor, (await make(owner)).keyId)));
+    const rotatedByIt = callerOf(jsonOf(await rotate(api, successor, (await make(owner)).keyId)));
     const bystander = await make(owner);
     const answer = await revoke(api, owner, successor.keyId);
     const ended = [child, grandchild, laterChild, rotatedByIt];
@@ -140,8 +139,8 @@ describe('a revocation with descendants', () => {
 
   test('also ends them when the key itself was revoked before', async ({ api }) => {
     const owner = await api.createCaller();
-    const leaked = keyOf(jsonOf(await create(api, owner, {}, {})));
-    const child = keyOf(jsonOf(await create(api, leaked, {}, {})));
+    const leaked = callerOf(jsonOf(await create(api, owner, {}, {})));
+    const child = callerOf(jsonOf(await create(api, leaked, {}, {})));
     expect(jsonOf(await revoke(api, owner, leaked.keyId, '')).revoked_descendants).toEqual([]);
     expect(await statusOf(api, child)).toBe(200);
     expect(jsonOf(await revoke(api, owner, leaked.keyId)).revoked_descendants).toEqual([child.keyId]);
@@ -151,9 +150,9 @@ describe('a revocation with descendants', () => {
   test('ends the successors of a key that has rotated itself, in one request', async ({ api }) => {
     const owner = await api.createCaller();
     const leaked = await api.createKey(owner.orgId, 'full');
-    const second = keyOf(jsonOf(await rotate(api, leaked, leaked.keyId)));
-    const child = keyOf(jsonOf(await create(api, second, {}, {})));
-    const third = keyOf(jsonOf(await rotate(api, second, second.keyId)));
+    const second = callerOf(jsonOf(await rotate(api, leaked, leaked.keyId)));
+    const child = callerOf(jsonOf(await create(api, second, {}, {})));
+    const third = callerOf(jsonOf(await rotate(api, second, second.keyId)));
     await expectRefused(api, () => revoke(api, owner, leaked.keyId, ''), 409, { rotated_to: second.keyId });
     const answer = await revoke(api, owner, leaked.keyId);
     expect([answer.statusCode, jsonOf(answer)]).toEqual([
@@ -172,7 +171,7 @@ describe('a revocation with descendants', () => {
 
   test('409 last_full_key when the successor of a rotated key is the last full one', async ({ api }) => {
     const owner = await api.createCaller();
-    const successor = keyOf(jsonOf(await rotate(api, owner, owner.keyId)));
+    const successor = callerOf(jsonOf(await rotate(api, owner, owner.keyId)));
     await expectRefused(api, () => revoke(api, successor, owner.keyId), 409, { code: 'last_full_key' });
   });
 });
@@ -188,7 +187,7 @@ describe('a self-rotation with an Idempotency-Key', () => {
     const again = await rotate(api, key, key.keyId, KEYED);
     expect([again.statusCode, again.body]).toEqual([200, first.body]);
     expect(again.headers['idempotency-replayed']).toBe('true');
-    expect(await statusOf(api, keyOf(jsonOf(first)))).toBe(200);
+    expect(await statusOf(api, callerOf(jsonOf(first)))).toBe(200);
     // From an address that the key does not allow it is unknown.
     expect((await rotate(api, key, key.keyId, { ...KEYED, 'x-forwarded-for': '198.51.100.1' })).statusCode).toBe(401);
     clock.advance(DAY_MS);

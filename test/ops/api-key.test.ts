@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import type { Caller, TestApi } from '../support/api.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
+import { callerOf } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 
 const AUDIT_ARGS = ['--operator', 'ana', '--note', 'found on a paste site'];
@@ -14,8 +15,7 @@ const test = withApi().extend('revoke', FILE, ({ api, clock }) => {
 
 const make = async (api: TestApi, by: Caller): Promise<Caller> => {
   const answer = await api.call(by, 'POST', `/v1/orgs/${by.orgId}/keys`, { name: 'made', scope: 'full' });
-  const { key_id: keyId, api_key: apiKey } = answer.json();
-  return { orgId: by.orgId, keyId, apiKey };
+  return callerOf(answer.json());
 };
 const statusOf = async (api: TestApi, caller: Caller) => (await api.call(caller, 'GET', '/v1/wallets')).statusCode;
 
@@ -66,9 +66,8 @@ test('--alone leaves what the key made', async ({ api, revoke }) => {
 test('a rotated key is no end: the keys that took its place are revoked', async ({ api, revoke }) => {
   const owner = await api.createCaller();
   const rotated = await api.call(owner, 'POST', `/v1/orgs/keys/${owner.keyId}/rotate`);
-  const { key_id: keyId, api_key: apiKey } = rotated.json();
   await revoke(owner.keyId, '--yes');
-  expect(await statusOf(api, { orgId: owner.orgId, keyId, apiKey })).toBe(401);
+  expect(await statusOf(api, callerOf(rotated.json()))).toBe(401);
 });
 
 test('a key is found by the beginning of the leaked text, which is never repeated', async ({ api, revoke }) => {

@@ -11,6 +11,9 @@ export type Json = any;
 
 export const jsonOf = (answer: LightMyRequestResponse): Json => answer.json();
 
+/** A caller with the key that an answer shows. */
+export const callerOf = ({ org_id: orgId, key_id: keyId, api_key: apiKey }: Json): Caller => ({ orgId, keyId, apiKey });
+
 export const recipientBody = (overrides: Record<string, unknown> = {}) => ({
   kind: 'contractor',
   entity_type: 'individual',
