@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { closeApp, createDrain } from '../../api/http/drain.ts';
 import type { TemporalHealth } from '../../domain/temporal-health.ts';
 import { withApi } from '../support/fixture.ts';
-import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { settle } from '../support/partner.ts';
 import { stretched } from '../support/patience.ts';
 
 const LINGER_MS = 5_000;
@@ -83,12 +83,9 @@ test('an idle connection stays open for a moment, because a request may be on it
 test('a read that waits for a change is answered with the present state at shutdown', async ({ service }) => {
   const drain = await service.listen(SHORT_LINGER_MS);
   const caller = await service.api.createCaller();
-  const key = { 'idempotency-key': crypto.randomUUID() };
-  const settlement = jsonOf(
-    await service.api.call(caller, 'POST', '/v2/settle', settleBody(await createRecipient(service.api, caller)), key),
-  );
+  const settlementId = await settle(service.api, caller);
   const startedAt = performance.now();
-  const answer = service.ask(`/v2/settle/${settlement.settlement_id}`, {
+  const answer = service.ask(`/v2/settle/${settlementId}`, {
     headers: { 'x-api-key': caller.apiKey, prefer: 'wait=30' },
   });
   await delay(SHORT_LINGER_MS);

@@ -1,8 +1,7 @@
 /** What an organization used (contract §14). */
 import { describe, expect } from 'vitest';
-import { newId } from '../../db/id.ts';
 import { withApi } from '../support/fixture.ts';
-import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { createRecipient, jsonOf, settle } from '../support/partner.ts';
 import { faultsOf } from '../support/refusal.ts';
 import { enterStates } from '../support/settlement.ts';
 import { complete, openVerification } from '../support/verification.ts';
@@ -81,15 +80,9 @@ describe('GET /v1/usage', () => {
     clock.stop(new Date('2026-11-21T23:59:59.000Z'));
     const caller = await api.createCaller();
     const recipientId = await createRecipient(api, caller);
-    const settle = async () => {
-      const answer = await api.call(caller, 'POST', '/v2/settle', settleBody(recipientId), {
-        'idempotency-key': newId(),
-      });
-      return jsonOf(answer).settlement_id;
-    };
-    await api.call(caller, 'POST', '/v1/webhooks', { url: 'https://hooks.partner.example/', event_types: ['*'] });
-    const settled = await settle();
-    await settle();
+    await subscribe(api, caller, 'https://hooks.partner.example/');
+    const settled = await settle(api, caller, { recipient_id: recipientId });
+    await settle(api, caller, { recipient_id: recipientId });
     clock.stop(new Date('2026-11-22T00:00:00.000Z'));
     await enterStates(api, caller, settled, ['awaiting_funds', 'funded', 'paying_out', 'settled']);
     const { verification_id: id } = await openVerification(api, caller, recipientId);

@@ -7,10 +7,8 @@ import { expect } from 'vitest';
 import { laneWorkflowId, settlementWorkflowId, webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../../workflows/contract.ts';
-import type { Caller } from '../support/api.ts';
 import { withStack } from '../support/fixture.ts';
-import { createRecipient, jsonOf, settleBody, untilStatus } from '../support/partner.ts';
-import type { TestStack } from '../support/stack.ts';
+import { settle, untilStatus } from '../support/partner.ts';
 
 const PAGE = readFileSync(path.join(repositoryRoot, 'docs/operations.md'), 'utf8');
 const QUERIES = [...PAGE.matchAll(/^(.+):\n```sql\n([\s\S]*?)\n```$/gm)].map(([, what = '', query = '']) => ({
@@ -20,21 +18,6 @@ const QUERIES = [...PAGE.matchAll(/^(.+):\n```sql\n([\s\S]*?)\n```$/gm)].map(([,
 
 const test = withStack();
 const ids = { unpaid: '', held: '', declined: '', unknown: '' };
-
-async function settle(
-  stack: TestStack,
-  caller: Caller,
-  status: string,
-  given: { name?: string; body?: Record<string, unknown> } = {},
-): Promise<string> {
-  const recipientId = await createRecipient(stack.api, caller, given.name === undefined ? {} : { name: given.name });
-  const answer = await stack.api.call(caller, 'POST', '/v2/settle', settleBody(recipientId, given.body), {
-    'idempotency-key': crypto.randomUUID(),
-  });
-  const id: string = jsonOf(answer).settlement_id;
-  await untilStatus(stack.api, caller, id, status);
-  return id;
-}
 
 /** For each sentence of the page: a workflow that its query must find. It may find others too. */
 const FINDS: Record<string, () => string> = {
@@ -51,12 +34,17 @@ const FINDS: Record<string, () => string> = {
     settlementWorkflowId('stl_none'),
 };
 
-test.beforeAll(async ({ stack, partner }) => {
-  ids.unpaid = await settle(stack, partner, 'awaiting_funds', { body: { card_token: 'tok_manual' } });
-  ids.held = await settle(stack, partner, 'compliance_hold', { body: { amount: '1000.00' } });
-  ids.declined = await settle(stack, partner, 'failed', { body: { card_token: 'tok_declined' } });
-  ids.unknown = await settle(stack, partner, 'paying_out', { name: 'PAYOUT PENDING' });
-  await stack.api.call(partner, 'POST', `/v2/test-helpers/settlements/${ids.unknown}/advance`, {});
+test.beforeAll(async ({ stack, api, partner }) => {
+  const settleUntil = async (status: string, body: Record<string, unknown>, recipient?: Record<string, unknown>) => {
+    const id = await settle(api, partner, body, recipient);
+    await untilStatus(api, partner, id, status);
+    return id;
+  };
+  ids.unpaid = await settleUntil('awaiting_funds', { card_token: 'tok_manual' });
+  ids.held = await settleUntil('compliance_hold', { amount: '1000.00' });
+  ids.declined = await settleUntil('failed', { card_token: 'tok_declined' });
+  ids.unknown = await settleUntil('paying_out', {}, { name: 'PAYOUT PENDING' });
+  await api.call(partner, 'POST', `/v2/test-helpers/settlements/${ids.unknown}/advance`, {});
   // No worker serves the queue of these.
   const ofDeliveries = { taskQueue: DELIVERY_TASK_QUEUE };
   await stack.temporal.workflow.start('webhookLane', {

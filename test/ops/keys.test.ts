@@ -18,8 +18,9 @@ import { insertConsumerSession, newEmail, requestOtp, signIn } from '../support/
 import { digestTables, dumpTables } from '../support/database.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
-import { createRecipient, settleBody } from '../support/partner.ts';
+import { createRecipient, settle } from '../support/partner.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
+import { subscribe } from '../support/webhook.ts';
 
 const RESTRICT_VIOLATION = '23001';
 const AUDIT_ARGS = ['--operator', 'Ana', '--note', 'yearly rotation', '--yes'];
@@ -48,9 +49,8 @@ function createTexts(api: TestApi, partner: Caller) {
   /** Stores at least one text in each sealed column. */
   async function fill(): Promise<{ recipientId: string; webhookId: string }> {
     const recipientId = await createRecipient(api, partner);
-    await api.call(partner, 'POST', '/v2/settle', settleBody(recipientId), { 'idempotency-key': crypto.randomUUID() });
-    const subscription = { url: 'http://127.0.0.1:9999/', event_types: ['recipient.deactivated'] };
-    const { webhook_id } = (await api.call(partner, 'POST', '/v1/webhooks', subscription)).json();
+    await settle(api, partner, { recipient_id: recipientId });
+    const { webhook_id } = await subscribe(api, partner, 'http://127.0.0.1:9999/', ['recipient.deactivated']);
     await api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/rotate-secret`);
     expect((await requestOtp(api, { email: newEmail() })).statusCode).toBe(200);
     await insertConsumerSession(api);
