@@ -1,21 +1,12 @@
 /** How consumers sign in and out (contract §12): codes, their limits, and sessions. */
-import { count, eq } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { consumerSessions, consumers, organizations, otpChallenges, outbox } from '../../db/schema/index.ts';
 import { hashConsumerContact } from '../../process/contact-hash.ts';
 import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';
 import type { TestApi } from '../support/api.ts';
-import {
-  type ConsumerCaller,
-  callAs,
-  challenge,
-  newEmail,
-  otherThan,
-  requestOtp,
-  signIn,
-  verifyOtp,
-} from '../support/consumer.ts';
-import { dumpTables, raceBehind } from '../support/database.ts';
+import { callAs, challenge, newEmail, otherThan, requestOtp, signIn, verifyOtp } from '../support/consumer.ts';
+import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 import { type RawAnswer, sendRaw } from '../support/raw-request.ts';
@@ -30,8 +21,8 @@ const NOBODY = '0193a5c0-0000-7000-8000-000000000000';
 
 const test = withApi()
   .extend('tokens', FILE, ({ api }) => createTokens(api))
-  .extend('send', FILE, async ({ api }) => {
-    const origin = new URL(await api.app.listen({ host: '127.0.0.1', port: 0 }));
+  .extend('send', FILE, ({ port }) => {
+    const origin = new URL(`http://127.0.0.1:${port}`);
     /** Calls with exactly these header lines and a body that no schema accepts. */
     return (row: OperationRow, lines: readonly string[], query = '') => {
       const path = row.path.replace(/\{[a-z_]+\}/g, () => NOBODY) + query;
@@ -43,13 +34,8 @@ const test = withApi()
 
 const challengeRow = async (api: TestApi, id: string) =>
   (await api.connection.db.select().from(otpChallenges).where(eq(otpChallenges.challengeId, id)))[0];
-const sessionsOf = async (api: TestApi, consumerId: string) =>
-  (
-    await api.connection.db
-      .select({ n: count() })
-      .from(consumerSessions)
-      .where(eq(consumerSessions.consumerId, consumerId))
-  )[0]?.n;
+const sessionsOf = (api: TestApi, consumerId: string) =>
+  api.connection.db.$count(consumerSessions, eq(consumerSessions.consumerId, consumerId));
 
 describe('POST /consumer/auth/request-otp', () => {
   test.for([
@@ -102,17 +88,16 @@ describe('POST /consumer/auth/request-otp', () => {
     const known = newEmail();
     await signIn(api, { email: known });
     const counted = async (body: Record<string, unknown>) => {
-      const rows = async () => (await api.connection.db.select({ n: count() }).from(otpChallenges))[0]?.n ?? 0;
-      const tenants = async () => (await api.connection.db.select({ n: count() }).from(organizations))[0]?.n;
-      const [before, tenantsBefore] = [await rows(), await tenants()];
+      const { db } = api.connection;
+      const [before, tenants] = [await db.$count(otpChallenges), await db.$count(organizations)];
       const answer = await requestOtp(api, body);
-      expect(await tenants()).toBe(tenantsBefore);
+      expect(await db.$count(organizations)).toBe(tenants);
       return {
         status: answer.statusCode,
         headers: new Set(Object.keys(answer.headers)),
         fields: Object.keys(jsonOf(answer)),
         length: answer.body.length,
-        rows: (await rows()) - before,
+        rows: (await db.$count(otpChallenges)) - before,
       };
     };
     expect(await counted({ email: known })).toEqual(await counted({ email: newEmail() }));
@@ -221,13 +206,10 @@ describe('POST /consumer/auth/verify-otp', () => {
   test('the database refuses to take back tries and uses', async ({ api }) => {
     const { id, code } = await challenge(api);
     await verifyOtp(api, id, code);
-    const { pool } = api.connection;
-    await expect(pool.query('UPDATE otp_challenges SET attempts = 0 WHERE challenge_id = $1', [id])).rejects.toThrow(
-      'not taken back',
-    );
-    await expect(
-      pool.query('UPDATE otp_challenges SET consumed_at = NULL WHERE challenge_id = $1', [id]),
-    ).rejects.toThrow('not taken back');
+    for (const change of ['attempts = 0', 'consumed_at = NULL']) {
+      const update = api.connection.pool.query(`UPDATE otp_challenges SET ${change} WHERE challenge_id = $1`, [id]);
+      await expect(update).rejects.toThrow('not taken back');
+    }
   });
 
   test(`200 once for the right code ${RACERS} times at once`, async ({ api }) => {
@@ -289,28 +271,28 @@ describe('POST /consumer/auth/verify-otp', () => {
 
 const sessionOperations = OPERATIONS.filter(({ auth }) => auth === 'session').map((row) => [nameOf(row), row] as const);
 
-describe.each(sessionOperations)('the session of %s', (_name, row) => {
-  test('401 credential_missing for a credential in any other place, and nothing is written', async ({ api, send }) => {
-    const { token } = await signIn(api);
-    const { apiKey } = await api.createCaller();
-    await expectUnchanged(api.connection.pool, async () => {
-      for (const lines of [[], ['Authorization', ''], ['X-API-Key', apiKey], ['Cookie', `authorization=${token}`]]) {
-        expect(refusal(await send(row, lines))).toEqual(unauthorized('credential_missing'));
-      }
-      expect(refusal(await send(row, [], `?authorization=Bearer%20${token}`))).toEqual(
-        unauthorized('credential_missing'),
-      );
-    });
+describe('a request without a valid session', () => {
+  let before: Record<string, string>;
+  test.beforeAll(async ({ api, tokens: _tokens }) => {
+    before = await digestTables(api.connection.pool);
   });
 
-  test('401 with the same body for every invalid header, and nothing is written', async ({ api, send, tokens }) => {
-    const { valid, invalid } = tokens;
-    await expectUnchanged(api.connection.pool, async () => {
+  describe.each(sessionOperations)('%s', (_name, row) => {
+    test('401 credential_missing for a credential in any other place', async ({ send, tokens }) => {
+      const { apiKey, valid } = tokens;
+      for (const lines of [[], ['Authorization', ''], ['X-API-Key', apiKey], ['Cookie', `authorization=${valid}`]])
+        expect(refusal(await send(row, lines))).toEqual(unauthorized('credential_missing'));
+      const inQuery = await send(row, [], `?authorization=Bearer%20${valid}`);
+      expect(refusal(inQuery)).toEqual(unauthorized('credential_missing'));
+    });
+
+    test('401 with the same body for every invalid header', async ({ send, tokens }) => {
+      const { valid, invalid } = tokens;
       const bodies = new Set<string>();
       for (const lines of [
         ...invalid.map((value) => ['Authorization', value]),
-        ['Authorization', `Bearer ${valid.token}`, 'Authorization', `Bearer ${valid.token}`],
-        ['Authorization', `Bearer ${valid.token}, Bearer ${valid.token}`],
+        ['Authorization', `Bearer ${valid}`, 'Authorization', `Bearer ${valid}`],
+        ['Authorization', `Bearer ${valid}, Bearer ${valid}`],
       ]) {
         const answer = await send(row, lines);
         expect([lines, refusal(answer)]).toEqual([lines, unauthorized('credential_invalid')]);
@@ -319,18 +301,20 @@ describe.each(sessionOperations)('the session of %s', (_name, row) => {
       }
       expect(bodies.size).toBe(1);
     });
+
+    test('422 for a header of more than 256 characters', async ({ send }) => {
+      const answer = await send(row, ['Authorization', `Bearer ${'a'.repeat(250)}`]);
+      const msg = 'String should have at most 256 characters';
+      expect([answer.status, answer.body['detail']]).toEqual([
+        422,
+        [{ loc: ['header', 'authorization'], msg, type: 'string_too_long' }],
+      ]);
+      const longest = await send(row, ['Authorization', `Bearer ${'a'.repeat(249)}`]);
+      expect(refusal(longest)).toEqual(unauthorized('credential_invalid'));
+    });
   });
 
-  test('422 for a header of more than 256 characters', async ({ send }) => {
-    const answer = await send(row, ['Authorization', `Bearer ${'a'.repeat(250)}`]);
-    expect([answer.status, answer.body['detail']]).toEqual([
-      422,
-      [{ loc: ['header', 'authorization'], msg: 'String should have at most 256 characters', type: 'string_too_long' }],
-    ]);
-    expect(refusal(await send(row, ['Authorization', `Bearer ${'a'.repeat(249)}`]))).toEqual(
-      unauthorized('credential_invalid'),
-    );
-  });
+  test('writes nothing', async ({ api }) => expect(await digestTables(api.connection.pool)).toEqual(before));
 });
 
 const refusal = ({ status, headers, body }: RawAnswer) => ({
@@ -340,40 +324,24 @@ const refusal = ({ status, headers, body }: RawAnswer) => ({
 });
 const unauthorized = (code: string) => ({ status: 401, code, challenge: 'Bearer realm="settlement"' });
 
-/** A valid session, and header values that are not valid. */
-async function createTokens(
-  api: TestApi,
-): Promise<{ readonly valid: ConsumerCaller; readonly invalid: readonly string[] }> {
+/** The token of a valid session, a valid API key, and values of the header that are not valid. */
+async function createTokens(api: TestApi) {
   const { db } = api.owner;
-  const valid = await signIn(api);
+  const [valid, ended, expired, foreign] = [await signIn(api), await signIn(api), await signIn(api), await signIn(api)];
   const { apiKey } = await api.createCaller();
-  const [ended, expired, foreign] = [await signIn(api), await signIn(api), await signIn(api)];
   await callAs(api, ended, 'POST', '/consumer/auth/logout');
   await db
     .update(consumerSessions)
     .set({ expiresAt: new Date() })
     .where(eq(consumerSessions.consumerId, expired.consumerId));
   await db.update(consumers).set({ environment: 'production' }).where(eq(consumers.consumerId, foreign.consumerId));
+  const { token } = valid;
   const bearers = [
-    ended.token,
-    expired.token,
-    foreign.token,
-    `cst_${'a'.repeat(43)}`,
-    valid.token.slice(0, -1),
-    `${valid.token}a`,
-    valid.consumerId,
-    apiKey,
+    ...[ended.token, expired.token, foreign.token, `cst_${'a'.repeat(43)}`, token.slice(0, -1), `${token}a`],
+    ...[valid.consumerId, apiKey],
   ];
-  return {
-    valid,
-    invalid: [
-      ...bearers.map((token) => `Bearer ${token}`),
-      'Bearer',
-      `Basic ${valid.token}`,
-      valid.token,
-      `Bearer "${valid.token}"`,
-    ],
-  };
+  const others = ['Bearer', `Basic ${token}`, token, `Bearer "${token}"`];
+  return { apiKey, valid: token, invalid: [...bearers.map((bearer) => `Bearer ${bearer}`), ...others] };
 }
 
 describe('a session', () => {
