@@ -68,6 +68,14 @@ function sampleOf(page: string, sample: string): number | undefined {
   return line === undefined ? undefined : Number(line.slice(sample.length + 1));
 }
 
+/** By how much the sample rises while this runs. */
+async function riseOf(sample: string, scrape: () => Promise<string>, run: () => Promise<unknown>): Promise<number> {
+  const read = async () => sampleOf(await scrape(), sample) ?? 0;
+  const before = await read();
+  await run();
+  return (await read()) - before;
+}
+
 test("404 for everything but GET /metrics, and for /metrics on the API's own port", async ({ api, scraper }) => {
   for (const [method, path] of [
     ['GET', '/'],
@@ -85,11 +93,9 @@ test('a port that is in use is an error', async ({ scraper }) => {
 
 test("a provider's event that is refused counts for its route and status", async ({ api, scraper }) => {
   const labels = 'route="/v2/webhooks/cardproc",method="POST",status="401"';
-  const refused = async () =>
-    sampleOf(await scraper.scrape(), `settlement_http_request_duration_seconds_count{${labels}}`) ?? 0;
-  const before = await refused();
-  await api.call(null, 'POST', '/v2/webhooks/cardproc', cardprocBody('stl_none'));
-  expect(await refused()).toBe(before + 1);
+  const sample = `settlement_http_request_duration_seconds_count{${labels}}`;
+  const refused = () => api.call(null, 'POST', '/v2/webhooks/cardproc', cardprocBody('stl_none'));
+  expect(await riseOf(sample, scraper.scrape, refused)).toBe(1);
 });
 
 test('no id, name, path or query of a caller becomes a label', async ({ api, partner, scraper }) => {
@@ -116,11 +122,10 @@ test('no id, name, path or query of a caller becomes a label', async ({ api, par
 
 describe('the counts of requests', () => {
   test('refusals by code, starting at zero', async ({ api, scraper }) => {
-    const sample = 'settlement_http_refusals_total{code="credential_missing"}';
-    const before = await scraper.scrape();
-    expect(sampleOf(before, 'settlement_http_refusals_total{code="launch_gates_closed"}')).toBe(0);
-    await api.app.inject('/v1/recipients');
-    expect(sampleOf(await scraper.scrape(), sample)).toBe((sampleOf(before, sample) ?? 0) + 1);
+    const sample = (code: string) => `settlement_http_refusals_total{code="${code}"}`;
+    expect(sampleOf(await scraper.scrape(), sample('launch_gates_closed'))).toBe(0);
+    const refused = async () => await api.app.inject('/v1/recipients');
+    expect(await riseOf(sample('credential_missing'), scraper.scrape, refused)).toBe(1);
   });
 
   test('open settlements by state, the age of the oldest, and overdue waits', async ({ api, partner, scraper }) => {
@@ -196,13 +201,11 @@ describe('the counts of requests', () => {
 
   test("the objectives': acceptances and reads that went well or not", async ({ api, partner, scraper }) => {
     const sample = (slo: string, result: string) => `settlement_slo_total{slo="${slo}",result="${result}"}`;
-    const before = await scraper.scrape();
-    expect(sampleOf(before, sample('accept', 'bad'))).toBe(0);
-    await openSettlement(api, partner);
-    await api.call(partner, 'GET', '/v1/me');
-    const page = await scraper.scrape();
-    for (const slo of ['accept', 'read'])
-      expect(sampleOf(page, sample(slo, 'good'))).toBe((sampleOf(before, sample(slo, 'good')) ?? 0) + 1);
+    expect(sampleOf(await scraper.scrape(), sample('accept', 'bad'))).toBe(0);
+    const accept = () => openSettlement(api, partner);
+    expect(await riseOf(sample('accept', 'good'), scraper.scrape, accept)).toBe(1);
+    const read = () => api.call(partner, 'GET', '/v1/me');
+    expect(await riseOf(sample('read', 'good'), scraper.scrape, read)).toBe(1);
   });
 
   test("the objectives': an acceptance that took too long is bad, also if its caller went before its answer", async ({

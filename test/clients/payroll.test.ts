@@ -45,6 +45,13 @@ const test = withStack()
     onCleanup(() => rm(folder, { recursive: true }));
     return folder;
   })
+  /** A new organization: its client, and the environment of a payroll. */
+  .extend('payer', async ({ stack }) => {
+    const { baseUrl } = stack;
+    const signUp = { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' };
+    const { api_key: apiKey } = await createClient({ baseUrl }).organizations.create(signUp);
+    return { client: createClient({ baseUrl, apiKey }), env: { API: baseUrl, API_KEY: apiKey } };
+  })
   /** Runs the payroll of some lines: what it prints. */
   .extend(
     'pay',
@@ -61,18 +68,12 @@ const test = withStack()
 
 test.concurrent.for(LANGUAGES)(
   'a payroll in %s that is killed and run again pays each line once, verifies once whom it must, and keeps certificates',
-  async (language, { stack, commands, folder, expect }) => {
-    const { baseUrl } = stack;
-    const signUp = { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' };
-    const { api_key: apiKey } = await createClient({ baseUrl }).organizations.create(signUp);
+  async (language, { commands, payer, folder, expect }) => {
+    const { client } = payer;
     const { run, env } = commands[language];
     const [program = '', ...args] = run;
-    const start = () =>
-      execa(program, [...args, folder], {
-        cwd: repositoryRoot,
-        env: { ...env, API: baseUrl, API_KEY: apiKey },
-        reject: false,
-      });
+    const options = { cwd: repositoryRoot, env: { ...env, ...payer.env }, reject: false };
+    const start = () => execa(program, [...args, folder], options);
     const kept = async (end: string) => (await readdir(folder)).filter((file) => file.endsWith(end));
 
     for (const intents of KILLED_AT) {
@@ -85,7 +86,6 @@ test.concurrent.for(LANGUAGES)(
     expect(exitCode, stderr).toBe(0);
     expect(stdout).toBe(readSource('examples/payroll/expected.txt').trim());
 
-    const client = createClient({ baseUrl, apiKey });
     const settlements = await client.settlements.list().first(2 * LINES);
     expect(settlements).toHaveLength(LINES);
     expect(new Set(settlements.map(({ reference }) => reference)).size).toBe(LINES);
@@ -116,11 +116,7 @@ const lineOf = (reference: string, amount: string, name = 'Marcia Brown', accoun
 
 test.concurrent.for(LANGUAGES)(
   'a payroll in %s sends every line whatever becomes of another one, and names each that is not paid as the file says',
-  async (language, { stack, pay, expect }) => {
-    const { baseUrl } = stack;
-    const signUp = { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' };
-    const { api_key: apiKey } = await createClient({ baseUrl }).organizations.create(signUp);
-    const client = createClient({ baseUrl, apiKey });
+  async (language, { payer: { client, env: own }, pay, expect }) => {
     const person = { kind: 'contractor', entity_type: 'individual', name: 'Marcia Brown', country: 'JM' } as const;
     const details = { bank_name: 'Example Bank', account_number: '004512378', currency: 'JMD' } as const;
     const { recipient_id } = await client.recipients.create({ ...person, bank_details: details });
@@ -138,7 +134,7 @@ test.concurrent.for(LANGUAGES)(
       lineOf('PAY-007', '310.5'),
       lineOf('PAY-008', '90.00', 'Ann', ''),
     ];
-    const env = { API: baseUrl, API_KEY: apiKey, WAIT_S: '2' };
+    const env = { ...own, WAIT_S: '2' };
     await pay(language, lines, env);
     for (const { reference, settlement_id } of await client.settlements.list().first(lines.length))
       await client.settlements.wait(settlement_id, { until: reference?.startsWith('SLOW') ? ['paying_out'] : [] });
@@ -160,12 +156,7 @@ test.concurrent.for(LANGUAGES)(
 
 test.concurrent.for(LANGUAGES)(
   'a corrected line of a payroll in %s is paid as it is now if nothing was accepted for it, and else named, never paid twice',
-  async (language, { stack, pay, folder, expect }) => {
-    const { baseUrl } = stack;
-    const signUp = { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' };
-    const { api_key: apiKey } = await createClient({ baseUrl }).organizations.create(signUp);
-    const env = { API: baseUrl, API_KEY: apiKey };
-    const client = createClient({ baseUrl, apiKey });
+  async (language, { payer: { client, env }, pay, folder, expect }) => {
     const payeeOf = async (reference: string) => {
       const [one, ...others] = await client.settlements.list({ reference }).first(9);
       expect(others).toEqual([]);
