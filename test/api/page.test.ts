@@ -55,16 +55,17 @@ const test = withApi({ scope: 'read' })
 
 const certified = (api: TestApi, { orgId }: Caller) => insertCertifiedSettlement(api.connection.db, orgId);
 /** Not by `api.call`: the document has no pages to compare the answers with. */
-const get = (api: TestApi, url: string, headers: Record<string, string> = {}) =>
-  api.app.inject({ method: 'GET', url, headers });
+const get = async (api: TestApi, url: string, headers: Record<string, string> = {}) =>
+  await api.app.inject({ method: 'GET', url, headers });
 
-/** Each address is read once: pages have many links in common. */
-const statuses = new Map<string, number>();
-async function statusOf(api: TestApi, address: string): Promise<number> {
-  const status = statuses.get(address) ?? (await get(api, address)).statusCode;
-  statuses.set(address, status);
-  return status;
+/** Each page is made once: many tests read it, and pages have many links in common. */
+const answers = new Map<string, ReturnType<typeof get>>();
+function read(api: TestApi, address: string): ReturnType<typeof get> {
+  const answer = answers.get(address) ?? get(api, address);
+  answers.set(address, answer);
+  return answer;
 }
+const statusOf = async (api: TestApi, address: string) => (await read(api, address)).statusCode;
 
 /** The text that a reader sees: without tags, and with escapes decoded. */
 const textOf = (html: string): string =>
@@ -111,14 +112,14 @@ describe('an address that is not a page', () => {
   );
 
   test('no page is in the OpenAPI document', async ({ api }) => {
-    const { paths } = (await get(api, '/openapi.json')).json();
+    const { paths } = (await read(api, '/openapi.json')).json();
     expect(Object.keys(paths).filter((path) => /^\/($|docs|status|problems|assets)/.test(path))).toEqual([]);
   });
 });
 
 describe.each(PAGES)('%s', (url) => {
   test('is a complete HTML page that is not cached and cannot be framed', async ({ api }) => {
-    const { statusCode, headers, body } = await get(api, url);
+    const { statusCode, headers, body } = await read(api, url);
     expect(statusCode).toBe(200);
     expect(headers).toMatchObject({
       'content-type': 'text/html; charset=utf-8',
@@ -132,7 +133,7 @@ describe.each(PAGES)('%s', (url) => {
   });
 
   test('has no inline script, style or handler, and loads only from this server', async ({ api }) => {
-    const { body, headers } = await get(api, url);
+    const { body, headers } = await read(api, url);
     const policy = String(headers['content-security-policy']);
     expect(policy).toMatch(/script-src 'self';.*style-src 'self';|style-src 'self';.*script-src 'self';/);
     expect(policy).not.toMatch(/unsafe-eval|script-src[^;]*(unsafe|http|\*)/);
@@ -146,7 +147,7 @@ describe.each(PAGES)('%s', (url) => {
   });
 
   test('has no dead link to this server', async ({ api }) => {
-    const { body } = await get(api, url);
+    const { body } = await read(api, url);
     const links = new Set([...body.matchAll(/<a\b[^>]*?href="([^"#]+)"/g)].map(([, address]) => address ?? ''));
     for (const address of links) expect(await statusOf(api, address), address).toBe(200);
   });
@@ -231,7 +232,7 @@ describe('/status', () => {
 
 describe('/problems', () => {
   test.for(ERROR_CODES)('%s says what it means, its status and what to do next', async (code, { api }) => {
-    const text = textOf((await get(api, `/problems/${code}`)).body);
+    const text = textOf((await read(api, `/problems/${code}`)).body);
     for (const said of [ERROR_TEXT[code].title, ERROR_TEXT[code].detail, `Status ${STATUS_OF[code]} Code ${code}`])
       expect(text).toContain(said);
     const next = text.match(/What to do next (.*) In an answer/)?.[1] ?? '';
@@ -252,7 +253,7 @@ describe('a guide', () => {
     expect(list.headers['content-type']).toBe('text/plain; charset=utf-8');
     for (const { path, title } of GUIDE_PLACES) {
       expect(list.body).toContain(`- [${title}](${path}.md)`);
-      const markdown = await get(api, `${path}.md`);
+      const markdown = await read(api, `${path}.md`);
       expect(markdown.headers['content-type']).toBe('text/markdown; charset=utf-8');
       expect(markdown.body).toContain(`# ${title}\n`);
     }
@@ -270,7 +271,7 @@ describe('a guide', () => {
   test.for(GUIDE_PLACES)(
     '$path keeps every line of its code, and names the column of every cell',
     async ({ path }, { api }) => {
-      const [{ body }, { body: markdown }] = [await get(api, path), await get(api, `${path}.md`)];
+      const [{ body }, { body: markdown }] = [await read(api, path), await read(api, `${path}.md`)];
       const shown = [...body.matchAll(/<pre[^>]*>(.*?)<\/pre>/gs)].map(([code]) => codeOf(code));
       expect(shown).toEqual([...markdown.matchAll(/^```\w*\n(.*?)^```/gms)].map(([, code]) => code));
       expect(body).not.toMatch(/<td>/);
@@ -280,21 +281,21 @@ describe('a guide', () => {
 
 describe('/docs', () => {
   test('lists every operation of the document, and each is described under its address', async ({ api }) => {
-    const contents = (await get(api, '/docs')).body;
-    const { paths } = (await get(api, '/openapi.json')).json();
+    const contents = (await read(api, '/docs')).body;
+    const { paths } = (await read(api, '/openapi.json')).json();
     for (const [path, item] of Object.entries<Record<string, { summary: string; operationId: string }>>(paths)) {
       for (const [method, { summary, operationId }] of Object.entries(item)) {
         expect(textOf(contents)).toContain(`${method.toUpperCase()} ${path} ${summary}`);
         const [, page = ''] = new RegExp(`"(/docs/reference/[a-z-]+)#${operationId}"`).exec(contents) ?? [];
-        expect((await get(api, page)).body).toContain(`<h2 id="${operationId}">`);
+        expect((await read(api, page)).body).toContain(`<h2 id="${operationId}">`);
       }
     }
   });
 
   test('shows a body in the command of each operation that needs one', async ({ api }) => {
-    const pages = await Promise.all(REFERENCE_PLACES.map(async ({ path }) => (await get(api, path)).body));
+    const pages = await Promise.all(REFERENCE_PLACES.map(async ({ path }) => (await read(api, path)).body));
     const sections = pages.join('').split('<h2 id="');
-    const { paths } = (await get(api, '/openapi.json')).json();
+    const { paths } = (await read(api, '/openapi.json')).json();
     const operations = Object.values<Json>(paths).flatMap((item) => Object.values<Json>(item));
     const needing = operations.filter(({ requestBody }) => requestBody?.required);
     expect(needing.length).toBeGreaterThan(20);
@@ -305,28 +306,28 @@ describe('/docs', () => {
   });
 
   test('has an event under its name, with every field', async ({ api }) => {
-    const events = textOf((await get(api, '/docs/reference/events')).body);
+    const events = textOf((await read(api, '/docs/reference/events')).body);
     for (const type of EVENT_TYPES) expect(events).toMatch(new RegExp(`${type} ?#`));
     expect(events).toContain('amount_refund_due text');
   });
 
   test('asks for no key: its only field is the search', async ({ api }) => {
     for (const { path } of REFERENCE_PLACES) {
-      const { body } = await get(api, path);
+      const { body } = await read(api, path);
       expect(body.match(/<(?:input|textarea|select)\b[^>]*>/g)).toEqual([expect.stringContaining('name="q"')]);
       expect(body.match(/<form [^>]*>/g)).toEqual(['<form action="/docs/search" role="search">']);
     }
   });
 
   test('says an exact length as one number, and ends an example with one full stop', async ({ api }) => {
-    const textAt = async (path: string) => textOf((await get(api, path)).body);
+    const textAt = async (path: string) => textOf((await read(api, path)).body);
     expect(await textAt('/docs/reference/caribbean-off-ramp')).toContain('The id of the certificate. 37 characters.');
     expect(await textAt('/docs/reference/verification')).not.toContain('..');
   });
 
   test('is sent compressed to who takes that, in less than 100 KB, with the same text', async ({ api }) => {
     for (const { path } of REFERENCE_PLACES) {
-      const [plain, packed] = [await get(api, path), await get(api, path, { 'accept-encoding': 'gzip' })];
+      const [plain, packed] = [await read(api, path), await get(api, path, { 'accept-encoding': 'gzip' })];
       expect(packed.headers).toMatchObject({ 'content-encoding': 'gzip', vary: 'Accept-Encoding' });
       expect(packed.rawPayload.length).toBeLessThan(100_000);
       expect(gunzipSync(packed.rawPayload).toString()).toBe(plain.body);
@@ -379,7 +380,7 @@ describe('the examples of the reference', () => {
   const examples = new Map(Object.entries<Example>(JSON.parse(readFileSync(EXAMPLES_FILE, 'utf8'))));
 
   test('are there for every operation that a partner or a consumer calls, and for every event', async ({ api }) => {
-    const { paths } = (await get(api, '/openapi.json')).json();
+    const { paths } = (await read(api, '/openapi.json')).json();
     const operations = Object.values<Record<string, { operationId: string; tags: string[] }>>(paths)
       .flatMap((item) => Object.values(item))
       .filter(({ tags, operationId }) => tags[0] !== 'Provider webhooks' && operationId !== 'getOpenApiDocument')
@@ -388,7 +389,7 @@ describe('the examples of the reference', () => {
   });
 
   test('are in the document too, for generators and other viewers', async ({ api }) => {
-    const { paths, components } = (await get(api, '/openapi.json')).json();
+    const { paths, components } = (await read(api, '/openapi.json')).json();
     const { requestBody, responses } = paths['/v2/settle'].post;
     for (const [described, place, value] of [
       [requestBody, 'createSettlement.body', examples.get('createSettlement')?.body],
@@ -401,7 +402,7 @@ describe('the examples of the reference', () => {
   });
 
   test('are answers that the document describes, and show no secret', async ({ api }) => {
-    const { paths } = (await get(api, '/openapi.json')).json();
+    const { paths } = (await read(api, '/openapi.json')).json();
     const headers = { 'x-request-id': 'x', 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' };
     for (const [path, item] of Object.entries<Record<string, { operationId: string }>>(paths)) {
       for (const [method, { operationId }] of Object.entries(item)) {
