@@ -3,7 +3,7 @@
  * its time, and none fires while the service is well. promtool comes from Debian's package; where neither it nor apt
  * exists, these tests do not run.
  */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -11,9 +11,10 @@ import { describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { findPrometheus } from '../support/prometheus.ts';
+import { readSource } from '../support/source.ts';
 
 const RULES = path.join(repositoryRoot, 'docs/alerts.yaml');
-const ALL: { alert?: string; labels?: { severity: string } }[] = parse(readFileSync(RULES, 'utf8')).groups.flatMap(
+const ALL: { alert?: string; labels?: { severity: string } }[] = parse(readSource('docs/alerts.yaml')).groups.flatMap(
   ({ rules }: { rules: [] }) => rules,
 );
 const ALERTS = ALL.flatMap(({ alert, labels }) => (alert && labels ? [{ alert, severity: labels.severity }] : []));

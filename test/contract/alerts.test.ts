@@ -5,7 +5,6 @@
 import { spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, vi } from 'vitest';
 import { parse } from 'yaml';
@@ -18,9 +17,9 @@ import { FILE, withDatabase } from '../support/fixture.ts';
 import { WAIT } from '../support/patience.ts';
 import { testPrograms } from '../support/program.ts';
 import { findPrometheus, localConfig, startPrometheus } from '../support/prometheus.ts';
+import { readSource } from '../support/source.ts';
 import { devServer } from '../support/temporal.ts';
 
-const read = (file: string): string => readFileSync(path.join(repositoryRoot, file), 'utf8');
 const Rules = z.strictObject({
   groups: z.array(
     z.strictObject({
@@ -40,7 +39,7 @@ const Rules = z.strictObject({
     }),
   ),
 });
-const ALL_RULES = Rules.parse(parse(read('docs/alerts.yaml'))).groups.flatMap(({ rules }) => rules);
+const ALL_RULES = Rules.parse(parse(readSource('docs/alerts.yaml'))).groups.flatMap(({ rules }) => rules);
 const RULES = ALL_RULES.flatMap((rule) => ('alert' in rule ? [rule] : []));
 const RECORDED = ALL_RULES.flatMap((rule) => ('record' in rule ? [rule] : []));
 /** Prometheus adds them for each process that it scrapes, and by the rules. */
@@ -56,13 +55,13 @@ const Dashboard = z.looseObject({
     }),
   ),
 });
-const DASHBOARD = Dashboard.parse(JSON.parse(read('docs/observability/dashboard.json')));
+const DASHBOARD = Dashboard.parse(JSON.parse(readSource('docs/observability/dashboard.json')));
 const PANELS = DASHBOARD.panels.filter(({ type }) => type !== 'row');
 /** An expression as Grafana sends it, for the processes that the fixture starts. */
 const sent = (expr: string): string => expr.replaceAll('$runtime', 'remote').replaceAll('$__rate_interval', '10s');
 const [DATA_SOURCE] = z
   .object({ datasources: z.tuple([z.looseObject({ uid: z.string() })]) })
-  .parse(parse(read('docs/observability/grafana-datasource.yaml'))).datasources;
+  .parse(parse(readSource('docs/observability/grafana-datasource.yaml'))).datasources;
 const programs = await findPrometheus();
 
 /**
@@ -187,7 +186,9 @@ test.for(['main', 'lanes', 'retries'])('the connections of the pool %s are expos
 test('every alert has its own name and is explained in docs/operations.md', () => {
   const names = RULES.map(({ alert }) => alert);
   expect(new Set(names).size).toBe(names.length);
-  const explained = [...read('docs/operations.md').matchAll(/^\| `([A-Z][a-z]\w+)` \|/gm)].map(([, name]) => name);
+  const explained = [...readSource('docs/operations.md').matchAll(/^\| `([A-Z][a-z]\w+)` \|/gm)].map(
+    ([, name]) => name,
+  );
   expect(explained).toEqual(names);
 });
 
@@ -205,7 +206,7 @@ describe('the dashboard', () => {
   );
 
   test('has the questions of docs/operations.md as titles, in their order, and each answer names what exists', () => {
-    const [, section = ''] = read('docs/operations.md').split('\n## Dashboard\n');
+    const [, section = ''] = readSource('docs/operations.md').split('\n## Dashboard\n');
     const [table = ''] = section.split('\n## ');
     const lines = [...table.matchAll(/^\| (.+\?) \| .+ \| (.+) \|$/gm)].map(([, question, next = '']) => ({
       question,
@@ -228,7 +229,7 @@ describe.runIf(programs)('a real Prometheus (where it can be had)', () => {
   test('scrapes both processes under load, answers each panel, and lets an alert fire', async ({ observed }) => {
     if (!programs) throw new Error('There is no Prometheus.');
     const rules = path.join(repositoryRoot, 'docs/alerts.yaml');
-    const config = localConfig(read('docs/observability/prometheus.yaml'), { ...observed, rules, intervalS: 1 });
+    const config = localConfig(readSource('docs/observability/prometheus.yaml'), { ...observed, rules, intervalS: 1 });
     const prometheus = await startPrometheus(programs, config);
     // The API may close a kept connection as the next request is sent: the load goes on.
     const request = () => fetch(`${observed.url}/v2/capabilities`, { method: 'POST' }).catch(() => undefined);

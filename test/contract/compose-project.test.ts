@@ -13,12 +13,12 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { loadConfig, loadMigrationConfig } from '../../config/load.ts';
 import { migrate } from '../../db/migrate.ts';
-import { repositoryRoot } from '../../process/local/place.ts';
 import { startCluster } from '../../scripts/stack/postgres.ts';
 import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
 import { FILE } from '../support/fixture.ts';
+import { readSource } from '../support/source.ts';
 
-const OPERATIONS = readFileSync(path.join(repositoryRoot, 'docs/operations.md'), 'utf8');
+const OPERATIONS = readSource('docs/operations.md');
 
 const Project = z.object({
   services: z.record(
@@ -77,9 +77,10 @@ function loadProject(variables: Environment): z.infer<typeof Project> {
       if (!value && rule === '?') throw new Error(`${name} is required: ${rest}`);
       return value || rest;
     });
-  const source = readFileSync(path.join(repositoryRoot, 'docker-compose.yml'), 'utf8');
   const project = Project.parse(
-    parse(source, (_, value) => (typeof value === 'string' ? interpolate(value) : value), { merge: true }),
+    parse(readSource('docker-compose.yml'), (_, value) => (typeof value === 'string' ? interpolate(value) : value), {
+      merge: true,
+    }),
   );
   for (const service of Object.values(project.services))
     for (const [name, value] of Object.entries(service.environment))

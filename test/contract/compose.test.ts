@@ -1,14 +1,14 @@
 /** `docker-compose.yml` and the Dockerfile: closed by default, and with files that exist. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { repositoryRoot } from '../../process/local/place.ts';
+import { readSource } from '../support/source.ts';
 import { words } from '../support/words.ts';
 
-const read = (file: string): string => readFileSync(path.join(repositoryRoot, file), 'utf8');
-const SOURCE = read('docker-compose.yml');
+const SOURCE = readSource('docker-compose.yml');
 const Service = z.looseObject({
   image: z.string().optional(),
   build: z.looseObject({ args: z.record(z.string(), z.string()) }).optional(),
@@ -32,7 +32,7 @@ const Compose = z.looseObject({
 const COMPOSE = Compose.parse(parse(SOURCE, { merge: true }));
 const SERVICES = Object.entries(COMPOSE.services);
 const OWN = SERVICES.filter(([, { build }]) => build !== undefined);
-const DOCKERFILE = read('Dockerfile');
+const DOCKERFILE = readSource('Dockerfile');
 
 test('the services of the header exist, and each depends on services and configs that exist', () => {
   expect(SERVICES.map(([name]) => name)).toEqual(
@@ -57,7 +57,7 @@ test('every image has an exact version, a digest and a variable, and none is the
 });
 
 test.for(['.gitignore', '.dockerignore'])('%s keeps the files of secrets out', (file) => {
-  expect(read(file).split('\n')).toEqual(expect.arrayContaining(['.env', '.env.*', '/secrets']));
+  expect(readSource(file).split('\n')).toEqual(expect.arrayContaining(['.env', '.env.*', '/secrets']));
 });
 
 test('ports are published to this machine only, and not those of database, Temporal and metrics', () => {

@@ -2,12 +2,13 @@
  * What the image carries: everything that its programs import, the authorities of TLS, and neither the embedded stack
  * nor the tests.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
 import { repositoryRoot } from '../../process/local/place.ts';
+import { readSource } from '../support/source.ts';
 import { words } from '../support/words.ts';
 
 /** What Compose and the image start, and what builds the workflow bundle. */
@@ -18,9 +19,7 @@ const READ_BY_PATH = ['db/migrations/meta/_journal.json', 'package.json', 'docs/
 /** The bundler starts here, by path. */
 const BUNDLED = 'workflows/index.ts';
 
-const readText = (file: string): string => readFileSync(path.join(repositoryRoot, file), 'utf8');
-
-const DOCKERFILE = readText('Dockerfile');
+const DOCKERFILE = readSource('Dockerfile');
 const LAST_STAGE = DOCKERFILE.split(/^FROM /m).at(-1) ?? '';
 /** What the last stage copies from the repository. */
 const COPIES = LAST_STAGE.match(/^COPY (?!--from).+$/gm) ?? [];
@@ -38,7 +37,7 @@ const isUnder = (file: string, folders: readonly string[]): boolean =>
 function listReachable(entries: readonly string[]): string[] {
   const found = new Set(entries);
   for (const file of found) {
-    for (const [, imported = ''] of readText(file).matchAll(IMPORTED))
+    for (const [, imported = ''] of readSource(file).matchAll(IMPORTED))
       found.add(path.posix.join(path.posix.dirname(file), imported));
   }
   return [...found];
@@ -60,7 +59,9 @@ test('the image copies every module that its programs and workflows import', () 
 });
 
 test('every program that Compose starts is one of the image', () => {
-  const started = [...readText('docker-compose.yml').matchAll(/\[node, ([^ ,\]]+\.ts)/g)].map(([, file = '']) => file);
+  const started = [...readSource('docker-compose.yml').matchAll(/\[node, ([^ ,\]]+\.ts)/g)].map(
+    ([, file = '']) => file,
+  );
   expect(started.length).toBeGreaterThan(3);
   expect(started.filter((file) => !ENTRY_POINTS.includes(file))).toEqual([]);
 });

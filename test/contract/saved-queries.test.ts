@@ -1,20 +1,19 @@
 /**
  * Each saved query of `docs/operations.md` runs on a real server and finds the workflow that its sentence describes.
  */
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { expect } from 'vitest';
 import { laneWorkflowId, settlementWorkflowId, webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
-import { repositoryRoot } from '../../process/local/place.ts';
 import { DELIVERY_TASK_QUEUE, TASK_QUEUE } from '../../workflows/contract.ts';
 import { withStack } from '../support/fixture.ts';
 import { settle, untilStatus } from '../support/partner.ts';
+import { readSource } from '../support/source.ts';
 
-const PAGE = readFileSync(path.join(repositoryRoot, 'docs/operations.md'), 'utf8');
-const QUERIES = [...PAGE.matchAll(/^(.+):\n```sql\n([\s\S]*?)\n```$/gm)].map(([, what = '', query = '']) => ({
-  what,
-  query,
-}));
+const QUERIES = [...readSource('docs/operations.md').matchAll(/^(.+):\n```sql\n([\s\S]*?)\n```$/gm)].map(
+  ([, what = '', query = '']) => ({
+    what,
+    query,
+  }),
+);
 
 const test = withStack();
 const ids = { unpaid: '', held: '', declined: '', unknown: '' };

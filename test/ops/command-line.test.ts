@@ -1,6 +1,4 @@
 /** The command line that operators, the sandbox and the benchmarks share. */
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
 import {
@@ -16,6 +14,7 @@ import {
 import { CommandError, command, EXIT, group, type Printer, runProgram } from '../../ops/command-line/program.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { testPrograms } from '../support/program.ts';
+import { readSource } from '../support/source.ts';
 
 const send = command({
   name: 'send',
@@ -159,13 +158,12 @@ test('--help shows the usage, the choices and the defaults; --version the versio
   );
   expect(help).toContain('(choices: "letter", "box")');
   expect(help).toContain('(default: 20)');
-  const { version } = JSON.parse(readFileSync(path.join(repositoryRoot, 'package.json'), 'utf8'));
+  const { version } = JSON.parse(readSource('package.json'));
   expect((await run('--version')).printed).toEqual([version]);
 });
 
 test('docs/operations.md explains exactly these exit codes', () => {
-  const page = readFileSync(path.join(repositoryRoot, 'docs', 'operations.md'), 'utf8');
-  const [, table = ''] = page.split('| exit code | meaning |');
+  const [, table = ''] = readSource('docs/operations.md').split('| exit code | meaning |');
   const codes = [...(table.split('\n## ')[0] ?? '').matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
   expect(codes).toEqual(Object.values(EXIT));
 });

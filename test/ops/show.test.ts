@@ -2,7 +2,6 @@
  * `show` of each kind of object, as text and as JSON. The golden files have the lines of a real object of each kind,
  * with its ids, digests and times replaced.
  */
-import { readFileSync } from 'node:fs';
 import { NamespaceNotFoundError } from '@temporalio/client';
 import stringify from 'json-stringify-pretty-compact';
 import { expect } from 'vitest';
@@ -22,6 +21,7 @@ import {
   insertSettledSettlement,
   openSettlement,
 } from '../support/settlement.ts';
+import { readSource } from '../support/source.ts';
 import { openVerification } from '../support/verification.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
@@ -212,7 +212,7 @@ test('the next command of a settlement whose window ended long ago is redispatch
 });
 
 test('every section that a next step names is a heading of docs/operations.md', () => {
-  const headings = readFileSync('docs/operations.md', 'utf8')
+  const headings = readSource('docs/operations.md')
     .split('\n')
     .filter((line) => line.startsWith('#'));
   for (const section of RUNBOOK_SECTIONS) expect(headings.map((line) => line.replace(/^#+ /, ''))).toContain(section);

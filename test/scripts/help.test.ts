@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { execa } from 'execa';
 import { test as base, expect } from 'vitest';
 import { z } from 'zod';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { FILE } from '../support/fixture.ts';
+import { readSource } from '../support/source.ts';
 
 /** Every program of package.json that a person runs with options; not the services, which take none. */
 const PROGRAMS = [
@@ -19,9 +18,7 @@ const WRONG = [
   ['start', ['--fast'], "Unknown option '--fast'."],
 ] as const;
 
-const { scripts }: { scripts: Record<string, string> } = JSON.parse(
-  readFileSync(path.join(repositoryRoot, 'package.json'), 'utf8'),
-);
+const { scripts }: { scripts: Record<string, string> } = JSON.parse(readSource('package.json'));
 
 const Ended = z.array(z.object({ exitCode: z.number(), stdout: z.string(), stderr: z.string() }));
 

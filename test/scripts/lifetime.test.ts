@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -12,6 +12,7 @@ import { findProcess } from '../../process/local/process-record.ts';
 import { readStack } from '../../process/local/running-stack.ts';
 import { stopProcess } from '../../scripts/stack/process.ts';
 import { stretched } from '../support/patience.ts';
+import { readSource } from '../support/source.ts';
 
 const run = promisify(execFile);
 const TERMINAL = path.join(repositoryRoot, 'test', 'support', 'terminal.py');
@@ -44,8 +45,7 @@ async function closeTerminalAt(text: string, command: readonly string[], env: No
 }
 
 const Package = z.object({ scripts: z.record(z.string(), z.string()) });
-const npmScripts = () =>
-  Package.parse(JSON.parse(readFileSync(path.join(repositoryRoot, 'package.json'), 'utf8'))).scripts;
+const npmScripts = () => Package.parse(JSON.parse(readSource('package.json'))).scripts;
 
 const pidIn = (output: string): number => Number(/Ready, (\d+)/.exec(output)?.[1]);
 

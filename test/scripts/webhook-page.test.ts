@@ -1,7 +1,7 @@
 /** Runs the receivers of docs/guides/webhooks.md exactly as the page shows them. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -9,18 +9,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { signWebhook } from '../../activities/webhook-signature.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { stretched } from '../support/patience.ts';
+import { readSource } from '../support/source.ts';
 import { until } from '../support/webhook.ts';
 
-const PAGE = path.join(import.meta.dirname, '..', '..', 'docs', 'guides', 'webhooks.md');
 const KEY = Buffer.alloc(32, 7);
 const ID = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b40';
 const BODY = Buffer.from(JSON.stringify({ id: ID, type: 'webhook.ping', data: {} }));
 const LINES_MAX = 20;
 
-const codeOf = async (language: string): Promise<string> => {
-  const blocks = [...(await readFile(PAGE, 'utf8')).matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].filter(
-    ([, tag]) => tag === language,
-  );
+const codeOf = (language: string): string => {
+  const page = readSource('docs/guides/webhooks.md');
+  const blocks = [...page.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].filter(([, tag]) => tag === language);
   expect(blocks).toHaveLength(1);
   return blocks[0]?.[2] ?? '';
 };
@@ -36,7 +35,7 @@ describe.each([
 
   beforeAll(async () => {
     folder = await mkdtemp(path.join(os.tmpdir(), 'webhook-page-'));
-    await writeFile(path.join(folder, file), await codeOf(language));
+    await writeFile(path.join(folder, file), codeOf(language));
     const port = await freePort();
     url = `http://127.0.0.1:${port}/`;
     const env = {
@@ -98,7 +97,7 @@ describe.each([
     expect({ failed, timedOut }).toEqual({ failed: true, timedOut: false });
   });
 
-  test(`has at most ${LINES_MAX} lines`, async () => {
-    expect((await codeOf(language)).trim().split('\n').length).toBeLessThanOrEqual(LINES_MAX);
+  test(`has at most ${LINES_MAX} lines`, () => {
+    expect(codeOf(language).trim().split('\n').length).toBeLessThanOrEqual(LINES_MAX);
   });
 });
