@@ -2,12 +2,12 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
 import { createLogger } from '../../process/logger.ts';
 import { recipientBody } from '../../scripts/sandbox/partner.ts';
+import { untilBlocked, whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { settle } from '../support/partner.ts';
-import { WAIT } from '../support/patience.ts';
 
 const lines: Record<string, unknown>[] = [];
 const logger = createLogger(
@@ -64,32 +64,21 @@ test('a caller that goes away has a line, and is not taken for a fault of the da
   waiting.destroy();
   await expect.poll(() => ofRoute('/v2/settle/:settlement_id')).toEqual([expect.objectContaining({ status: 499 })]);
 
-  const blocker = await api.owner.pool.connect();
-  await blocker.query('BEGIN; LOCK TABLE recipients IN EXCLUSIVE MODE');
-  const caller = new AbortController();
-  const headers = { 'x-api-key': partner.apiKey, 'content-type': 'application/json' };
-  const body = JSON.stringify(recipientBody());
-  const arrived = once(api.app.server, 'request');
-  const isBlocked = async () => {
-    const own = 'database = (SELECT oid FROM pg_database WHERE datname = current_database())';
-    return (await api.owner.pool.query(`SELECT FROM pg_locks WHERE NOT granted AND ${own}`)).rowCount === 1;
-  };
-  const asked = fetch(`http://127.0.0.1:${port}/v1/recipients`, {
-    method: 'POST',
-    headers,
-    body,
-    signal: caller.signal,
+  await whileLocked(api.owner.pool, 'LOCK TABLE recipients IN EXCLUSIVE MODE', async () => {
+    const caller = new AbortController();
+    const headers = { 'x-api-key': partner.apiKey, 'content-type': 'application/json' };
+    const sent = { method: 'POST', headers, body: JSON.stringify(recipientBody()), signal: caller.signal };
+    const arrived = once(api.app.server, 'request');
+    const asked = fetch(`http://127.0.0.1:${port}/v1/recipients`, sent);
+    const [, response] = await arrived;
+    // Its key is known then.
+    await untilBlocked(api.owner.pool, 1);
+    const ended = once(response, 'close');
+    caller.abort();
+    await asked.catch(() => undefined);
+    // Otherwise it could be answered before the API sees that its caller has gone.
+    await ended;
   });
-  const [, response] = await arrived;
-  // Its key is known then.
-  await vi.waitUntil(isBlocked, WAIT);
-  const ended = once(response, 'close');
-  caller.abort();
-  await asked.catch(() => undefined);
-  // Otherwise it could be answered before the API sees that its caller has gone.
-  await ended;
-  await blocker.query('ROLLBACK');
-  blocker.release();
   await expect.poll(() => ofRoute('/v1/recipients').at(-1)).toMatchObject({ status: 499, key_id: partner.keyId });
   await delay(200);
   const others = lines.slice(before).filter((line) => Number(line['level']) > 30);

@@ -3,6 +3,7 @@
  * be alone, and a key that was revoked before a request arrived is refused.
  */
 import { expect } from 'vitest';
+import { untilBlocked, whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 
 const TOGETHER = 20;
@@ -27,24 +28,17 @@ test('401 for a key that was revoked while an earlier request with it was looked
   const caller = await api.createCaller();
   const read = () => api.call(caller, 'GET', '/v1/caribbean/settlements');
   expect((await read()).statusCode).toBe(200);
-  const blocker = await api.owner.pool.connect();
-  await blocker.query('BEGIN');
-  await blocker.query('SELECT FROM rate_limits WHERE caller = $1 FOR UPDATE', [`org:${caller.orgId}`]);
-  const earlier = read();
-  await expect
-    .poll(async () => {
-      const { rows } = await api.owner.pool.query('SELECT FROM pg_locks WHERE NOT granted');
-      return rows.length;
-    })
-    .toBeGreaterThan(0);
-  await api.owner.pool.query("UPDATE api_keys SET status = 'revoked', revoked_at = now() WHERE key_id = $1", [
-    caller.keyId,
-  ]);
-  const later = Promise.all([read(), read()]);
-  await blocker.query('COMMIT');
-  blocker.release();
+  const lock = `SELECT FROM rate_limits WHERE caller = 'org:${caller.orgId}' FOR UPDATE`;
+  const { earlier, later } = await whileLocked(api.owner.pool, lock, async () => {
+    const first = read();
+    await untilBlocked(api.owner.pool, 1);
+    await api.owner.pool.query("UPDATE api_keys SET status = 'revoked', revoked_at = now() WHERE key_id = $1", [
+      caller.keyId,
+    ]);
+    return { earlier: first, later: [read(), read()] };
+  });
   expect((await earlier).statusCode).toBe(200);
-  expect((await later).map(({ statusCode }) => statusCode)).toEqual([401, 401]);
+  expect((await Promise.all(later)).map(({ statusCode }) => statusCode)).toEqual([401, 401]);
 });
 
 test('every request that waits for a failing statement fails, and the next one is served', async ({ newApi }) => {

@@ -6,7 +6,7 @@ import { hashConsumerContact } from '../../process/contact-hash.ts';
 import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';
 import type { TestApi } from '../support/api.ts';
 import { callAs, challenge, newEmail, otherThan, requestOtp, signIn, verifyOtp } from '../support/consumer.ts';
-import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
+import { digestTables, dumpTables, raceBehind, whileLocked } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 import { type RawAnswer, sendRaw } from '../support/raw-request.ts';
@@ -194,11 +194,8 @@ describe('POST /consumer/auth/verify-otp', () => {
   test('the right code can be repeated after a failure, also at the fifth try', async ({ api }) => {
     const { id, code } = await challenge(api);
     for (let guess = 0; guess < 4; guess += 1) await verifyOtp(api, id, otherThan(code));
-    const holder = await api.owner.pool.connect();
-    await holder.query('BEGIN; LOCK TABLE consumers IN ACCESS EXCLUSIVE MODE');
-    const failed = await verifyOtp(api, id, code);
-    await holder.query('ROLLBACK');
-    holder.release();
+    const lock = 'LOCK TABLE consumers IN ACCESS EXCLUSIVE MODE';
+    const failed = await whileLocked(api.owner.pool, lock, () => verifyOtp(api, id, code));
     expect(jsonOf(failed)).toMatchObject({ status: 503, code: 'temporarily_unavailable' });
     expect((await verifyOtp(api, id, code)).statusCode).toBe(200);
   });

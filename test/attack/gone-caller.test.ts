@@ -8,6 +8,7 @@ import { describe, expect, vi } from 'vitest';
 import { BODIES_IN_FLIGHT_BYTES_MAX, SIGNED_BODY_BYTES_MAX } from '../../api/plugins/signed-body.ts';
 import { unreadAnswer } from '../../api/plugins/unread-answer.ts';
 import { recipientBody } from '../../scripts/sandbox/partner.ts';
+import { whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { collectGarbage } from '../support/garbage.ts';
 import { WAIT } from '../support/patience.ts';
@@ -36,25 +37,22 @@ async function send(port: number, { path, headers, body }: Request): Promise<Soc
 /** Sends so many requests while a table is locked, and ends their connections before they are answered. */
 const withGone = test.extend('sendAndGo', ({ api, port }) => async (table: string, count: number, request: Request) => {
   const { server } = api.app;
-  const blocker = await api.owner.pool.connect();
   let arrived = 0;
   const onArrival = () => {
     arrived += 1;
   };
   server.on('request', onArrival);
   for (let left = count; left > 0; left -= AT_ONCE) {
-    await blocker.query('BEGIN');
-    await blocker.query(`LOCK TABLE ${table} IN EXCLUSIVE MODE`);
     arrived = 0;
-    const sockets = await Promise.all(Array.from({ length: Math.min(left, AT_ONCE) }, () => send(port, request)));
-    await vi.waitUntil(() => arrived === sockets.length, WAIT);
-    await delay(READ_MS);
-    for (const socket of sockets) socket.destroy();
-    await vi.waitUntil(async () => (await connectionsOf(server)) === 0, WAIT);
-    await blocker.query('ROLLBACK');
+    await whileLocked(api.owner.pool, `LOCK TABLE ${table} IN EXCLUSIVE MODE`, async () => {
+      const sockets = await Promise.all(Array.from({ length: Math.min(left, AT_ONCE) }, () => send(port, request)));
+      await vi.waitUntil(() => arrived === sockets.length, WAIT);
+      await delay(READ_MS);
+      for (const socket of sockets) socket.destroy();
+      await vi.waitUntil(async () => (await connectionsOf(server)) === 0, WAIT);
+    });
   }
   server.off('request', onArrival);
-  blocker.release();
 });
 
 const connectionsOf = (server: Server): Promise<number> =>

@@ -7,6 +7,7 @@ import { describe, expect } from 'vitest';
 import { limitConnections } from '../../api/http/connection-limit.ts';
 import { parseBlock } from '../../domain/network-address.ts';
 import { budgetsOf } from '../../domain/rate-limit.ts';
+import { whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf, signUpFrom } from '../support/partner.ts';
 
@@ -21,13 +22,12 @@ describe('requests under way', () => {
   test('429 at once beyond those of an organization, which are given back when they end', async ({ api }) => {
     const [greedy, modest] = [await api.createCaller(), await api.createCaller()];
     const read = (caller = greedy) => api.call(caller, 'GET', '/v1/recipients');
-    const blocker = await api.owner.pool.connect();
     // The reads wait for it, so that all of them are under way.
-    await blocker.query('BEGIN; LOCK TABLE recipients IN ACCESS EXCLUSIVE MODE');
-    const sent = Array.from({ length: IN_FLIGHT.ofOrganization + 1 }, () => read());
-    const refused = await Promise.race(sent);
-    await blocker.query('ROLLBACK');
-    blocker.release();
+    const lock = 'LOCK TABLE recipients IN ACCESS EXCLUSIVE MODE';
+    const { sent, refused } = await whileLocked(api.owner.pool, lock, async () => {
+      const all = Array.from({ length: IN_FLIGHT.ofOrganization + 1 }, () => read());
+      return { sent: all, refused: await Promise.race(all) };
+    });
     expect(isRefused(refused)).toBe(true);
     expect(refused.headers['retry-after']).toBe('1');
     expect((await Promise.all(sent)).filter(isRefused)).toEqual([refused]);
@@ -45,16 +45,14 @@ describe('requests under way', () => {
         headers: { 'x-api-key': caller.apiKey },
       });
     const [greedy, modest] = [await api.createCaller(), await api.createCaller()];
-    const blocker = await api.owner.pool.connect();
-    await blocker.query('BEGIN');
     // Its lookup waits, so that all of its requests are under way.
-    await blocker.query('LOCK TABLE rate_limits IN EXCLUSIVE MODE');
-    const burst = Array.from({ length: IN_FLIGHT.ofAddress }, () => read('192.0.2.1'));
-    const beyond = await read('192.0.2.1');
-    // Of another organization: the burst is one organization's too.
-    const other = read('192.0.2.2', modest);
-    await blocker.query('ROLLBACK');
-    blocker.release();
+    const lock = 'LOCK TABLE rate_limits IN EXCLUSIVE MODE';
+    const { burst, beyond, other } = await whileLocked(api.owner.pool, lock, async () => ({
+      burst: Array.from({ length: IN_FLIGHT.ofAddress }, () => read('192.0.2.1')),
+      beyond: await read('192.0.2.1'),
+      // Of another organization: the burst is one organization's too.
+      other: read('192.0.2.2', modest),
+    }));
     expect(isRefused(beyond)).toBe(true);
     expect(jsonOf(beyond)).toMatchObject({ code: 'rate_limited' });
     await Promise.all(burst);

@@ -76,6 +76,18 @@ export async function whileWritesFail<T>(owner: pg.Pool, table: string, run: () 
   }
 }
 
+/** Runs this while another transaction holds what the statement locks. */
+export async function whileLocked<T>(owner: pg.Pool, statement: string, run: () => Promise<T>): Promise<T> {
+  const holder = await owner.connect();
+  try {
+    await holder.query(`BEGIN; ${statement}`);
+    return await run();
+  } finally {
+    // Closed, not reused: that ends the transaction too.
+    holder.release(true);
+  }
+}
+
 /** Loses every outbox row that is written during `run`: what is committed then starts and signals no workflow. */
 export async function losingOutboxRows(owner: pg.Pool, run: () => Promise<unknown>): Promise<void> {
   await owner.query(`CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'`);
