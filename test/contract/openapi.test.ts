@@ -199,9 +199,11 @@ function fieldsOf(name: string | undefined): Record<string, Record<string, unkno
   return fields(document.components.schemas[name ?? ''] ?? {});
 }
 
-/** The names of the operations that break a rule; a test expects none. */
+/** The names of the operations that break a rule. */
 const breaking = (rule: (named: Named) => boolean): string[] =>
   all.filter((named) => !rule(named)).map(({ name }) => name);
+/** Expects that every operation keeps a rule. */
+const expectAll = (rule: (named: Named) => boolean): void => expect(breaking(rule)).toEqual([]);
 const componentOf = (content: z.infer<typeof Content> | undefined): string | undefined =>
   content?.['application/json']?.schema?.$ref?.replace('#/components/schemas/', '');
 const successOf = ({ described }: Named) =>
@@ -286,16 +288,16 @@ describe('every operation', () => {
   });
 
   test('has one success, described, with a schema where it has a body', () => {
-    expect(breaking((named) => successOf(named).length === 1)).toEqual([]);
+    expectAll((named) => successOf(named).length === 1);
     const isDescribed = (named: Named) =>
       successOf(named).every(([, answer]) => answer.description !== '' && answer.description !== 'Default Response');
-    expect(breaking(isDescribed)).toEqual([]);
+    expectAll(isDescribed);
     const hasSchema = (named: Named) =>
       successOf(named).every(
         ([status, { content }]) =>
           status === '204' || Object.values(content ?? {}).some(({ schema }) => schema !== undefined),
       );
-    expect(breaking(hasSchema)).toEqual([]);
+    expectAll(hasSchema);
   });
 
   test('calls no other answer a success', () => {
@@ -303,7 +305,7 @@ describe('every operation', () => {
       Object.entries(described.responses).every(
         ([status, { description }]) => status < '3' || description !== 'Success.',
       );
-    expect(breaking(isTrue)).toEqual([]);
+    expectAll(isTrue);
   });
 
   test('has the names for request and answer that clients know', () => {
@@ -328,18 +330,14 @@ describe('every operation', () => {
     const shapeOf = (schema: unknown) => (schema instanceof z.ZodObject ? Object.keys(schema.shape) : []);
     const documented = ({ described }: Named, place: string) =>
       described.parameters.filter((parameter) => parameter.in === place).map(({ name }) => name);
-    expect(
-      breaking((named) =>
-        shapeOf(named.operation?.schema.querystring).every((name) => documented(named, 'query').includes(name)),
-      ),
-    ).toEqual([]);
+    expectAll((named) =>
+      shapeOf(named.operation?.schema.querystring).every((name) => documented(named, 'query').includes(name)),
+    );
     const headers = (named: Named) => [
       ...documented(named, 'header').map((name) => name.toLowerCase()),
       ...DESCRIBED_ELSEWHERE,
     ];
-    expect(
-      breaking((named) => shapeOf(named.operation?.schema.headers).every((name) => headers(named).includes(name))),
-    ).toEqual([]);
+    expectAll((named) => shapeOf(named.operation?.schema.headers).every((name) => headers(named).includes(name)));
     const spelled = new Set(all.flatMap((named) => documented(named, 'header')));
     const others = [...spelled].filter((name) => !/^[A-Z][A-Za-z]*(-[A-Z][A-Za-z]*)*$/.test(name));
     expect(others).toEqual(['authorization']);
@@ -352,9 +350,7 @@ describe('every operation', () => {
         (part) => part !== undefined,
       );
     const shapeOf422 = ({ described }: Named) => componentOf(described.responses['422']?.content);
-    expect(breaking((named) => shapeOf422(named) === (takesInput(named) ? 'HTTPValidationError' : undefined))).toEqual(
-      [],
-    );
+    expectAll((named) => shapeOf422(named) === (takesInput(named) ? 'HTTPValidationError' : undefined));
   });
 
   test('documents every other refusal as a problem with a code', () => {
@@ -368,22 +364,18 @@ describe('every operation', () => {
     };
     const isProblem = (answer: z.infer<typeof Answer>) =>
       problems(answer).length > 0 && problems(answer).every((name) => name?.endsWith('Problem'));
-    expect(
-      breaking(
-        (named) => named.name === 'GET /health/ready' || refusals(named).every(([, answer]) => isProblem(answer)),
-      ),
-    ).toEqual([]);
+    expectAll(
+      (named) => named.name === 'GET /health/ready' || refusals(named).every(([, answer]) => isProblem(answer)),
+    );
     const hasCode = (answer: z.infer<typeof Answer>) =>
       ERROR_CODES.some((code) => answer.description.includes(`\`${code}\``));
-    expect(
-      breaking((named) => named.name === 'GET /health/ready' || refusals(named).every(([, answer]) => hasCode(answer))),
-    ).toEqual([]);
+    expectAll((named) => named.name === 'GET /health/ready' || refusals(named).every(([, answer]) => hasCode(answer)));
   });
 
   test('names the scope of an API key in its description too', () => {
     const said = ({ described, operation }: Named) =>
       operation?.access.auth !== 'api_key' || described.description?.includes(`Scope: \`${operation.access.scope}\``);
-    expect(breaking((named) => said(named) === true)).toEqual([]);
+    expectAll((named) => said(named) === true);
   });
 
   test('marks the legacy way to a settlement as deprecated, and nothing else', () => {
@@ -419,23 +411,19 @@ describe('every operation', () => {
         ? [{ ApiKey: [operation.access.scope] }]
         : security[operation.access.auth];
     };
-    expect(breaking((named) => JSON.stringify(named.described.security) === JSON.stringify(declared(named)))).toEqual(
-      [],
-    );
-    expect(
-      breaking((named) => named.operation?.access.auth === 'none' || named.described.responses['401'] !== undefined),
-    ).toEqual([]);
+    expectAll((named) => JSON.stringify(named.described.security) === JSON.stringify(declared(named)));
+    expectAll((named) => named.operation?.access.auth === 'none' || named.described.responses['401'] !== undefined);
   });
 
   test('has one answer for what every operation can refuse, with its statuses and X-Request-ID', () => {
     const faults = (named: Named) => named.described.responses['default']?.description ?? '';
     const isCommand = ({ name }: Named) => !name.startsWith('GET ');
     for (const line of ['500 `internal_error`', '503 `temporarily_unavailable`'])
-      expect(breaking((named) => faults(named).includes(line))).toEqual([]);
+      expectAll((named) => faults(named).includes(line));
     for (const line of ['408 `request_timeout`', '413 `payload_too_large`', '415 `unsupported_media_type`'])
-      expect(breaking((named) => faults(named).includes(line) === isCommand(named))).toEqual([]);
+      expectAll((named) => faults(named).includes(line) === isCommand(named));
     const headers = ({ described }: Named) => Object.keys(described.responses['default']?.headers ?? {});
-    expect(breaking((named) => headers(named).includes('X-Request-ID'))).toEqual([]);
+    expectAll((named) => headers(named).includes('X-Request-ID'));
     expect(document.info.description).toContain('Every answer has `X-Request-ID`');
   });
 
@@ -444,20 +432,18 @@ describe('every operation', () => {
     const isClosed = (schema: Record<string, unknown>) =>
       schema['type'] !== 'object' || 'propertyNames' in schema || schema['additionalProperties'] === false;
     const fromPartner = (named: Named) => named.operation?.access.auth !== 'signature';
-    expect(
-      breaking(
-        (named) =>
-          !fromPartner(named) ||
-          bodies(named)
-            .flatMap((body) => schemasUnder(body.schema))
-            .every(isClosed),
-      ),
-    ).toEqual([]);
+    expectAll(
+      (named) =>
+        !fromPartner(named) ||
+        bodies(named)
+          .flatMap((body) => schemasUnder(body.schema))
+          .every(isClosed),
+    );
     const answers = (named: Named) =>
       successOf(named).flatMap(([, { content }]) =>
         Object.values(content ?? {}).flatMap(({ schema }) => schemasUnder(schema)),
       );
-    expect(breaking((named) => answers(named).every((schema) => schema['additionalProperties'] !== false))).toEqual([]);
+    expectAll((named) => answers(named).every((schema) => schema['additionalProperties'] !== false));
   });
 });
 
@@ -510,7 +496,7 @@ describe('a link', () => {
         const ids = Object.keys(properties).filter((field) => readable.includes(field) && !name.includes('/consumer/'));
         return !isCreation || ids.length === 0 || Object.keys(links).length > 0;
       });
-    expect(breaking(isRead)).toEqual([]);
+    expectAll(isRead);
   });
 });
 
@@ -576,8 +562,8 @@ describe('a client made from the document', () => {
       .parse(raw.components);
     const keys = Object.values(securitySchemes).map(({ name = '' }) => name.toLowerCase());
     expect(keys).toContain('x-api-key');
-    expect(breaking((named) => !names(named).some((name) => keys.includes(name)))).toEqual([]);
-    expect(breaking((named) => !DESCRIBED_ELSEWHERE.some((name) => names(named).includes(name)))).toEqual([]);
+    expectAll((named) => !names(named).some((name) => keys.includes(name)));
+    expectAll((named) => !DESCRIBED_ELSEWHERE.some((name) => names(named).includes(name)));
   });
 
   test('finds `authorization` as an optional text of at most 256 characters, or null, where a session is needed', () => {
@@ -588,7 +574,7 @@ describe('a client made from the document', () => {
           name === 'authorization' && !required && JSON.stringify(schema['anyOf']) === JSON.stringify(TEXT_OR_NULL),
       );
     const needsSession = ({ operation }: Named) => operation?.access.auth === 'session';
-    expect(breaking((named) => optional(named).length === (needsSession(named) ? 1 : 0))).toEqual([]);
+    expectAll((named) => optional(named).length === (needsSession(named) ? 1 : 0));
   });
 
   test.each(LIMITS)(
@@ -631,7 +617,7 @@ describe('a client made from the document', () => {
       Object.entries(described.responses).some(
         ([status, { description }]) => status === '429' || description.includes('429 `rate_limited`'),
       );
-    expect(breaking((named) => isCounted(named) === isSent(named))).toEqual([]);
+    expectAll((named) => isCounted(named) === isSent(named));
   });
 });
 
