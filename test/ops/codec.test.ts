@@ -91,6 +91,11 @@ const TOKEN = 'token-of-the-codec-server-0123456789';
 const server = (options: Partial<CodecOptions> = {}) =>
   buildCodec({ codec, namespace: 'settlement', origins: [UI], token: undefined, ...options });
 const HEADERS = { origin: UI, 'x-namespace': 'settlement', 'content-type': 'application/json' };
+const decode = (
+  app: ReturnType<typeof buildCodec>,
+  payload: string | object,
+  headers: Record<string, string> = HEADERS,
+) => app.inject({ method: 'POST', url: '/decode', headers, payload });
 const sealedBody = async () => ({ payloads: [payloadToJSON(await sealedSecret())] });
 const decoded = (answer: { json(): { payloads: { data: string }[] } }) =>
   Buffer.from(answer.json().payloads[0]?.data ?? '', 'base64').toString();
@@ -109,13 +114,7 @@ describe('the codec server', () => {
         'access-control-request-headers': 'authorization,content-type,x-namespace',
       },
     });
-    const request = await app.inject({
-      method: 'POST',
-      url: '/decode',
-      headers: { ...HEADERS, origin },
-      payload: await sealedBody(),
-    });
-    for (const answer of [preflight, request]) {
+    for (const answer of [preflight, await decode(app, await sealedBody(), { ...HEADERS, origin })]) {
       expect(answer.statusCode).toBe(403);
       expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
       expect(answer.body).not.toContain('payloads');
@@ -132,12 +131,7 @@ describe('the codec server', () => {
     const headers: Record<string, string> = {};
     for (const [name, value] of Object.entries({ ...HEADERS, authorization: `Bearer ${TOKEN}`, ...changes }))
       if (value !== undefined) headers[name] = value;
-    const answer = await server({ token: TOKEN }).inject({
-      method: 'POST',
-      url: '/decode',
-      headers,
-      payload: JSON.stringify(await sealedBody()),
-    });
+    const answer = await decode(server({ token: TOKEN }), JSON.stringify(await sealedBody()), headers);
     expect(answer.statusCode).toBe(status);
     expect(answer.body).not.toContain('payloads');
   });
@@ -147,18 +141,11 @@ describe('the codec server', () => {
     ['incomplete JSON', '{"payloads": [', 400],
     ['a body of more than eight megabytes', `{"payloads": "${'x'.repeat(8 * 1024 * 1024)}"}`, 413],
   ])('refuses %s', async (_what, payload, status) => {
-    expect((await server().inject({ method: 'POST', url: '/decode', headers: HEADERS, payload })).statusCode).toBe(
-      status,
-    );
+    expect((await decode(server(), payload)).statusCode).toBe(status);
   });
 
   test('answers 400 with the id of a missing key', async () => {
-    const answer = await server({ codec: createPayloadCodec([NEW]) }).inject({
-      method: 'POST',
-      url: '/decode',
-      headers: HEADERS,
-      payload: await sealedBody(),
-    });
+    const answer = await decode(server({ codec: createPayloadCodec([NEW]) }), await sealedBody());
     expect([answer.statusCode, answer.json()]).toEqual([400, { error: 'There is no payload key key-1 here.' }]);
   });
 
@@ -176,8 +163,7 @@ describe('the codec server', () => {
       'access-control-allow-headers': 'authorization, content-type, x-namespace',
       vary: 'Origin',
     });
-    const headers = { ...HEADERS, authorization: `Bearer ${TOKEN}` };
-    const answer = await app.inject({ method: 'POST', url: '/decode', headers, payload: await sealedBody() });
+    const answer = await decode(app, await sealedBody(), { ...HEADERS, authorization: `Bearer ${TOKEN}` });
     expect([answer.statusCode, answer.headers['access-control-allow-origin'], decoded(answer)]).toEqual([
       200,
       UI,
@@ -186,15 +172,10 @@ describe('the codec server', () => {
   });
 
   test('answers a program, which sends no origin and leaves out what is empty', async () => {
-    const answer = await server().inject({
-      method: 'POST',
-      url: '/decode',
-      headers: { 'x-namespace': '' },
-      payload: await sealedBody(),
-    });
+    const answer = await decode(server(), await sealedBody(), { 'x-namespace': '' });
     expect([answer.statusCode, decoded(answer)]).toEqual([200, JSON.stringify({ settlementId: SECRET })]);
     expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
-    const empty = await server().inject({ method: 'POST', url: '/decode', payload: {} });
+    const empty = await decode(server(), {}, {});
     expect([empty.statusCode, empty.json()]).toEqual([200, { payloads: [] }]);
   });
 
@@ -207,9 +188,7 @@ describe('the codec server', () => {
       payload: { payloads: [payloadToJSON(plain({ outcome: 'paid' }))] },
     });
     expect(decoded(sealed)).toMatch(/^key-1\.[\w-]+$/);
-    expect(
-      decoded(await app.inject({ method: 'POST', url: '/decode', headers: HEADERS, payload: sealed.json() })),
-    ).toBe('{"outcome":"paid"}');
+    expect(decoded(await decode(app, sealed.json()))).toBe('{"outcome":"paid"}');
   });
 });
 
