@@ -40,6 +40,8 @@ const remoteEnvironment = (runtime: string, changes: Record<string, string | und
   ...changes,
 });
 
+const SANDBOX = { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgres://127.0.0.1/settlement' };
+
 const SECRETS = [
   'API_KEY_PEPPER',
   'ENCRYPTION_KEYS',
@@ -129,6 +131,28 @@ const REFUSED: readonly Refused[] = [
       `a % in ${name} that encodes nothing`,
       { [name]: given },
       `${name} must write a % of its user, password, host or path as %25`,
+    ],
+  ),
+  // They would replace the limits of each session.
+  ...(
+    [
+      ['DATABASE_URL', 'options=-c%20search_path%3Dpublic'],
+      ['DATABASE_URL', 'query_timeout=0'],
+      ['DATABASE_READ_URL', 'lock_timeout=0'],
+    ] as const
+  ).map(
+    ([name, parameter]): Refused => [
+      `${parameter} in ${name}`,
+      { [name]: `postgres://settlement@127.0.0.1/settlement?${parameter}` },
+      `${name} must not set options or timeouts: the service sets them for each session`,
+    ],
+  ),
+  // They would switch its TLS off.
+  ...['requireTLS=false', 'ignoreTLS=true', 'tls.rejectUnauthorized=false'].map(
+    (parameter): Refused => [
+      `${parameter} in SMTP_URL`,
+      { SMTP_URL: `smtps://mail.example?from=a@b.example&${parameter}` },
+      'SMTP_URL must have no parameter but from',
     ],
   ),
   [
@@ -235,25 +259,6 @@ describe('the configuration is refused', () => {
     expect(faultsOf(remoteEnvironment('production', { [name]: value }))).toHaveLength(1);
   });
 
-  test.for([
-    ['DATABASE_URL', 'options=-c%20search_path%3Dpublic'],
-    ['DATABASE_URL', 'query_timeout=0'],
-    ['DATABASE_READ_URL', 'lock_timeout=0'],
-  ] as const)('%s with %s, which would replace the limits of each session', ([name, parameter], { faultsOf }) => {
-    const address = `postgres://settlement@127.0.0.1/settlement?${parameter}`;
-    expect(faultsOf(remoteEnvironment('production', { [name]: address }))).toEqual([
-      `${name} must not set options or timeouts: the service sets them for each session`,
-    ]);
-  });
-
-  test.for(['requireTLS=false', 'ignoreTLS=true', 'tls.rejectUnauthorized=false'])(
-    'SMTP_URL with %s, which would switch its TLS off',
-    (parameter, { faultsOf }) => {
-      const given = remoteEnvironment('production', { SMTP_URL: `smtps://mail.example?from=a@b.example&${parameter}` });
-      expect(faultsOf(given)).toEqual(['SMTP_URL must have no parameter but from']);
-    },
-  );
-
   test.for(REFUSED)('a remote runtime does not start with %s', ([, given, fault], { faultsOf }) => {
     for (const runtime of ['remote-sandbox', 'production'])
       expect(faultsOf(remoteEnvironment(runtime, given))).toEqual([fault]);
@@ -267,8 +272,7 @@ describe('the configuration is refused', () => {
   test.for(['settlement.accept', 'settlement.accept:after_commit:0', 'nowhere:before_commit'])(
     'an unknown crash point: %s',
     (point, { faultsOf }) => {
-      const sandbox = { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgres://127.0.0.1/settlement' };
-      expect(faultsOf({ ...sandbox, CRASH_AT: point })).toEqual([
+      expect(faultsOf({ ...SANDBOX, CRASH_AT: point })).toEqual([
         'CRASH_AT must be a point of domain/crash-point.ts, and :<n> for its nth pass',
       ]);
     },
@@ -332,26 +336,10 @@ describe('the configuration is refused', () => {
     const marker = 'do-not-print-me';
     const wrong = Object.fromEntries(
       [
-        ...SECRETS,
-        'DATABASE_URL',
-        'PORT',
-        'METRICS_PORT',
-        'PUBLIC_BASE_URL',
-        'IDVERIFY_BASE_URL',
-        'IDVERIFY_APP_TOKEN',
-        'IDVERIFY_SECRET_KEY',
-        'SMTP_URL',
-        'WEBHOOK_ALLOW_LOCAL_TARGETS',
-        'TRUSTED_PROXIES',
-        'CONSUMER_ALLOWED_ORIGINS',
-        'RATE_LIMIT_PER_MINUTE',
-        'OUTBOX_MAX_ROWS',
-        'EVENT_RETENTION_DAYS',
-        'QUOTE_RETENTION_DAYS',
-        'LOG_LEVEL',
-        'TEMPORAL_TLS',
-        'TEMPORAL_PAYLOAD_KEYS',
-        'RUNTIME_ENVIRONMENT',
+        ...[...SECRETS, 'DATABASE_URL', 'PORT', 'METRICS_PORT', 'PUBLIC_BASE_URL', 'SMTP_URL', 'TRUSTED_PROXIES'],
+        ...['IDVERIFY_BASE_URL', 'IDVERIFY_APP_TOKEN', 'IDVERIFY_SECRET_KEY', 'WEBHOOK_ALLOW_LOCAL_TARGETS'],
+        ...['CONSUMER_ALLOWED_ORIGINS', 'RATE_LIMIT_PER_MINUTE', 'OUTBOX_MAX_ROWS', 'EVENT_RETENTION_DAYS'],
+        ...['QUOTE_RETENTION_DAYS', 'LOG_LEVEL', 'TEMPORAL_TLS', 'TEMPORAL_PAYLOAD_KEYS', 'RUNTIME_ENVIRONMENT'],
       ].map((name) => [name, marker]),
     );
     const faults = faultsOf(wrong);
@@ -513,24 +501,20 @@ describe('the local sandbox', () => {
     ['::1', 'http://[::1]:3000'],
     ['localhost', 'http://localhost:3000'],
   ])('with the host %s, the API is reached at %s', ([host, url], { load }) => {
-    expect(
-      load({ RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgres:///s', HOST: host }).publicBaseUrl,
-    ).toBe(url);
+    expect(load({ ...SANDBOX, HOST: host }).publicBaseUrl).toBe(url);
   });
 
-  const sandbox = { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: 'postgres://127.0.0.1/settlement' };
-
   test('generates missing secrets, in a file for its owner only, and reads them again', ({ directory, load }) => {
-    const first = load(sandbox);
+    const first = load(SANDBOX);
     const [file = '', ...more] = readdirSync(directory);
     expect(more).toEqual([]);
     expect(statSync(path.join(directory, file)).mode & 0o777).toBe(0o600);
-    expect(load(sandbox)).toEqual(first);
+    expect(load(SANDBOX)).toEqual(first);
     expect(first.apiKeyPeppers[0].secret).not.toBe(first.cardprocWebhookSecrets[0]);
   });
 
   test('has a crash point only if one is set, at its first pass by default', ({ load }) => {
-    const crashAt = (given?: string) => load({ ...sandbox, CRASH_AT: given }).crashAt;
+    const crashAt = (given?: string) => load({ ...SANDBOX, CRASH_AT: given }).crashAt;
     expect(crashAt()).toBeUndefined();
     expect(crashAt('webhook_post:after')).toEqual({ point: 'webhook_post:after', nth: 1 });
     expect(crashAt('webhook_post:after:3')).toEqual({ point: 'webhook_post:after', nth: 3 });
@@ -538,15 +522,15 @@ describe('the local sandbox', () => {
 
   test('uses a given secret instead of a generated one', ({ load }) => {
     const given = text();
-    expect(load({ ...sandbox, API_KEY_PEPPER: given }).apiKeyPeppers.map(({ secret }) => secret)).toEqual([given]);
+    expect(load({ ...SANDBOX, API_KEY_PEPPER: given }).apiKeyPeppers.map(({ secret }) => secret)).toEqual([given]);
   });
 
   test('generates one set of secrets if two processes start at the same moment', ({ directory, load }) => {
     const seen: { second?: ReturnType<typeof loadConfig> } = {};
     duringNextWrite(() => {
-      seen.second = load(sandbox);
+      seen.second = load(SANDBOX);
     });
-    const first = load(sandbox);
+    const first = load(SANDBOX);
     expect(seen.second).toEqual(first);
     expect(readdirSync(directory)).toHaveLength(1);
     expect(JSON.parse(readFileSync(path.join(directory, 'sandbox-secrets.json'), 'utf8'))).toMatchObject({
