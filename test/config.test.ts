@@ -117,6 +117,13 @@ const REFUSED: readonly Refused[] = [
     'IDVERIFY_BASE_URL must be an https URL',
   ],
   ['a database without sslmode', { DATABASE_URL: 'postgres://settlement@db.example/settlement' }, DATABASE_TLS],
+  ...['DATABASE_LISTEN_URL', 'DATABASE_READ_URL'].map(
+    (name): Refused => [
+      `${name} without sslmode`,
+      { [name]: 'postgres://settlement@db.example/settlement' },
+      DATABASE_TLS.replace('DATABASE_URL', name),
+    ],
+  ),
   ['TLS that verifies nothing', { DATABASE_URL: 'postgres://s@db.example/s?sslmode=require' }, DATABASE_TLS],
   ...(
     [
@@ -138,6 +145,8 @@ const REFUSED: readonly Refused[] = [
     [
       ['DATABASE_URL', 'options=-c%20search_path%3Dpublic'],
       ['DATABASE_URL', 'query_timeout=0'],
+      ['DATABASE_URL', 'statement_timeout=0'],
+      ['DATABASE_LISTEN_URL', 'idle_in_transaction_session_timeout=0'],
       ['DATABASE_READ_URL', 'lock_timeout=0'],
     ] as const
   ).map(
@@ -315,12 +324,32 @@ describe('the configuration is refused', () => {
     },
   );
 
-  test.for(['remote-sandbox', 'production', 'local-sandbox'])(
-    "an operator's token that is also a secret of the service in %s, without the value",
-    (runtime, { faultsOf }) => {
-      const token = text();
-      const faults = faultsOf(remoteEnvironment(runtime, { API_KEY_PEPPER: token, OPERATOR_TOKEN: token }));
-      expect(faults).toEqual(['API_KEY_PEPPER must not have a value of OPERATOR_TOKEN']);
+  test.for<[name: string, inSetting: (secret: string) => string]>([
+    ['OPERATOR_TOKEN', (secret) => secret],
+    ['SMTP_URL', (secret) => `smtps://mail:${encodeURIComponent(secret)}@mail.example`],
+    ['MIGRATION_DATABASE_URL', (secret) => `postgres://owner:${encodeURIComponent(secret)}@127.0.0.1/settlement`],
+    ['TEMPORAL_PAYLOAD_KEYS', (secret) => `p:${secret}`],
+    ['CERTIFICATE_SIGNING_KEY', (secret) => `c:${secret}`],
+    ['IDVERIFY_WEBHOOK_SECRET', (secret) => secret],
+    ['IDVERIFY_APP_TOKEN', (secret) => secret],
+    ['IDVERIFY_SECRET_KEY', (secret) => secret],
+  ])(
+    'the encryption key also in %s, with or without the padding of base64, and the value is not shown',
+    ([name, inSetting], { faultsOf }) => {
+      const secret = randomBytes(32).toString('base64');
+      const others = {
+        IDVERIFY_BASE_URL: 'https://idverify.example',
+        IDVERIFY_APP_TOKEN: text(),
+        IDVERIFY_SECRET_KEY: text(),
+      };
+      for (const runtime of ['remote-sandbox', 'production', 'local-sandbox'])
+        for (const given of [secret, secret.replace(/=+$/, '')]) {
+          const faults = faultsOf(
+            remoteEnvironment(runtime, { ...others, ENCRYPTION_KEYS: `e:${secret}`, [name]: inSetting(given) }),
+          );
+          const users = faults.map((fault) => fault.split(' must not have a value of ').toSorted());
+          expect(users).toEqual([['ENCRYPTION_KEYS', name].toSorted()]);
+        }
     },
   );
 
