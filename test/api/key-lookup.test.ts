@@ -24,6 +24,15 @@ test('requests that arrive together are counted one by one, and refused from the
   );
 });
 
+test('requests with one key from two addresses that arrive together are judged each by its own', async ({ api }) => {
+  const { orgId } = await api.createCaller();
+  const { apiKey } = await api.createKey(orgId, 'read', { allowedCidrs: ['203.0.113.0/24'] });
+  const read = (remoteAddress: string) =>
+    api.app.inject({ method: 'GET', url: '/v1/recipients', remoteAddress, headers: { 'x-api-key': apiKey } });
+  const answers = await Promise.all(['203.0.113.1', '198.51.100.1', '203.0.113.1', '198.51.100.1'].map(read));
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 401, 200, 401]);
+});
+
 test('401 for a key that was revoked while an earlier request with it was looked up', async ({ api }) => {
   const caller = await api.createCaller();
   const read = () => api.call(caller, 'GET', '/v1/caribbean/settlements');
