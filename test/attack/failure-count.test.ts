@@ -115,6 +115,22 @@ describe('a clock that is set anew', () => {
   });
 });
 
+test('beyond fifty thousand, the first failure and the credential that was valid longest ago are forgotten', () => {
+  const failures = createFailureCount({ windowSeconds: 60 });
+  const recent = createRecentCredentials();
+  for (const name of ['first', 'second']) {
+    failures.add(name);
+    recent.add(name);
+  }
+  recent.add('first');
+  for (let n = 0; n < 50_000 - 1; n += 1) {
+    failures.add(`${n}`);
+    recent.add(`${n}`);
+  }
+  expect([failures.of('first'), failures.of('second')?.used]).toEqual([undefined, 1]);
+  expect([recent.has('first'), recent.has('second')]).toEqual([true, false]);
+});
+
 describe('a bad signature of a provider', () => {
   test.for([
     ['cardproc', '203.0.113.20', '203.0.113.21'],
