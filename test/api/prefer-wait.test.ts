@@ -1,10 +1,11 @@
 /** Reads that wait (contract §6): woken by the change itself, and limited so that no organization uses all of them. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { fastify } from 'fastify';
 import { expect, vi } from 'vitest';
-import { WAITERS } from '../../api/http/prefer-wait.ts';
+import { createWaitingRead, WAITERS } from '../../api/http/prefer-wait.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
-import { stretched } from '../support/patience.ts';
+import { WAIT as PATIENCE, stretched } from '../support/patience.ts';
 import { BY_WIRE } from '../support/settlement.ts';
 
 const WAIT = { prefer: 'wait=20' };
@@ -79,6 +80,48 @@ test('one organization cannot use the waiting reads of all, and beyond its own n
   expect(again.headers['preference-applied']).toBe('wait=0');
 });
 
+test('a process holds so many reads in all and of an address, and gives each place back', async ({
+  onTestFinished,
+}) => {
+  const subscribed = new Set<object>();
+  const subscribe = () => {
+    const one = {};
+    subscribed.add(one);
+    return () => void subscribed.delete(one);
+  };
+  const app = fastify();
+  onTestFinished(() => app.close());
+  const readWaiting = createWaitingRead(app, { subscribe });
+  const settlement = { settlementId: 'stl_1', version: 1, status: 'accepted' } as const;
+  app.get<{ Params: { address: string; org: string } }>('/:address/:org', (request, reply) => {
+    const { address: limitKey, org: orgId } = request.params;
+    request.clientAddress = { limitKey, exact: null, logged: '', doubt: undefined };
+    const read = async () => settlement;
+    return readWaiting(request, reply, { orgId, settlementId: 'stl_1', read, show: (shown) => shown });
+  });
+  const isHeld = async (address: string, org: string, seconds = 0) => {
+    const answer = await app.inject({ url: `/${address}/${org}`, headers: { prefer: `wait=${seconds}` } });
+    return answer.headers['preference-applied'] !== undefined;
+  };
+  /** As many as an address has place for, by as many organizations as that takes. */
+  const fill = (address: string) =>
+    Array.from({ length: WAITERS.perAddress }, (_, n) => isHeld(address, `${address}.${n % ORGANIZATIONS}`, 2));
+  const ORGANIZATIONS = WAITERS.perAddress / WAITERS.perOrganization;
+
+  const addresses = Array.from({ length: WAITERS.max / WAITERS.perAddress }, (_, n) => `${n}`);
+  const all = addresses.flatMap(fill);
+  await vi.waitUntil(() => subscribed.size === WAITERS.max, PATIENCE);
+  expect(await isHeld('other', 'other')).toBe(false);
+  expect(new Set(await Promise.all(all))).toEqual(new Set([true]));
+  expect(subscribed.size).toBe(0);
+
+  const ofAddress = fill('0');
+  await vi.waitUntil(() => subscribed.size === WAITERS.perAddress, PATIENCE);
+  for (let n = 0; n <= WAITERS.perOrganization; n += 1) expect(await isHeld('0', 'other')).toBe(false);
+  expect(await isHeld('1', 'other')).toBe(true);
+  expect(new Set(await Promise.all(ofAddress))).toEqual(new Set([true]));
+});
+
 test('a change between two reads is answered at once to a caller that names what it has seen', async ({
   api,
   partner,
@@ -111,7 +154,7 @@ test('a waiting read is 304 when the answer is still the one that the caller has
   expect([next.headers['preference-applied'], next.headers['retry-after']]).toEqual(['wait=1', '1']);
 });
 
-test('a read without a wait is 304 at once for its tag, and a cancellation is never conditional', async ({
+test('a read without a wait is 304 at once for its tag, a cancellation is never conditional, and 30 s is the longest wait', async ({
   api,
   partner,
   steps,
@@ -125,4 +168,6 @@ test('a read without a wait is 304 at once for its tag, and a cancellation is ne
   const canceled = await api.call(partner, 'POST', `${path}/cancel`, undefined, { 'if-none-match': '*' });
   expect([canceled.statusCode, jsonOf(canceled).status]).toEqual([200, 'canceled']);
   expect((await api.call(partner, 'GET', path, undefined, seen)).statusCode).toBe(200);
+  const longest = await api.call(partner, 'GET', path, undefined, { prefer: 'wait=9999' });
+  expect(longest.headers['preference-applied']).toBe('wait=30');
 });
