@@ -99,15 +99,20 @@ describe('requests are counted', MINUTE_ENDS, () => {
 });
 
 describe('a request costs', MINUTE_ENDS, () => {
-  test('one unit more for each 64 KiB of its answer, and its answer says so', async ({ api, get }) => {
+  test('its organization and its address one unit more for each 64 KiB of its answer, which says so', async ({
+    api,
+    get,
+  }) => {
     const caller = await api.createCaller();
     for (let n = 0; n < 13; n += 1) await createRecipient(api, caller, { metadata: METADATA });
     const before = leftIn((await get(caller, '/v2/payment-methods')).headers['ratelimit']);
-    const big = await get(caller, '/v1/recipients?limit=100');
+    const big = await get(caller, '/v1/recipients?limit=100', '192.0.2.9');
     expect(big.statusCode).toBe(200);
     const weight = Math.floor(big.rawPayload.length / 65_536);
     expect(weight).toBe(2);
     expect(leftIn(big.headers['ratelimit'])).toBe(before - 1 - weight);
+    const counted = "SELECT used FROM rate_limits WHERE caller = 'address:192.0.2.9'";
+    expect((await api.connection.pool.query(counted)).rows).toEqual([{ used: 1 + weight }]);
     const small = await get(caller, '/v1/recipients?limit=1');
     expect(leftIn(small.headers['ratelimit'])).toBe(before - 1 - weight - 1);
   });
