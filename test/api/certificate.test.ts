@@ -163,6 +163,9 @@ describe('the download of a certificate', () => {
     const { certId } = await certified(api, partner);
     for (const condition of ['"other"', 'nonsense', ''])
       expect((await download(certId, { 'if-none-match': condition })).statusCode).toBe(200);
+    const { etag } = (await download(certId)).headers;
+    const ofAnotherForm = { accept: 'application/pdf', 'if-none-match': String(etag) };
+    expect((await download(certId, ofAnotherForm)).statusCode).toBe(200);
     expect((await download(UNKNOWN, { 'if-none-match': '*' })).statusCode).toBe(404);
   });
 });
