@@ -1,6 +1,7 @@
 /** `list`: each filter keeps what it should and leaves out the rest; nothing personal is printed. */
 import { expect } from 'vitest';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
+import { signIn } from '../support/consumer.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
 import { createRecipient } from '../support/partner.ts';
@@ -213,6 +214,8 @@ test('list orgs shows who has no full key and who is suspended, and list keys sh
   list,
 }) => {
   const lost = await api.createCaller('read');
+  // A consumer has no key, and is no partner.
+  await signIn(api);
   expect(await list('orgs', '--without-key')).toMatchObject([
     { organization: lost.orgId, contact: 'd***@acme.example', active_full_keys: 0 },
   ]);
@@ -224,6 +227,25 @@ test('list orgs shows who has no full key and who is suspended, and list keys sh
   expect(await list('orgs', '--suspended')).toEqual([]);
   await createOps(api.connection.db)('org', 'suspend', lost.orgId, ...act('ana'));
   expect(await list('orgs', '--suspended')).toMatchObject([{ organization: lost.orgId }]);
+});
+
+test('every list leaves out what is of another organization, and what is newer than --older-than', async ({
+  api,
+  partner,
+  list,
+  steps,
+}) => {
+  const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/');
+  await ping(api, partner, webhookId);
+  await sendCardproc(api, cardprocBody(await steps.waiting(BY_MANUAL_CARD)));
+  const canceled = await steps.accept(BY_MANUAL_CARD);
+  await createOps(api.connection.db)('cancel', canceled, '--operator', 'ana', '--note', 'why', '--yes');
+  for (const name of ['settlements', 'deliveries', 'subscriptions', 'evidence', 'audit', 'keys']) {
+    expect(await list(name, '--org', partner.orgId), name).not.toEqual([]);
+    expect(await list(name, '--org', 'nobody'), name).toEqual([]);
+    expect(await list(name, '--older-than', '1d'), name).toEqual([]);
+  }
+  expect(await list('orgs', '--older-than', '1d')).toEqual([]);
 });
 
 test('no list prints a name of a person, a contact, an account, a raw key or the path of a URL', async ({
