@@ -163,6 +163,12 @@ describe('doubled headers', () => {
       expectUnreadable(await ask('GET /health/live', lines));
   });
 
+  test('no further request on a connection after two Host headers', async ({ wire }) => {
+    const read = (...hosts: string[]) => ['GET /health/live HTTP/1.1', ...hosts, '', ''].join('\r\n');
+    const answers = await wire.exchange([Buffer.from(read(HOST, HOST) + read(HOST))]);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([400]);
+  });
+
   test('a new request id for two of them', async ({ ask }) => {
     const answer = await ask('GET /health/live', [HOST, 'X-Request-ID: first', 'X-Request-ID: second']);
     expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
