@@ -12,18 +12,19 @@ import { watchTemporal } from '../../worker/temporal-watch.ts';
 import { WAIT } from '../support/patience.ts';
 import { testDevServer, workerConfig } from '../support/temporal.ts';
 
+/** INDEXED_VALUE_TYPE_TEXT of Temporal's API. */
+const TEXT = 1;
 const RETENTION = { workflowExecutionRetentionPeriod: msToTs(86_400_000) };
 
-/** Answers every call with a code of gRPC. */
-async function startRefusing(code: number): Promise<{ address: string; close(): void }> {
-  const server = createServer().on('stream', (stream) => {
-    const headers = {
-      ':status': 200,
-      'content-type': 'application/grpc',
-      'grpc-status': `${code}`,
-      'grpc-message': 'no',
-    };
-    stream.respond(headers, { endStream: true });
+const EMPTY_MESSAGE = Buffer.alloc(5);
+
+/** Answers each call with a code of gRPC, and with an empty message where that is 0. */
+async function startAnswering(codeOf: (method: string) => number): Promise<{ address: string; close(): void }> {
+  const server = createServer().on('stream', (stream, { ':path': path = '' }) => {
+    const code = codeOf(path.slice(path.lastIndexOf('/') + 1));
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': `${code}`, 'grpc-message': 'no' }));
+    stream.end(code === 0 ? EMPTY_MESSAGE : undefined);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
@@ -39,7 +40,7 @@ async function healthAt(address: string, { namespace = 'missing', tls = false } 
 }
 
 test('a refusal of Temporal is named: the credential, the right, TLS, the namespace, and who does not answer', async () => {
-  const servers = { right: await startRefusing(7), credential: await startRefusing(16) };
+  const servers = { right: await startAnswering(() => 7), credential: await startAnswering(() => 16) };
   const { address } = await testDevServer();
   expect({
     right: await healthAt(servers.right.address),
@@ -59,6 +60,13 @@ test('a refusal of Temporal is named: the credential, the right, TLS, the namesp
     },
   });
   for (const server of Object.values(servers)) server.close();
+});
+
+test.for([7, 12])('a credential that may not list the search attributes may use them: code %s', async (code) => {
+  const codes: Readonly<Record<string, number>> = { ListSearchAttributes: code, SignalWorkflowExecution: 5 };
+  const server = await startAnswering((method) => codes[method] ?? 0);
+  expect(await healthAt(server.address)).toEqual({ status: 'up', cause: null });
+  server.close();
 });
 
 test.for([
@@ -81,6 +89,18 @@ test.for([
   ['ConnectError("tcp connect error", 127.0.0.1:1, Os { code: 111, kind: ConnectionRefused })', 'not_answering'],
 ] as const)("an error of the worker's connection, %s, is %s", ([message, cause]) => {
   expect(temporalFaultOf(new TransportError(message))?.cause).toBe(cause);
+});
+
+test('a search attribute of another type is named', async () => {
+  const { address } = await testDevServer();
+  const namespace = `typed-${crypto.randomUUID()}`;
+  const temporal = connectTemporal(workerConfig({ address, namespace }));
+  const { workflowService, operatorService } = temporal.client.connection;
+  await workflowService.registerNamespace({ namespace, ...RETENTION });
+  await vi.waitFor(() => operatorService.addSearchAttributes({ namespace, searchAttributes: { OrgId: TEXT } }), WAIT);
+  const other = temporalFault('search_attributes_of_other_type', 'OrgId');
+  await vi.waitFor(async () => expect(await temporal.health()).toEqual(other), WAIT);
+  await temporal.close();
 });
 
 test('a worker says once that the namespace is missing, and puts attributes and schedule back into a new one', async () => {
