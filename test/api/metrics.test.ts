@@ -11,6 +11,7 @@ import { metrics as requestMetrics } from '../../api/plugins/metrics.ts';
 import { requestEnd } from '../../api/plugins/request-end.ts';
 import { connect } from '../../db/client.ts';
 import { TEMPORAL_CAUSES, type TemporalHealth, temporalFault } from '../../domain/temporal-health.ts';
+import { activityMetrics } from '../../process/activity-metrics.ts';
 import { processRegistry, serveMetrics } from '../../process/metrics.ts';
 import { stateExposition } from '../../process/state-metrics.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
@@ -206,6 +207,25 @@ describe('the counts of requests', () => {
     expect(await riseOf(sample('accept', 'good'), scraper.scrape, accept)).toBe(1);
     const read = () => api.call(partner, 'GET', '/v1/me');
     expect(await riseOf(sample('read', 'good'), scraper.scrape, read)).toBe(1);
+  });
+
+  test("the objectives': a step that fails or takes more than 5 s, and a delivery more than 10 s late, is bad", async () => {
+    const registry = new Registry();
+    const { activityEnded, deliveryTaken } = activityMetrics(registry);
+    activityEnded('step', { isStep: true, isFailed: false, seconds: 5 });
+    activityEnded('step', { isStep: true, isFailed: false, seconds: 5.1 });
+    activityEnded('step', { isStep: true, isFailed: true, seconds: 1 });
+    activityEnded('other', { isStep: false, isFailed: true, seconds: 60 });
+    for (const lateSeconds of [0, 10, 10.1]) deliveryTaken(lateSeconds);
+    const page = await registry.metrics();
+    const counted = (slo: string) =>
+      ['good', 'bad'].map((result) => sampleOf(page, `settlement_slo_total{slo="${slo}",result="${result}"}`));
+    expect([counted('step'), counted('delivery')]).toEqual([
+      [1, 2],
+      [2, 1],
+    ]);
+    const failures = ['step', 'other'].map((name) => `settlement_activity_failures_total{activity="${name}"}`);
+    expect(failures.map((sample) => sampleOf(page, sample))).toEqual([1, 1]);
   });
 
   test("the objectives': an acceptance that took too long is bad, also if its caller went before its answer", async ({
