@@ -18,7 +18,9 @@ const REDACTED = [
   '*.account_number',
   '*.card_token',
   '*.banklink_account_token',
-  '*.code_digits',
+  '*.sandbox_code',
+  '*.access_token',
+  '*.sdk_access_token',
 ];
 
 /** @param destination by default, standard output */

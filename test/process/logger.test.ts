@@ -8,7 +8,7 @@ import { DrizzleQueryError } from 'drizzle-orm';
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { repositoryRoot } from '../../process/local/place.ts';
-import { describeError } from '../../process/logger.ts';
+import { createLogger, describeError } from '../../process/logger.ts';
 import { stretched } from '../support/patience.ts';
 
 const SECRET = 'Marcia\n    at Secretive (file.ts:1:1)';
@@ -41,6 +41,29 @@ test.for<[what: string, error: unknown, shown: Record<string, unknown>]>([
 
 test('the log has the type of what is no error, and no value', () => {
   expect(describeError(SECRET)).toEqual({ kind: 'string' });
+});
+
+/** Of the bodies of requests and answers. */
+const SECRET_FIELDS = [
+  ...['api_key', 'secret', 'account_number', 'card_token', 'banklink_account_token'],
+  ...['sandbox_code', 'access_token', 'sdk_access_token'],
+];
+
+test('a line has no value of a field that is secret, and of an error only what is safe', () => {
+  const lines: string[] = [];
+  const log = createLogger({ level: 'info', name: 'test' }, { write: (line) => void lines.push(line) });
+  const headers = { authorization: SECRET, 'x-api-key': SECRET };
+  const body = Object.fromEntries(SECRET_FIELDS.map((name) => [name, SECRET]));
+  log.info({ ...headers, headers, body }, 'a line');
+  log.error({ err: new Error(SECRET) }, 'another line');
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['a line', 'another line']);
+  expect(lines.join()).not.toContain('Marcia');
+});
+
+test('errors that cause each other are described by five of them', () => {
+  const one = new Error(SECRET);
+  one.cause = new TypeError(SECRET, { cause: one });
+  expect(describeError(one)['causes']).toEqual(['TypeError', 'Error', 'TypeError', 'Error']);
 });
 
 test('a disk that is full costs lines of the log: the process goes on, and ends in order at SIGTERM', async () => {
