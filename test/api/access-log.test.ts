@@ -38,6 +38,16 @@ test('a leaked key can be traced: the line has its id and the network, and never
   expect(JSON.stringify(lines)).not.toMatch(/203\.0\.113\.77|2001:db8:1:2/);
 });
 
+test('an id in the address is logged if the service can have made it, and no other text', async ({ api, partner }) => {
+  const settlementId = `stl_${'a'.repeat(32)}`;
+  const [settlements, verifications] = ['/v2/settle/:settlement_id', '/v1/kyc/:verification_id'];
+  for (const url of [`/v2/settle/${settlementId}`, '/v2/settle/Marcia', '/v1/kyc/Marcia'])
+    await api.call(partner, 'GET', url);
+  await expect.poll(() => [ofRoute(settlements), ofRoute(verifications)].flat()).toHaveLength(3);
+  expect(ofRoute(settlements)[0]).toMatchObject({ settlement_id: settlementId });
+  expect(JSON.stringify(lines)).not.toContain('Marcia');
+});
+
 test('a caller that goes away has a line, and is not taken for a fault of the database', async ({
   api,
   partner,
