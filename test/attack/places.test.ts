@@ -47,13 +47,14 @@ describe('requests under way', () => {
     const [greedy, modest] = [await api.createCaller(), await api.createCaller()];
     // Its lookup waits, so that all of its requests are under way.
     const lock = 'LOCK TABLE rate_limits IN EXCLUSIVE MODE';
-    const { burst, beyond, other } = await whileLocked(api.owner.pool, lock, async () => ({
+    const { burst, beyond, probe, other } = await whileLocked(api.owner.pool, lock, async () => ({
       burst: Array.from({ length: IN_FLIGHT.ofAddress }, () => read('192.0.2.1')),
       beyond: await read('192.0.2.1'),
+      probe: await api.app.inject({ method: 'GET', url: '/health/live', remoteAddress: '192.0.2.1' }),
       // Of another organization: the burst is one organization's too.
       other: read('192.0.2.2', modest),
     }));
-    expect(isRefused(beyond)).toBe(true);
+    expect([isRefused(beyond), probe.statusCode]).toEqual([true, 200]);
     expect(jsonOf(beyond)).toMatchObject({ code: 'rate_limited' });
     await Promise.all(burst);
     expect((await other).statusCode).toBe(200);
