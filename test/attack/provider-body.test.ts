@@ -12,11 +12,12 @@ import { recordStatements } from '../support/statement-count.ts';
 import { SIGNATURES } from './world.ts';
 
 const DIGEST = 'a'.repeat(64);
+const LENGTH = 'Content-Length: 1000';
 const nowSeconds = () => Math.floor(Date.now() / 1_000);
 
 const test = withApi()
   /** Sends a head that declares a body, and no body. */
-  .extend('sendHead', ({ port, onTestFinished }) => (path: string, lines: readonly string[], length = 1_000) => {
+  .extend('sendHead', ({ port, onTestFinished }) => (path: string, lines: readonly string[], declared = LENGTH) => {
     const socket = connect(port, '127.0.0.1');
     onTestFinished(() => void socket.destroy());
     const seen = { socket, text: '', isClosed: false };
@@ -27,7 +28,7 @@ const test = withApi()
     socket.on('close', () => {
       seen.isClosed = true;
     });
-    const head = [`POST ${path} HTTP/1.1`, 'Host: x', 'Content-Type: application/json', `Content-Length: ${length}`];
+    const head = [`POST ${path} HTTP/1.1`, 'Host: x', 'Content-Type: application/json', declared];
     socket.write(`${[...head, ...lines].join('\r\n')}\r\n\r\n`);
     return seen as { readonly socket: Socket; readonly text: string; readonly isClosed: boolean };
   });
@@ -70,18 +71,30 @@ describe('the body of a provider event', () => {
     },
   );
 
-  test('is ended when newer ones need its room, so that held bodies refuse nobody', async ({ api, sendHead }) => {
-    const url = '/v2/webhooks/bankledger';
-    const fits = BODIES_IN_FLIGHT_BYTES_MAX / SIGNED_BODY_BYTES_MAX;
-    const held = Array.from({ length: fits + 10 }, () =>
-      sendHead(url, [`X-Signature: ${DIGEST}`], SIGNED_BODY_BYTES_MAX),
-    );
-    await vi.waitUntil(() => held.filter(({ isClosed }) => isClosed).length === 10, WAIT);
-    const payload = '{"id":"evt_1","event":"unknown"}';
-    const headers = { 'content-type': 'application/json', ...SIGNATURES[`POST ${url}`]?.(Buffer.from(payload)) };
-    const answer = await api.app.inject({ method: 'POST', url, payload, headers });
-    expect([answer.statusCode, jsonOf(answer).matched]).toEqual([200, false]);
+  test('that declares more than all of them may have is 413, as every other that is too large', async ({
+    sendHead,
+  }) => {
+    const declared = `Content-Length: ${2 * BODIES_IN_FLIGHT_BYTES_MAX}`;
+    const answer = sendHead('/v2/webhooks/bankledger', [`X-Signature: ${DIGEST}`], declared);
+    await vi.waitUntil(() => answer.text.includes('payload_too_large'), WAIT);
   });
+
+  test.for([
+    ['the most', `Content-Length: ${SIGNED_BODY_BYTES_MAX}`],
+    ['no length', 'Transfer-Encoding: chunked'],
+  ] as const)(
+    'that declares %s is ended when newer ones need its room, so that held bodies refuse nobody',
+    async ([, declared], { api, sendHead }) => {
+      const url = '/v2/webhooks/bankledger';
+      const fits = BODIES_IN_FLIGHT_BYTES_MAX / SIGNED_BODY_BYTES_MAX;
+      const held = Array.from({ length: fits + 10 }, () => sendHead(url, [`X-Signature: ${DIGEST}`], declared));
+      await vi.waitUntil(() => held.filter(({ isClosed }) => isClosed).length === 10, WAIT);
+      const payload = '{"id":"evt_1","event":"unknown"}';
+      const headers = { 'content-type': 'application/json', ...SIGNATURES[`POST ${url}`]?.(Buffer.from(payload)) };
+      const answer = await api.app.inject({ method: 'POST', url, payload, headers });
+      expect([answer.statusCode, jsonOf(answer).matched]).toEqual([200, false]);
+    },
+  );
 });
 
 describe('readiness', () => {
