@@ -1,5 +1,5 @@
 /** The readiness of a worker. Its process is in test/e2e/deployment.test.ts. */
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { createReadiness, createWorkerReadiness } from '../../process/readiness.ts';
 import { withApi } from '../support/fixture.ts';
 
@@ -30,4 +30,29 @@ test('a worker is ready with a right clock, Temporal up and its pollers running,
     temporal: 'down',
     temporal_cause: 'right_missing',
   });
+});
+
+test('what is wrong is logged once as long as it does not change, and asked again when the clock was set back', async ({
+  api,
+}) => {
+  const right = { status: 'down', cause: 'right_missing', sentence: 'a right is missing' } as const;
+  const up = { status: 'up', cause: null } as const;
+  const temporalHealth = vi.fn<() => Promise<typeof right | typeof up>>().mockResolvedValue(right);
+  const log = { warn: vi.fn() };
+  let aheadMs = 0;
+  const now = () => new Date(Date.now() + aheadMs);
+  const readiness = createReadiness({ db: api.connection.db, now, log, temporalHealth });
+  const readAt = async (ms: number) => {
+    aheadMs = ms;
+    await readiness();
+  };
+  for (const ms of [0, 2_000, -2_000]) await readAt(ms);
+  expect(temporalHealth).toHaveBeenCalledTimes(3);
+  const said = [expect.objectContaining({ status: 'ready', reason: right.sentence }), 'Temporal cannot be used'];
+  expect(log.warn.mock.calls).toEqual([said]);
+  temporalHealth.mockResolvedValue(up);
+  await readAt(2_000);
+  temporalHealth.mockResolvedValue(right);
+  await readAt(4_000);
+  expect(log.warn.mock.calls).toEqual([said, said]);
 });
