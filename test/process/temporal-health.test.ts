@@ -6,6 +6,7 @@ import { TransportError } from '@temporalio/worker';
 import { expect, test, vi } from 'vitest';
 import { temporalFault } from '../../domain/temporal-health.ts';
 import { SWEEP_ID } from '../../domain/workflow-id.ts';
+import { createSweepSchedule, ensureSweepSchedule } from '../../process/sweep-schedule.ts';
 import { connectTemporal } from '../../process/temporal.ts';
 import { temporalFaultOf } from '../../process/temporal-health.ts';
 import { watchTemporal } from '../../worker/temporal-watch.ts';
@@ -100,6 +101,22 @@ test('a search attribute of another type is named', async () => {
   await vi.waitFor(() => operatorService.addSearchAttributes({ namespace, searchAttributes: { OrgId: TEXT } }), WAIT);
   const other = temporalFault('search_attributes_of_other_type', 'OrgId');
   await vi.waitFor(async () => expect(await temporal.health()).toEqual(other), WAIT);
+  await temporal.close();
+});
+
+test("the sweep's schedule is made like that of this version, and an operator's pause stays", async () => {
+  const { address } = await testDevServer();
+  const namespace = `schedule-${crypto.randomUUID()}`;
+  const temporal = connectTemporal(workerConfig({ address, namespace }));
+  await temporal.client.connection.workflowService.registerNamespace({ namespace, ...RETENTION });
+  await vi.waitFor(() => createSweepSchedule(temporal), WAIT);
+  const schedule = temporal.client.schedule.getHandle(SWEEP_ID);
+  await schedule.update((made) => ({ ...made, policies: { ...made.policies, overlap: 'ALLOW_ALL' } }));
+  await schedule.pause('an incident');
+  expect(await ensureSweepSchedule(temporal)).toBe('existing');
+  const { state, policies, action } = await schedule.describe();
+  expect([state.paused, policies.overlap, policies.catchupWindow]).toEqual([true, 'SKIP', 10_000]);
+  expect(action.workflowRunTimeout).toBe(30 * 60_000);
   await temporal.close();
 });
 
