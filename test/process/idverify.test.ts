@@ -26,7 +26,7 @@ type Provider = {
 const applicants = new Map<string, string>();
 
 /** Answers like the provider: one applicant for each external user id, and 409 for a second one. */
-const likeTheProvider = ({ method, path, body }: Request): Reply => {
+const likeTheProvider = ({ method, path, body }: Request): Exclude<Reply, 'silence'> => {
   const given = body === '' ? {} : JSON.parse(body);
   if (method === 'POST' && path.startsWith('/resources/applicants?levelName=')) {
     if (applicants.has(given.externalUserId)) return { status: 409, body: '{"code":409,"description":"exists"}' };
@@ -147,7 +147,13 @@ describe('a failure of the provider', () => {
     ['a redirect, which is not followed', { status: 302, body: '', headers: { location: 'http://127.0.0.1:1/' } }],
     ['an answer that is not JSON', { status: 201, body: '<html>' }],
     ['JSON without an id', { status: 201, body: '{"id":""}' }],
-    ['an answer that is too large', { status: 201, body: `{"id":"${'x'.repeat(100_000)}"}` }],
+    [
+      'an answer that is too large',
+      (request) => {
+        const { status, body } = likeTheProvider(request);
+        return { status, body: `${body}${' '.repeat(100_000)}` };
+      },
+    ],
     [
       'an existing applicant that is not found',
       ({ method }) => (method === 'GET' ? { status: 404, body: '{}' } : { status: 409, body: '{}' }),
