@@ -13,6 +13,7 @@ import { createOps, listAudit } from '../support/ops.ts';
 import { createRecipient, settleBody } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { openSettlement } from '../support/settlement.ts';
+import { subscribe } from '../support/webhook.ts';
 
 const AUDIT_ARGS = ['--operator', 'ana', '--note', 'a flood', '--yes'];
 const ANYTHING: Record<string, string> = { cert_id: `CERT-${'0'.repeat(32)}` };
@@ -136,5 +137,23 @@ test.for<[string, (orgId: string) => string[], RegExp]>([
   await expectUnchanged(api.connection.pool, async () => {
     const { exitCode, warned } = await ops('org', ...args, ...AUDIT_ARGS);
     expect([exitCode, warned.join('\n')]).toEqual([1, expect.stringMatching(reason)]);
+  });
+});
+
+test('the preview of a suspension counts what is under way, and nothing that has ended', async ({ api, ops }) => {
+  const caller = await api.createCaller();
+  const { orgId } = caller;
+  await openSettlement(api, caller);
+  await openSettlement(api, caller, ['canceled']);
+  const subscribed = () => subscribe(api, caller, 'http://127.0.0.1:9999/');
+  const [, disabled, deleted] = [await subscribed(), await subscribed(), await subscribed()];
+  await api.call(caller, 'PATCH', `/v1/webhooks/${disabled['webhook_id']}`, { status: 'disabled' });
+  await api.call(caller, 'DELETE', `/v1/webhooks/${deleted['webhook_id']}`);
+  await api.createKey(orgId, 'read', { expiresAt: new Date(Date.now() - 1) });
+  await api.createKey(orgId, 'read', { status: 'revoked', revokedAt: new Date() });
+  const { printed } = await ops('org', 'suspend', orgId, '--operator', 'ana', '--note', 'a flood', '--json');
+  const underWay = { open_settlements: 1, enabled_subscriptions: 1, valid_keys: 1 };
+  expect(JSON.parse(printed.join(''))).toEqual({
+    preview: { organization: orgId, status: 'suspended', ...underWay },
   });
 });
