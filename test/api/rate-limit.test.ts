@@ -3,6 +3,7 @@ import { describe, expect } from 'vitest';
 import { WAITING } from '../../db/tenant.ts';
 import { budgetsOf } from '../../domain/rate-limit.ts';
 import type { Caller } from '../support/api.ts';
+import { callAs, createConsumerRecipient, signIn } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf, signUpFrom } from '../support/partner.ts';
 
@@ -115,6 +116,20 @@ describe('a request costs', MINUTE_ENDS, () => {
     expect((await api.connection.pool.query(counted)).rows).toEqual([{ used: 1 + weight }]);
     const small = await get(caller, '/v1/recipients?limit=1');
     expect(leftIn(small.headers['ratelimit'])).toBe(before - 1 - weight - 1);
+  });
+
+  test('a consumer one unit more for each 64 KiB too, and nothing of the budget of its address', async ({ newApi }) => {
+    const perMinute = 1_000;
+    const api = await newApi({ config: { rateLimitPerMinute: perMinute } });
+    const consumer = await signIn(api);
+    const name = 'x'.repeat(140);
+    await Promise.all(Array.from({ length: 110 }, () => createConsumerRecipient(api, consumer, { name })));
+    const before = leftIn((await callAs(api, consumer, 'GET', '/consumer/me')).headers['ratelimit']);
+    const big = await callAs(api, consumer, 'GET', '/consumer/recipients');
+    expect(Math.floor(big.rawPayload.length / 65_536)).toBe(1);
+    expect(leftIn(big.headers['ratelimit'])).toBe(before - 2);
+    const withoutKey = await api.call(null, 'GET', '/v2/capabilities');
+    expect(leftIn(withoutKey.headers['ratelimit'])).toBe(perMinute - 1);
   });
 
   test('the budget of its address too, which is three times that of an organization', async ({ api, get }) => {
