@@ -104,6 +104,9 @@ test('a revoked token is refused, its name may be given again, and the last oper
     ['bo', 'active'],
     ['ana', 'active'],
   ]);
+  expect((await as(bo)('operator', 'revoke', 'ana', ...act('bo'))).exitCode).toBe(0);
+  const ended = JSON.parse((await as()('operator', 'list', '--json')).printed.join('')).items;
+  expect(ended.map(({ revoked_by }: Record<string, string>) => revoked_by)).toEqual(['ana', null, 'bo']);
 });
 
 test('a name has one active token', async ({ own, as, ana }) => {
