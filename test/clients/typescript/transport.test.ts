@@ -200,6 +200,10 @@ describe('no second request is sent', () => {
     await expect(open({ timeoutMs: 30 }).settlements.get('stl_1')).rejects.toThrow(ConnectionFailed);
     // On a slow machine, the time may be over before the first attempt.
     expect(asked.length).toBeLessThanOrEqual(4);
+    const startedMs = performance.now();
+    answers = [silent];
+    await expect(open().settlements.get('stl_1', { timeoutMs: 50 })).rejects.toThrow('did not answer in time');
+    expect(performance.now() - startedMs).toBeLessThan(stretched(2_000));
   });
 
   test('a call that the caller has ended stays ended', async ({ open }) => {
@@ -330,6 +334,20 @@ describe('a wrong base URL', () => {
     const settlement = await open({ connectTimeoutMs: 50 }).settlements.get('stl_1');
     expect(settlement.status).toBe('settled');
     expect(asked).toHaveLength(1);
+  });
+
+  test("is not the address of a fetch of one's own, which goes by its own way", async ({
+    open,
+    baseUrl,
+    onTestFinished,
+  }) => {
+    answers = [(response) => void setTimeout(() => json(200, { status: 'settled' })(response), 300)];
+    const client = open({
+      baseUrl: await listenWithoutAccepting(onTestFinished),
+      connectTimeoutMs: 100,
+      fetch: (_url, init) => fetch(baseUrl, init),
+    });
+    expect((await client.settlements.get('stl_1')).status).toBe('settled');
   });
 
   test('is named by an error after three attempts, within a second', async ({ open }) => {

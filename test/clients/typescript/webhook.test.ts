@@ -20,6 +20,8 @@ const AT = new Date('2026-11-22T08:00:00.000Z');
 const ID = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b40';
 const BODY = JSON.stringify({ id: ID, type: 'settlement.settled', sequence: 5, data: { name: 'Zoë' } });
 
+const OTHER = BODY.replace(ID, 'x');
+
 /** Signed by the reference library, with each of the secrets. */
 const headersOf = (body = BODY, secrets = [SECRET], at = AT) => ({
   'Webhook-Id': ID,
@@ -68,6 +70,7 @@ describe('verification of a delivery refuses', () => {
     ],
     ['no JSON', 'invalid_body', 'no', headersOf('no'), SECRET, AT],
     ['no event', 'invalid_body', '{}', headersOf('{}'), SECRET, AT],
+    ['an event of another id', 'invalid_body', OTHER, headersOf(OTHER), SECRET, AT],
   ] as const)('%s', ([, reason, body, headers, secret, now]) => {
     expect(() => webhooks.verify(body, headers, secret, { now })).toThrow(expect.objectContaining({ reason }));
   });
