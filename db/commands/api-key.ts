@@ -143,7 +143,7 @@ export async function revokeApiKey(
     }
     const descendants = withDescendants ? await listDescendants(tx, key.orgId, keyId, at) : [];
     const ending = key.status === 'active' ? [key, ...descendants] : descendants;
-    const endsFullKey = ending.some((ended) => ended.scope === 'full' && apiKeyStatus(ended, at) === 'active');
+    const endsFullKey = ending.some(({ scope }) => scope === 'full');
     const endingIds = ending.map((ended) => ended.keyId);
     if (endsFullKey && !(await hasOtherFullKey(tx, key.orgId, endingIds, at))) throw new DomainError('last_full_key');
     const revoked = await endKeys(tx, ending, { at, requestId: caller.requestId });
