@@ -281,3 +281,119 @@ describe('a permanent row', () => {
     ).rejects.toMatchObject({ code: FOREIGN_KEY_VIOLATION });
   });
 });
+
+describe('a settlement ends only with a closed journal: not while', () => {
+  const held = (account: string): string =>
+    `INSERT INTO postings (settlement_id, step, line, account, currency, amount_minor, at)
+     VALUES ($1, 'test', 0, 'card_clearing', 'USD', 100, now()), ($1, 'test', 1, '${account}', 'USD', -100, now())`;
+  const received = 'UPDATE settlements SET amount_received_minor = 100 WHERE settlement_id = $1';
+  const evidence = `INSERT INTO evidence
+    (evidence_id, settlement_id, provider, event_id, kind, sha256, pending, reversed_minor, received_at)
+    VALUES ($1, $1, 'cardproc', $1, 'collection_failed', '', true, 0, now())`;
+
+  test.for<[string, string[]]>([
+    ['money is held for it', [held('settlement_funds'), received]],
+    ['its payout is in transit', [held('payout_in_transit'), received]],
+    ['money that came in is not booked', [received]],
+    ['evidence is pending', [evidence]],
+  ])('%s', async ([_name, statements], { connection, rows }) => {
+    const settlementId = await rows.insertAccepted();
+    for (const statement of statements) await connection.pool.query(statement, [settlementId]);
+    await expect(rows.move(settlementId, 'canceled')).rejects.toMatchObject({ code: CHECK_VIOLATION });
+    expect(await rows.statusOf(settlementId)).toBe('accepted');
+  });
+});
+
+test('the terms of a settlement are permanent', async ({ owner, rows }) => {
+  const settlementId = await rows.insertAccepted();
+  const parties = ['org_id', 'recipient_id', 'payee_sealed', 'payee_sha256'];
+  const route = ['corridor', 'payment_method', 'payout_rail', 'source_currency', 'destination_currency'];
+  const amounts = ['amount', 'destination_amount', 'input_fee', 'platform_fee', 'total_fees'];
+  const changes = [
+    ...[...parties, ...route].map((column) => `${column} = 'other'`),
+    ...amounts.map((name) => `${name}_minor = ${name}_minor + 1`),
+  ];
+  for (const change of changes)
+    await expect(
+      owner.pool.query(`UPDATE settlements SET ${change} WHERE settlement_id = $1`, [settlementId]),
+      change,
+    ).rejects.toMatchObject({ code: RESTRICT_VIOLATION });
+});
+
+/** For each check of the database: rows that it refuses, by the columns that matter. */
+const REFUSED: Readonly<Record<string, readonly Readonly<Record<string, unknown>>[]>> = {
+  audit_entries_chain: [{ sequence: 0 }, { previous_hash: '\\x00' }, { hash: '\\x00' }],
+  consumers_channel: [{ channel: 'letter' }],
+  idempotency_keys_exchange: [
+    { recipient_id: 'r' },
+    { request_hash: '\\x00', field_digests: {} },
+    { recipient_id: 'r', exchange_sealed: 's', response_body: '\\x00' },
+  ],
+  key_reissues_two_operators: [{ confirmed_by: 'bo' }, { requested_by: 'ana', confirmed_by: 'ana', key_id: 'k' }],
+  launch_gate_approvals_operator: [{ operator: 'Ana' }, { operator: ' ana' }, { operator: '' }],
+  launch_gate_evidence_revocation: [{ revoked_at: AT }, { revoked_by: 'ana' }],
+  launch_gate_evidence_times: [{ recorded_at: AT, expires_at: AT }],
+  operators_name_spelling: [{ name: 'Ana' }, { name: ' ana' }, { name: '' }],
+  operators_revocation: [{ revoked_at: AT }, { revoked_by: 'ana' }],
+  otp_challenges_attempts: [{ attempts: -1 }, { attempts: 6 }],
+  otp_challenges_channel: [{ channel: 'letter' }],
+  recipient_erasures_two_operators: [{ requested_by: 'ana', confirmed_by: 'ana' }],
+  recipients_erased: [
+    { data_key_sealed: 's' },
+    { personal_data_sealed: 's' },
+    { erased_at: AT, data_key_sealed: 's' },
+    { erased_at: AT, personal_data_sealed: 's' },
+  ],
+  recipients_erased_inactive: [{ erased_at: AT, is_active: true }],
+  review_requests_two_operators: [{ requested_by: 'ana', confirmed_by: 'ana' }],
+  settlement_transitions_first: [
+    { to_status: 'funded', sequence: 1 },
+    { to_status: 'accepted', sequence: 2 },
+  ],
+  settlements_clock: [{ clock_offset_ms: -1 }],
+  settlements_money: [
+    { amount_minor: 0 },
+    { destination_amount_minor: 0 },
+    { total_fees_minor: 3, input_fee_minor: 1, platform_fee_minor: 1 },
+    { total_fees_minor: 5, amount_minor: 5 },
+    { amount_refunded_minor: -1 },
+    { amount_received_minor: 1, amount_refunded_minor: 2 },
+    { taken_back_minor: -1 },
+    { taken_back_minor: 2, amount_received_minor: 1 },
+  ],
+  verifications_decided: [{ status: 'verified' }, { status: 'pending', decided_at: AT }],
+  verifications_name: [{ verified_name_sealed: 's' }],
+  verifications_reason: [{ rejection_reason: 'r' }],
+  verifications_window: [{ created_at: AT, expires_at: AT }],
+  wallets_threshold: [
+    { threshold: 0, signers: [1] },
+    { threshold: 2, signers: [1] },
+  ],
+  webhook_deliveries_claim: [{ claimed_by: 0, claimed_at: AT }, { claimed_by: 1 }],
+  webhook_deliveries_generation: [{ generation: 0 }, { prior_attempts: -1 }, { prior_attempts: 2, attempt_count: 1 }],
+  webhook_deliveries_lane: [{ lane_key: 0, status: 'succeeded' }],
+  webhook_deliveries_next: [{ status: 'pending' }, { status: 'succeeded', next_attempt_at: AT }],
+  webhook_deliveries_redelivered: [{ redelivered_at: Array(6).fill(AT) }],
+  webhook_deliveries_status: [{ status: 'other' }],
+  webhook_replays_counts: [{ sent: -1 }, { skipped: -1 }],
+  webhook_replays_finished: [{ status: 'running', finished_at: AT }, { status: 'completed' }],
+  webhook_replays_status: [{ status: 'other' }],
+  webhooks_event_types: [{ event_types: [] }],
+  webhooks_lane_key: [{ lane_key: -1 }, { lane_key: 256 }],
+  webhooks_secret: [{}, { secret_sealed: 's', deleted_at: AT }],
+  webhooks_status: [{ status: 'other' }, { status: 'disabled' }, { status: 'enabled', disabled_reason: 'gone' }],
+};
+
+test('every check refuses each kind of row that breaks it', async ({ owner }) => {
+  const { rows: checks } = await owner.pool.query<{ name: string; table: string; condition: string }>(
+    `SELECT conname AS name, conrelid::regclass::text AS table, pg_get_expr(conbin, conrelid) AS condition
+     FROM pg_constraint WHERE contype = 'c' AND connamespace = 'public'::regnamespace ORDER BY conname COLLATE "C"`,
+  );
+  expect(checks.map(({ name }) => name)).toEqual(Object.keys(REFUSED));
+  for (const { name, table, condition } of checks)
+    for (const row of REFUSED[name] ?? []) {
+      const asked = `SELECT ${condition} AS holds FROM jsonb_populate_record(NULL::${table}, $1) AS ${table}`;
+      const { rows } = await owner.pool.query(asked, [JSON.stringify(row)]);
+      expect(rows, `${name}: ${JSON.stringify(row)}`).toEqual([{ holds: false }]);
+    }
+});
