@@ -1,5 +1,7 @@
 /** `org reissue-key`: two operators give an organization a new key. */
+import type pg from 'pg';
 import { expect } from 'vitest';
+import { raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { expectUnchanged } from '../support/refusal.ts';
@@ -31,6 +33,19 @@ test('the first operator requests a key, another one gets it, and it works with 
     { action: 'key_reissue_request', operator: 'ana', orgId: partner.orgId },
     { action: 'key_reissue', operator: 'bo', orgId: partner.orgId },
   ]);
+  // What was confirmed counts for no further key.
+  expect((await reissue(partner.orgId, 'cy', '--yes')).printed[0]).toMatch(/^Requested\./);
+});
+
+test('two operators who confirm at the same moment get one key', async ({ api, reissue }) => {
+  const { orgId } = await api.createCaller();
+  await reissue(orgId, 'ana', '--yes');
+  const hold = (holder: pg.PoolClient) =>
+    holder.query('SELECT 1 FROM organizations WHERE org_id = $1 FOR NO KEY UPDATE', [orgId]);
+  const confirm = (operator: string) => () => reissue(orgId, operator, '--yes', '--json');
+  const answers = await raceBehind(api.connection.pool, { hold }, [confirm('bo'), confirm('cy')]);
+  const keyIds = answers.map(({ printed }) => JSON.parse(printed.join('')).key_id);
+  expect(keyIds.filter((keyId) => keyId !== null)).toHaveLength(1);
 });
 
 test('one operator alone gets no key, however the name is spelled', async ({ api, reissue }) => {
