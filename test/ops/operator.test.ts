@@ -1,8 +1,9 @@
 /** Operators and their tokens: outside the local sandbox a change needs the token of the operator whom it names. */
+import type pg from 'pg';
 import { expect } from 'vitest';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
 import { TEST_KEYS } from '../support/api.ts';
-import { dumpTables } from '../support/database.ts';
+import { dumpTables, raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { insertGateEvidence } from '../support/gate.ts';
 import { createOps, listAudit } from '../support/ops.ts';
@@ -107,6 +108,21 @@ test('a revoked token is refused, its name may be given again, and the last oper
   expect((await as(bo)('operator', 'revoke', 'ana', ...act('bo'))).exitCode).toBe(0);
   const ended = JSON.parse((await as()('operator', 'list', '--json')).printed.join('')).items;
   expect(ended.map(({ revoked_by }: Record<string, string>) => revoked_by)).toEqual(['ana', null, 'bo']);
+});
+
+test('of the last two operators, who revoke each other at the same moment, one stays', async ({
+  own,
+  as,
+  add,
+  ana,
+}) => {
+  const bo = await add('bo', 'ana', ana);
+  const hold = (holder: pg.PoolClient) =>
+    holder.query(`SELECT pg_advisory_xact_lock(hashtextextended('operators', 0))`);
+  const revoke = (token: string, by: string, name: string) => () => as(token)('operator', 'revoke', name, ...act(by));
+  const tasks = [revoke(ana, 'ana', 'bo'), revoke(bo, 'bo', 'ana')];
+  const answers = await raceBehind(own.connection.pool, { hold }, tasks);
+  expect(answers.map(({ exitCode }) => exitCode).toSorted()).toEqual([0, 1]);
 });
 
 test('a name has one active token', async ({ own, as, ana }) => {
