@@ -1,5 +1,6 @@
 /** Rate limits (contract §2): what a request costs its organization and its address, and what is refused beyond that. */
 import { describe, expect } from 'vitest';
+import { countRequests, deleteRateLimits } from '../../db/queries/rate-limit.ts';
 import { WAITING } from '../../db/tenant.ts';
 import { budgetsOf } from '../../domain/rate-limit.ts';
 import type { Caller } from '../support/api.ts';
@@ -203,4 +204,33 @@ test("503 with Retry-After for what one organization's burst has beyond the queu
     expect(jsonOf(answer)).toMatchObject({ status: 503, code: 'temporarily_unavailable' });
     expect(answer.headers['retry-after']).toBe('2');
   }
+});
+
+test('counts are deleted ten minutes after their window began, and those of longer windows after a day', async ({
+  api,
+}) => {
+  const { db, pool } = api.connection;
+  const begun = { 'org:young': '9 minutes', 'org:old': '11 minutes', 'otp:young': '24 hours', 'otp:old': '26 hours' };
+  const callers = Object.keys(begun);
+  await pool.query(
+    'INSERT INTO rate_limits SELECT caller, now() - ago, 1 FROM unnest($1::text[], $2::interval[]) AS c (caller, ago)',
+    [callers, Object.values(begun)],
+  );
+  await deleteRateLimits(db);
+  const { rows } = await pool.query('SELECT caller FROM rate_limits WHERE caller = ANY ($1) ORDER BY caller', [
+    callers,
+  ]);
+  expect(rows.map(({ caller }) => caller)).toEqual(['org:young', 'otp:young']);
+});
+
+test('a request that is counted late does not begin the window before again', async ({ api }) => {
+  const { db, pool } = api.connection;
+  const late = { caller: 'org:late', windowSeconds: 60, cost: 1 };
+  await countRequests(db, [late]);
+  await pool.query(`UPDATE rate_limits SET window_start = window_start + interval '2 minutes' WHERE caller = $1`, [
+    late.caller,
+  ]);
+  const [counted] = await countRequests(db, [late]);
+  expect(counted?.used).toBe(2);
+  expect(counted?.resetSeconds).toBeGreaterThan(60);
 });
