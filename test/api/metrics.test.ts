@@ -176,25 +176,30 @@ describe('the counts of requests', () => {
        ALTER TABLE postings ENABLE TRIGGER USER`,
     );
     await sendCardproc(api, { ...cardprocBody(settlement, { amount_received: 5_000 }), id: 'evt_late' });
-    const { orgId } = await api.createCaller();
-    await api.owner.pool.query(`UPDATE api_keys SET expires_at = now() + interval '13 days' WHERE org_id = $1`, [
-      orgId,
+    const [last, spare, ended] = [await api.createCaller(), await api.createCaller(), await api.createCaller()];
+    await api.owner.pool.query(`UPDATE api_keys SET expires_at = now() + interval '13 days' WHERE org_id = ANY ($1)`, [
+      [last, spare, ended].map(({ orgId }) => orgId),
     ]);
+    await api.owner.pool.query(`UPDATE api_keys SET status = 'revoked' WHERE org_id = $1`, [ended.orgId]);
+    await api.createKey(spare.orgId, 'full');
+    await api.createKey(last.orgId, 'full', { status: 'revoked' });
     await api.owner.pool.query(`
       INSERT INTO launch_gate_evidence (evidence_id, gate, environment, corridor, reference, sha256, recorded_by,
         recorded_at, expires_at)
       SELECT evidence, 'rail_admission', 'local sandbox', corridor, 'file.pdf', sha256(''), 'ana',
         now() - age * interval '1 hour', now() + days * interval '1 day'
       FROM (VALUES ('renewed', 'US-JM', 2, 3), ('later', 'US-JM', 1, 90), ('expires', 'US-HT', 1, 3),
-        ('longer', 'US-BB', 2, 90), ('deciding', 'US-BB', 1, 3), ('unapproved', 'CA-JM', 1, 3)
+        ('longer', 'US-BB', 2, 90), ('deciding', 'US-BB', 1, 3), ('unapproved', 'CA-JM', 1, 3),
+        ('revoked', 'GB-JM', 1, 3), ('expired', 'US-TT', 48, -1), ('long ago', 'CA-TT', 480, -15)
       ) AS e (evidence, corridor, age, days);
       INSERT INTO launch_gate_approvals (evidence_id, operator, approved_at)
-      SELECT evidence, operator, now() FROM unnest(ARRAY['renewed', 'later', 'expires', 'longer', 'deciding']) evidence,
-        unnest(ARRAY['ana', 'bo']) operator`);
+      SELECT evidence_id, operator, now() FROM launch_gate_evidence, unnest(ARRAY['ana', 'bo']) operator
+      WHERE evidence_id <> 'unapproved';
+      UPDATE launch_gate_evidence SET revoked_at = now(), revoked_by = 'ana' WHERE evidence_id = 'revoked'`);
     const page = await scraper.scrapeAnew();
     expect(sampleOf(page, 'settlement_refunds_due')).toBe(1);
     expect(sampleOf(page, 'settlement_refund_oldest_seconds')).toBeGreaterThan(2 * 86_400);
-    expect(sampleOf(page, 'settlement_gate_evidence_expiring')).toBe(2);
+    expect(sampleOf(page, 'settlement_gate_evidence_expiring')).toBe(3);
     expect(sampleOf(page, 'settlement_keys_expiring')).toBe(1);
     const ops = createOps(api.connection.db);
     expect((await ops('list', 'settlements', '--refund-due')).printed).toEqual([expect.stringContaining(settlement)]);
