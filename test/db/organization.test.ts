@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest';
 import { hasOtherFullKey } from '../../db/queries/api-key.ts';
 import { lockOrganization } from '../../db/queries/organization.ts';
+import { apiKeyStatus } from '../../domain/api-key.ts';
 import { withApi } from '../support/fixture.ts';
 import { recipientBody } from '../support/partner.ts';
 
@@ -29,6 +30,8 @@ describe('another full key', () => {
   ] as const)('%s', async ([_case, stored, counts], { api }) => {
     const { orgId, keyId } = await api.createCaller('full');
     await api.createCaller('full');
+    const key = { status: 'active', expiresAt: null, ...stored } as const;
+    if (!('scope' in key)) expect(apiKeyStatus(key, NOW) === 'active').toBe(counts);
     await api.createKey(orgId, 'full', stored);
     expect(await api.connection.db.transaction((tx) => hasOtherFullKey(tx, orgId, [keyId], NOW))).toBe(counts);
   });
