@@ -21,6 +21,7 @@ import { createRecipient, settleBody } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { BY_MANUAL_CARD, openSettlement } from '../support/settlement.ts';
 import { recordStatements } from '../support/statement-count.ts';
+import { subscribe, writePings } from '../support/webhook.ts';
 
 const quiet = { warn: () => undefined };
 const HOUR_MS = 3_600_000;
@@ -203,6 +204,40 @@ describe('the counts of requests', () => {
     expect(sampleOf(page, 'settlement_keys_expiring')).toBe(1);
     const ops = createOps(api.connection.db);
     expect((await ops('list', 'settlements', '--refund-due')).printed).toEqual([expect.stringContaining(settlement)]);
+  });
+
+  test('deliveries by status, and those that no lane took in time', async ({ api, partner, scraper }) => {
+    const url = 'http://127.0.0.1:9999/hook';
+    const [working, failing] = [await subscribe(api, partner, url), await subscribe(api, partner, url)];
+    for (const [{ webhook_id: webhookId }, count] of [
+      [working, 6],
+      [failing, 1],
+    ] as const)
+      await writePings(api, count, { orgId: partner.orgId, webhookId });
+    await api.owner.pool.query(`UPDATE webhooks SET failing_since = now() WHERE webhook_id = $1`, [failing.webhook_id]);
+    const before = await scraper.scrapeAnew();
+    // Of one that works: overdue, under way, with its retry, due now, ended today, ended before.
+    const late = `next_attempt_at = now() - interval '10 minutes'`;
+    const changes = [
+      late,
+      `${late}, claimed_by = 1, claimed_at = now()`,
+      `${late}, lane_key = NULL`,
+      'next_attempt_at = now()',
+      `status = 'succeeded', next_attempt_at = NULL, lane_key = NULL`,
+      `status = 'succeeded', next_attempt_at = NULL, lane_key = NULL, created_at = now() - interval '25 hours'`,
+    ];
+    for (const [place, change] of changes.entries())
+      await api.owner.pool.query(
+        `UPDATE webhook_deliveries SET ${change} WHERE delivery_id = (
+           SELECT delivery_id FROM webhook_deliveries WHERE webhook_id = $1 ORDER BY delivery_id OFFSET $2 LIMIT 1)`,
+        [working.webhook_id, place],
+      );
+    await api.owner.pool.query(`UPDATE webhook_deliveries SET ${late} WHERE webhook_id = $1`, [failing.webhook_id]);
+    const page = await scraper.scrapeAnew();
+    const added = (sample: string): number => (sampleOf(page, sample) ?? 0) - (sampleOf(before, sample) ?? 0);
+    expect(added('settlement_deliveries{status="pending"}')).toBe(-2);
+    expect(added('settlement_deliveries{status="succeeded"}')).toBe(1);
+    expect(added('settlement_deliveries_overdue')).toBe(1);
   });
 
   test("the objectives': acceptances and reads that went well or not", async ({ api, partner, scraper }) => {

@@ -1,8 +1,8 @@
 /** Rate limits (contract §2): what a request costs its organization and its address, and what is refused beyond that. */
 import { describe, expect } from 'vitest';
-import { countRequests, deleteRateLimits } from '../../db/queries/rate-limit.ts';
+import { countRequests, deleteRateLimits, release } from '../../db/queries/rate-limit.ts';
 import { WAITING } from '../../db/tenant.ts';
-import { budgetsOf } from '../../domain/rate-limit.ts';
+import { budgetsOf, refusalDelayMs } from '../../domain/rate-limit.ts';
 import type { Caller } from '../support/api.ts';
 import { callAs, createConsumerRecipient, signIn } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
@@ -233,4 +233,18 @@ test('a request that is counted late does not begin the window before again', as
   const [counted] = await countRequests(db, [late]);
   expect(counted?.used).toBe(2);
   expect(counted?.resetSeconds).toBeGreaterThan(60);
+});
+
+test('what is given back after the window in which it was charged is no credit', async ({ api }) => {
+  const { db } = api.connection;
+  const [caller, windowSeconds] = ['org:back', 3_600];
+  await countRequests(db, [{ caller, windowSeconds, cost: 1 }]);
+  await db.transaction((tx) => release(tx, { caller, cost: 30 }));
+  expect(await countRequests(db, [{ caller, windowSeconds, cost: 2 }])).toMatchObject([{ used: 2 }]);
+});
+
+test('the first hundred units over a quota are refused at once, and later ones after half a second', () => {
+  const { default: budget } = budgetsOf(QUOTA);
+  const delays = [0, 1, 100, 101].map((over) => refusalDelayMs(budget, { used: QUOTA + over, resetSeconds: 1 }));
+  expect(delays).toEqual([0, 0, 0, 500]);
 });
