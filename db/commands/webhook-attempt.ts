@@ -71,7 +71,7 @@ function judge(webhook: Webhook, { results = [], requestId = '' }: Partial<Subsc
     const at = new Date(Date.parse(startedAt) + duration_ms);
     span = outcome === 'succeeded' ? WORKING : afterFailure(span, at);
     const reason = response_status === GONE ? 'gone' : hasFailedTooLong(span.failingSince, at) ? 'failing' : undefined;
-    if (outcome === 'failed' && reason && webhook.status === 'enabled') disabled ??= { reason, at };
+    if (reason && webhook.status === 'enabled') disabled ??= { reason, at };
   }
   // What was pending when it was disabled is ended by its workflow too.
   const wakeAt = disabled?.at ?? earliestRetry(results);
