@@ -359,11 +359,15 @@ describe('the notification of the lanes', () => {
 });
 
 describe('a failed attempt', () => {
-  const fail = async (world: Awaited<ReturnType<typeof createWorld>>, retryMs: number): Promise<void> => {
-    await world.write();
+  const fail = async (world: Awaited<ReturnType<typeof createWorld>>, ...retriesMs: number[]): Promise<void> => {
+    await world.write(retriesMs.length);
     const claimant = await world.open();
-    const { claimed } = await world.exchange(claimant);
-    await world.judge(claimant, resultsOf(claimed, { failed: true, retryMs }));
+    // As many as were written, although it fails.
+    const { claimed } = await world.exchange(claimant, { free: new Map([[world.own.webhookId, 100]]) });
+    await world.judge(
+      claimant,
+      claimed.map((delivery, place) => resultOf(delivery, { failed: true, retryMs: retriesMs[place] ?? 0 })),
+    );
   };
 
   test('wakes the workflow of its subscription, unless that looks for retries by then', async ({ world }) => {
@@ -375,6 +379,10 @@ describe('a failed attempt', () => {
     await fail(world, 60_000);
     expect(await world.wakeRows()).toBe(0);
     await fail(world, 1_000);
+    expect(await world.wakeRows()).toBe(1);
+    await world.removeWakeRows(await world.claimWakeRows());
+    // Of several it is the earliest that counts.
+    await fail(world, 60_000, -60_000, 60_000);
     expect(await world.wakeRows()).toBe(1);
   });
 
