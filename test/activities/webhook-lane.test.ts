@@ -10,6 +10,7 @@ import { exchangeDeliveries } from '../../db/queries/webhook-lane.ts';
 import { LANES } from '../../domain/webhook.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { TestApi } from '../support/api.ts';
+import { whileWritesFail } from '../support/database.ts';
 import type { Json } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
@@ -230,6 +231,21 @@ describe('a lane', () => {
         world.webhook.webhook_id,
       ),
     ).toEqual([{ status: 'succeeded', attempt_count: 1, count: 40 }]);
+  });
+
+  test('records a failure once the database takes it, if it did not at first', async ({ world, api }) => {
+    const delivery = await world.ping();
+    world.answer = failing;
+    const stop = await whileWritesFail(api.owner.pool, 'webhooks', async () => {
+      const started = world.startLanes();
+      await vi.waitUntil(() => world.sent.length === 1, WAIT);
+      await delay(500);
+      return started;
+    });
+    const outcomes = async () => (await world.readDelivery(delivery)).attempts.map(({ outcome }: Json) => outcome);
+    await vi.waitUntil(async () => (await outcomes())[0] === 'failed', WAIT);
+    await stop();
+    expect(await outcomes()).toEqual(['failed']);
   });
 
   test('gives a delivery whose secret no key opens to the workflow of its subscription, where the fault is seen', async ({
