@@ -15,13 +15,16 @@ const test = withApi().extend('world', ({ api, partner }) => {
 });
 
 describe("a settlement's change", () => {
-  test('is refused if the row changed after it was read, and nothing is written', async ({ api, steps, world }) => {
-    const read = await world.lock(await steps.accept());
-    await world.move(read, 'awaiting_funds');
-    await expectUnchanged(api.connection.pool, async () => {
-      await expect(world.move(read, 'awaiting_funds')).rejects.toThrow('was changed without its lock');
-    });
-  });
+  test.for(['version', 'eventSequence'] as const)(
+    'is refused if %s changed after the row was read, and nothing is written',
+    async (counter, { api, steps, world }) => {
+      const read = await world.lock(await steps.accept());
+      await expectUnchanged(api.connection.pool, async () => {
+        const earlier = { ...read, [counter]: read[counter] - 1 };
+        await expect(world.move(earlier, 'awaiting_funds')).rejects.toThrow('was changed without its lock');
+      });
+    },
+  );
 
   test('is refused for another organization, and nothing is written', async ({ api, steps, world }) => {
     const read = await world.lock(await steps.accept());
