@@ -2,8 +2,8 @@
 import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
 import type { Queryable } from '../../db/client.ts';
-import { claimOutbox, deleteOutbox, enqueue } from '../../db/queries/outbox.ts';
-import { otpMessage } from '../../domain/outbox.ts';
+import { claimOutbox, deleteOutbox, enqueue, postponeOutbox } from '../../db/queries/outbox.ts';
+import { type OutboxMessage, otpMessage, subscriptionMessage } from '../../domain/outbox.ts';
 import { withDatabase } from '../support/fixture.ts';
 
 const test = withDatabase(1);
@@ -33,4 +33,29 @@ test('a claim and a delete do not wait for the disk, and the next transaction of
   });
   expect(await durability(db)).toBe('on');
   expect(await db.$count(sql`outbox`)).toBe(0);
+});
+
+test('a claim takes as many rows as it is asked for, those of subscriptions among them', async ({
+  connection: { db },
+}) => {
+  const messages = (kind: string, make: (id: string, requestId: string) => OutboxMessage) =>
+    Array.from({ length: 8 }, (_, n) => make(`${kind}-${n}`, 'request-1'));
+  const ofSubscription = (webhookId: string, requestId: string) =>
+    subscriptionMessage({ webhookId, orgId: 'org' }, requestId);
+  await db.transaction((tx) => enqueue(tx, ...messages('otp', otpMessage), ...messages('webhook', ofSubscription)));
+  const claims: string[][] = [];
+  for (let n = 0; n < 3; n += 1) claims.push((await claimOutbox(db, 6)).map(({ kind }) => kind));
+  await db.execute(sql`DELETE FROM outbox`);
+  const [few, most] = [Array(4).fill('webhook_subscription'), Array(2).fill('otp')];
+  expect(claims).toEqual([[...most, ...few], [...most, ...few], Array(4).fill('otp')]);
+});
+
+test('a row whose dispatch fails again and again comes again within five seconds', async ({ connection: { db } }) => {
+  await db.transaction((tx) => enqueue(tx, otpMessage('failing', 'request-1')));
+  await db.execute(sql`UPDATE outbox SET attempts = 50`);
+  const [row] = await claimOutbox(db, 1);
+  await postponeOutbox(db, [row?.outboxId ?? 0], 'test');
+  const { rows } = await db.execute(sql`
+    DELETE FROM outbox RETURNING attempts, extract(epoch FROM due_at - now())::float8 AS seconds`);
+  expect(rows).toEqual([{ attempts: 51, seconds: expect.closeTo(5, 0) }]);
 });
