@@ -149,6 +149,11 @@ describe('a worker of a remote runtime', () => {
   });
 });
 
+test('a worker of the local sandbox simulates nothing for a settlement of another environment', async ({ world }) => {
+  for (const runtime of REMOTE)
+    await world.isRejected(world.activities(), await world.accept('US-JM', 'JM', environmentName(runtime)));
+});
+
 describe('a gate that is closed before the payout', () => {
   test('fails the settlement, and all collected money is due back', async ({ world, steps }) => {
     const settlementId = await world.accept('US-BS', 'BS');
