@@ -20,10 +20,15 @@ const test = withApi().extend('sweep', FILE, ({ api, partner }) => {
   const running = new Set<string>();
   let asked = 0;
   const lanes = new Set(Array.from({ length: LANES }, (_, lane) => laneWorkflowId(lane)));
+  const during: { happens?: (() => Promise<void>) | undefined } = {};
   const runs = {
     findRunning: async (workflowIds: readonly string[]) => {
       asked += workflowIds.filter((id) => !lanes.has(id)).length;
-      return new Set([...running, ...lanes]);
+      const found = new Set([...running, ...lanes]);
+      const { happens } = during;
+      during.happens = undefined;
+      await happens?.();
+      return found;
     },
   };
   const deps = { ...activityDeps(api), runs };
@@ -32,8 +37,10 @@ const test = withApi().extend('sweep', FILE, ({ api, partner }) => {
     running,
     /** The lanes that run. */
     lanes,
+    /** What happens once, while Temporal is asked for the first time. */
+    during,
     /** A sweep a minute from now. */
-    run: () => restartLostRuns({ nowMs: Date.now() + MINUTE_MS }),
+    run: (inMs = MINUTE_MS) => restartLostRuns({ nowMs: Date.now() + inMs }),
     /** An open settlement whose outbox row was dispatched. */
     open: async (): Promise<string> => {
       const id = await openSettlement(api, partner);
@@ -93,6 +100,30 @@ describe('a sweep', () => {
       await sweep.takeQueued();
     },
   );
+
+  test('leaves to the dispatcher what has changed within fifteen seconds', async ({ sweep }) => {
+    const id = await sweep.open();
+    expect((await sweep.run(0)).settlement).toBe(0);
+    await sweep.run();
+    expect(await sweep.takeQueued()).toContain(id);
+    sweep.running.add(settlementWorkflowId(id));
+  });
+
+  test('starts nothing again that has ended, or whose run has begun, since it was listed', async ({
+    api,
+    partner,
+    sweep,
+  }) => {
+    const [ended, begun] = [await sweep.open(), await sweep.open()];
+    sweep.during.happens = async () => {
+      await api.call(partner, 'POST', `/v2/settle/${ended}/cancel`);
+      await api.connection.pool.query('DELETE FROM outbox');
+      sweep.running.add(settlementWorkflowId(begun));
+    };
+    await sweep.run();
+    const queued = await sweep.takeQueued();
+    expect([ended, begun].filter((id) => queued.includes(id))).toEqual([]);
+  });
 
   test('starts a thousand runs again at most, and the next one goes on from there', async ({ sweep }) => {
     await sweep.copy(await sweep.open(), 2_300);
