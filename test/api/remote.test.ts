@@ -9,7 +9,7 @@ import { SCOPES, type Scope, scopeCovers } from '../../domain/scope.ts';
 import { bodyOf, headersOf, type Ids, urlOf } from '../attack/sample.ts';
 import { type Attack, type Credentials, createAttack } from '../attack/world.ts';
 import { nameOf, OPERATIONS, type OperationRow } from '../contract/operations.ts';
-import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import type { Caller, TestApi } from '../support/api.ts';
 import { cardprocBody, signCardproc } from '../support/cardproc.ts';
 import type { SeenAnswer } from '../support/conformance.ts';
 import { insertConsumerSession } from '../support/consumer.ts';
