@@ -1,5 +1,7 @@
 /** A settlement pays who was its recipient when it was accepted (contract §4, §6). */
 import { describe, expect } from 'vitest';
+import { RAILS, type Rail } from '../../domain/corridor.ts';
+import { freezePayee } from '../../domain/payee.ts';
 import { withoutTriggers } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { BY_WIRE } from '../support/settlement.ts';
@@ -7,6 +9,24 @@ import { BY_WIRE } from '../support/settlement.ts';
 const test = withApi();
 
 const OTHER_BANK = { bank_name: 'Other Bank', account_number: '999988887777', currency: 'JMD' };
+
+test('of the details of a recipient only those of the rail are kept', () => {
+  const details = { bankDetails: OTHER_BANK, mobileDetails: { provider: 'MonCash', phone_number: '+50934101234' } };
+  const person = { name: 'Marcia Brown', email: 'marcia@brown.example', phone: null, ...details };
+  const kept = (rail: Rail) => freezePayee({ country: 'JM', entityType: 'individual' }, person, rail);
+  const common = {
+    name: 'Marcia Brown',
+    country: 'JM',
+    entityType: 'individual',
+    bankDetails: null,
+    mobileDetails: null,
+  };
+  expect(RAILS.map(kept)).toEqual([
+    { ...common, rail: 'bank_transfer', bankDetails: details.bankDetails },
+    { ...common, rail: 'mobile_money', mobileDetails: details.mobileDetails },
+    { ...common, rail: 'cash_pickup' },
+  ]);
+});
 
 describe('a recipient that is changed after acceptance', () => {
   test.for(['SANCTIONED Brown', 'PAYOUT REFUSED Brown'])(

@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest';
 import { numberedEvent } from '../../db/queries/event.ts';
 import { events } from '../../db/schema/index.ts';
+import { cursorText } from '../../domain/page.ts';
 import { type ExampleType, eventExample } from '../../domain/resource/event-example.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
@@ -88,5 +89,11 @@ describe('GET /v1/events', () => {
       early,
     ]);
     expect(await list(`object_id=stl_a-${caller.orgId}&type=settlement.settled`)).toEqual([]);
+    // The lower one of two bounds counts, on a page too.
+    const [before, behind] = ['2026-11-21T08:00:00.001Z', '2026-11-23T08:00:00.000Z'].map((at) =>
+      cursorText({ at: new Date(at), id: late }),
+    );
+    expect(await list(`created_to=2026-11-22T08:00:00Z&after=${behind}`)).toEqual([funded, early]);
+    expect(await list(`created_to=2026-11-23T08:00:00Z&after=${before}`)).toEqual([funded, early]);
   });
 });

@@ -64,16 +64,18 @@ describe('GET /v1/usage', () => {
     expect(days).toMatchObject([{ deliveries: null }, { deliveries: null }, { deliveries: { succeeded: 0 } }]);
   });
 
-  test('200 with the status that the list of deliveries shows', async ({ api }) => {
+  test('200 with the status that the list of deliveries shows, and without deleted subscriptions', async ({ api }) => {
     const caller = await api.createCaller();
     const { webhook_id: id } = await subscribe(api, caller, 'http://127.0.0.1:9999/hook');
     await ping(api, caller, id);
     const today = new Date().toISOString().slice(0, 10);
-    const read = async () =>
-      jsonOf(await api.call(caller, 'GET', `/v1/usage?from=${today}&to=${today}`)).days[0].deliveries;
-    expect(await read()).toMatchObject({ pending: 1, skipped: 0 });
+    const read = async () => jsonOf(await api.call(caller, 'GET', `/v1/usage?from=${today}&to=${today}`)).days[0];
+    expect(await read()).toMatchObject({ deliveries: { pending: 1, skipped: 0 }, created: { webhooks: 1 } });
     await api.call(caller, 'PATCH', `/v1/webhooks/${id}`, { status: 'disabled' });
-    expect(await read()).toMatchObject({ pending: 0, skipped: 1 });
+    expect((await read()).deliveries).toMatchObject({ pending: 0, skipped: 1 });
+    await api.call(caller, 'DELETE', `/v1/webhooks/${id}`);
+    const none = { pending: 0, succeeded: 0, exhausted: 0, skipped: 0, canceled: 0 };
+    expect(await read()).toMatchObject({ deliveries: none, created: { webhooks: 0 } });
   });
 
   test('200 with every day of the period, and each record on the day on which it began', async ({ api, clock }) => {

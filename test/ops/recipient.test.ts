@@ -8,7 +8,7 @@ import type { Caller, TestApi } from '../support/api.ts';
 import { createConsumerRecipient, signIn } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
-import { createRecipient, jsonOf, recipientBody, settleBody } from '../support/partner.ts';
+import { createRecipient, type Json, jsonOf, recipientBody, settleBody } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 
 const NAME = 'Zenobia Quillfeather';
@@ -53,6 +53,9 @@ test('a second operator erases: reads show no personal data, and what was paid s
   const shown = jsonOf(await api.call(partner, 'GET', `/v1/recipients/${id}`));
   const nothing = { name: null, email: null, phone: null, bank_details: null, mobile_details: null, metadata: {} };
   expect(shown).toMatchObject({ ...nothing, is_active: false, country: 'JM', erased_at: expect.any(String) });
+  // It was deactivated before, which is no second time.
+  const events = jsonOf(await api.call(partner, 'GET', `/v1/events?object_id=${id}`));
+  expect(events.map(({ type }: Json) => type)).toEqual(['recipient.deactivated']);
   const after = await steps.read(settlementId);
   expect(after.payee).toEqual({ ...before.payee, name: null, account_last4: null });
   expect(after.amount).toBe(before.amount);
