@@ -87,6 +87,16 @@ describe('sending an event', () => {
     await sendBankledger(api, { ...arrived, data: { ...part.data, amount_reconciled: 10_000 } });
     expect(await missing()).toBe('25.00');
   });
+
+  test('202 for a dispute, which is no money under way: a collection after it still sends all of it', async ({
+    steps,
+    helper,
+  }) => {
+    const id = await steps.accept(BY_MANUAL_CARD);
+    const amountOf = async (body: object) => jsonOf(await helper(id, 'events', body)).amount;
+    expect(await amountOf({ event: 'dispute_opened', amount: '100' })).toBe('100.00');
+    expect(await amountOf({ event: 'collection_succeeded' })).toBe('250.00');
+  });
 });
 
 describe('advancing the clock', () => {
