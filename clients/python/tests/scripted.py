@@ -50,7 +50,8 @@ class Script:
 
 def blocking(script: Script, monkeypatch: pytest.MonkeyPatch, policy: RetryPolicy | None = None) -> Client:
     monkeypatch.setattr("time.sleep", script.waits.append)
-    http = httpx.Client(transport=httpx.MockTransport(script.handle))
+    # As a partner's own client may: this one follows none all the same.
+    http = httpx.Client(transport=httpx.MockTransport(script.handle), follow_redirects=True)
     return Client(BASE, KEY, retry=policy, http=http)
 
 
@@ -59,7 +60,7 @@ def asynchronous(script: Script, monkeypatch: pytest.MonkeyPatch, policy: RetryP
         script.waits.append(seconds)
 
     monkeypatch.setattr("anyio.sleep", sleep)
-    http = httpx.AsyncClient(transport=httpx.MockTransport(script.handle))
+    http = httpx.AsyncClient(transport=httpx.MockTransport(script.handle), follow_redirects=True)
     return AsyncClient(BASE, KEY, retry=policy, http=http)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 import time
 import traceback
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any
 
 import anyio
 import httpx
 import pytest
-from scripted import BASE, Run, Script, answer, problem
+from scripted import BASE, KEY, Run, Script, answer, problem
 
 from settlement_service import ApiError, AsyncClient, Client, ConnectionFailedError, RetryPolicy, errors
 from settlement_service._request import Answer
@@ -41,7 +42,9 @@ def test_a_command_without_a_key_is_not_repeated_when_it_may_have_been_carried_o
     assert caught.value.intent is None
 
 
-@pytest.mark.parametrize("nothing_done", [REFUSED, problem(429, "rate_limited", {"Retry-After": "1"})])
+@pytest.mark.parametrize(
+    "nothing_done", [REFUSED, httpx.PoolTimeout("full"), problem(429, "rate_limited", {"Retry-After": "1"})]
+)
 def test_a_command_without_a_key_is_repeated_when_nothing_was_carried_out(run: Run, nothing_done: object) -> None:
     script = Script([nothing_done, answer(202, {"webhook_id": "w"})])
     assert run(script, lambda client: client.webhooks.send_test_event("w")) == {"webhook_id": "w"}
@@ -188,7 +191,29 @@ def test_what_http_does_not_allow_is_raised_at_once_without_its_text(run: Run) -
     with pytest.raises(ConnectionFailedError, match="LocalProtocolError") as caught:
         run(script, lambda client: client.settlements.get("stl_1"))
     assert "secret" not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.maybe_done
     assert script.waits == []
+
+
+def test_an_answer_that_trickles_ends_with_its_attempt() -> None:
+    def parts() -> Iterator[bytes]:
+        for _ in range(4):
+            time.sleep(0.03)
+            yield b" "
+
+    async def async_parts() -> AsyncIterator[bytes]:
+        for part in parts():
+            yield part
+
+    once = RetryPolicy(attempt_timeout=0.05, attempts_max=1)
+    trickling = httpx.MockTransport(lambda _request: httpx.Response(200, content=parts()))
+    with pytest.raises(ConnectionFailedError, match="took too long"):
+        Client(BASE, KEY, retry=once, http=httpx.Client(transport=trickling)).settlements.get("stl_1")
+    trickling = httpx.MockTransport(lambda _request: httpx.Response(200, content=async_parts()))
+    with pytest.raises(ConnectionFailedError, match="took too long"):
+        anyio.run(
+            AsyncClient(BASE, KEY, retry=once, http=httpx.AsyncClient(transport=trickling)).settlements.get, "stl_1"
+        )
 
 
 def test_no_attempt_begins_after_the_total_timeout(run: Run) -> None:
