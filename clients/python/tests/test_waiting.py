@@ -70,12 +70,13 @@ def test_a_status_that_was_passed_between_two_reads_counts(run: Run) -> None:
     assert run(script, lambda client: client.settlements.wait("s", until=["funded"]))["status"] == "paying_out"
 
 
-def test_a_read_that_was_not_held_is_followed_by_a_pause(run: Run) -> None:
+@pytest.mark.parametrize(("asked", "pause"), [("2", 2), ("60", 5)])
+def test_a_read_that_was_not_held_is_followed_by_a_short_pause(run: Run, asked: str, pause: float) -> None:
     script = Script(
-        [settlement("accepted"), settlement("accepted", headers={"Retry-After": "2"}), settlement("settled")]
+        [settlement("accepted"), settlement("accepted", headers={"Retry-After": asked}), settlement("settled")]
     )
     run(script, lambda client: client.settlements.wait("s"))
-    assert script.waits == [2]
+    assert script.waits == [pause]
 
 
 def test_it_gives_up_after_the_timeout_and_has_the_last_read(run: Run) -> None:
@@ -83,6 +84,8 @@ def test_it_gives_up_after_the_timeout_and_has_the_last_read(run: Run) -> None:
     with pytest.raises(WaitTimeoutError, match="compliance_hold") as caught:
         run(script, lambda client: client.settlements.wait("s", timeout=0))
     assert caught.value.last["status"] == "compliance_hold"
+    # However short the wait is, the first answer has its time.
+    assert script.requests[0].extensions["timeout"]["read"] == pytest.approx(2, abs=0.5)
 
 
 class Timed(Script):
