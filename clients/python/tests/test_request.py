@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
+import anyio
+import httpx
 import pytest
 from scripted import BASE, KEY, Run, Script, answer
 
-from settlement_service import Client, Intent
+from settlement_service import AsyncConsumerClient, Client, ConsumerClient, Intent
 from settlement_service._request import QueryValue, encoded, path_of, prepared, query_pairs
 
 
@@ -97,6 +99,23 @@ def test_a_key_is_never_shown_and_a_broken_one_is_refused() -> None:
     for broken in ("sk_local_x\r\nX-Other: 1", f"{KEY}\n", ""):
         with pytest.raises(ValueError, match="credential"):
             Client(BASE, broken)
+
+
+def test_a_consumer_that_has_signed_out_sends_no_session() -> None:
+    script = Script([answer(204, None), answer(200, {})] * 2)
+    transport = httpx.MockTransport(script.handle)
+    consumer = ConsumerClient(BASE, "cst_unit", http=httpx.Client(transport=transport))
+    consumer.logout()
+    consumer.me()
+
+    async def sign_out() -> None:
+        asynchronous = AsyncConsumerClient(BASE, "cst_unit", http=httpx.AsyncClient(transport=transport))
+        await asynchronous.logout()
+        await asynchronous.me()
+
+    anyio.run(sign_out)
+    sent = [request.headers.get("authorization") for request in script.requests]
+    assert sent == ["Bearer cst_unit", None] * 2
 
 
 def test_a_request_has_the_key_and_the_clients_name(run: Run) -> None:
