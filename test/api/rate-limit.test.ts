@@ -227,7 +227,7 @@ test('a request that is counted late does not begin the window before again', as
   const { db, pool } = api.connection;
   const late = { caller: 'org:late', windowSeconds: 60, cost: 1 };
   await countRequests(db, [late]);
-  await pool.query(`UPDATE rate_limits SET window_start = window_start + interval '2 minutes' WHERE caller = $1`, [
+  await pool.query(`UPDATE rate_limits SET window_start = window_start + interval '1 minute' WHERE caller = $1`, [
     late.caller,
   ]);
   const [counted] = await countRequests(db, [late]);
