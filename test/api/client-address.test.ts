@@ -43,6 +43,9 @@ const sameCaller = async (first: Promise<number>, second: () => Promise<number>)
 /** A minute may end between two requests of a test: then the counts begin again. */
 const MINUTE_ENDS = { retry: 1 };
 
+/** Also before a test is tried again: otherwise its addresses have used their budgets. */
+test.beforeEach(async ({ api }) => void (await api.owner.pool.query('DELETE FROM rate_limits')));
+
 describe('the client behind proxies', MINUTE_ENDS, () => {
   test('has the budget of its own address, not that of the proxy', async ({ visit }) => {
     expect(await visit('10.0.0.1', '198.51.100.1')).toBe(QUOTA - 1);

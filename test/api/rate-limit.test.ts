@@ -21,6 +21,8 @@ const test = withApi({ config: { rateLimitPerMinute: QUOTA } }).extend(
     (caller: Caller, url: string, remoteAddress = '192.0.2.1') =>
       api.app.inject({ method: 'GET', url, remoteAddress, headers: { 'x-api-key': caller.apiKey } }),
 );
+/** Also before a test is tried again: otherwise its addresses have used their budgets. */
+test.beforeEach(async ({ api }) => void (await api.owner.pool.query('DELETE FROM rate_limits')));
 const leftIn = (header: unknown): number => Number(/;r=(\d+);/.exec(String(header))?.[1]);
 
 describe('requests are counted', MINUTE_ENDS, () => {
