@@ -1,14 +1,13 @@
 /** Answers that showed a secret, sealed, for as long as they are repeated (contract §1). */
-import { and, eq, gt, lte, sql } from 'drizzle-orm';
+import { and, eq, gt, lte } from 'drizzle-orm';
 import type { Queryable, Tx } from '../client.ts';
 import { idempotencySecrets } from '../schema/idempotency-key.ts';
 import type { Sealer } from '../seal.ts';
 import type { KeyedRequest } from './idempotency-key.ts';
+import { deleteExpiredRows } from './retention.ts';
 
 export const SECRET_ANSWER_HOURS = 24;
 const KEPT_MS = SECRET_ANSWER_HOURS * 60 * 60 * 1000;
-/** How many expired answers one sweep deletes at most. */
-const DELETED_MAX = 2_000;
 
 type Key = Pick<KeyedRequest, 'orgId' | 'idempotencyKey'>;
 
@@ -48,14 +47,6 @@ export async function insertSecretAnswer(
   });
 }
 
-/** Deletes answers that are no longer kept at this time. */
-export async function deleteExpiredSecretAnswers(db: Queryable, at: Date): Promise<void> {
-  const { orgId, key, expiresAt } = idempotencySecrets;
-  const expired = db
-    .select({ orgId, key })
-    .from(idempotencySecrets)
-    .where(lte(expiresAt, at))
-    .limit(DELETED_MAX)
-    .for('update', { skipLocked: true });
-  await db.delete(idempotencySecrets).where(sql`(${orgId}, ${key}) IN ${expired}`);
-}
+/** Deletes answers that are no longer kept at this time, a bounded number of them. @returns how many */
+export const deleteExpiredSecretAnswers = (db: Queryable, at: Date): Promise<number> =>
+  deleteExpiredRows(db, idempotencySecrets, lte(idempotencySecrets.expiresAt, at));

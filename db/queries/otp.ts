@@ -3,9 +3,7 @@ import { and, count, eq, gt, inArray, isNull, lt, lte, min, sql } from 'drizzle-
 import { OTP_LIMITS, type OtpChallenge } from '../../domain/otp.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { otpChallenges } from '../schema/otp.ts';
-
-/** How many old rows one sweep deletes at most. */
-const DELETED_MAX = 2_000;
+import { deleteExpiredRows } from './retention.ts';
 
 /**
  * Locks a contact until the transaction ends.
@@ -34,18 +32,16 @@ export async function insertChallenge(tx: Tx, challenge: OtpChallenge): Promise<
   await tx.insert(otpChallenges).values(challenge);
 }
 
-/** Deletes challenges that neither prove nor limit anything at this time, so that contacts are not kept. */
-export async function deleteOldChallenges(db: Queryable, at: Date): Promise<void> {
-  const before = new Date(at.getTime() - OTP_LIMITS.requestWindowMs);
-  const old = db
-    .select({ challengeId: otpChallenges.challengeId })
-    .from(otpChallenges)
-    .where(lte(otpChallenges.createdAt, before))
-    .orderBy(otpChallenges.createdAt)
-    .limit(DELETED_MAX)
-    .for('update', { skipLocked: true });
-  await db.delete(otpChallenges).where(inArray(otpChallenges.challengeId, old));
-}
+/**
+ * Deletes challenges that neither prove nor limit anything at this time, so that contacts are not kept, a bounded number
+ * of them. @returns how many
+ */
+export const deleteOldChallenges = (db: Queryable, at: Date): Promise<number> =>
+  deleteExpiredRows(
+    db,
+    otpChallenges,
+    lte(otpChallenges.createdAt, new Date(at.getTime() - OTP_LIMITS.requestWindowMs)),
+  );
 
 /** The challenge with this id, also when it was used or has expired. */
 export async function findChallenge(db: Queryable, challengeId: string): Promise<OtpChallenge | undefined> {

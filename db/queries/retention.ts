@@ -2,8 +2,10 @@
  * What is kept for a time (contract §11). Events, attempts and quotes lie in months: a month is made ahead and dropped
  * as a whole. Deliveries change while they are young, so they are deleted by rows, and a month of events goes when none
  * of them is left. The service's role may do none of this: functions of the role that owns the tables do it, and refuse
- * what is younger than the contract's time.
+ * what is younger than the contract's time. Codes and secrets, which are kept for hours, it deletes itself.
  */
+import { type SQL, sql } from 'drizzle-orm';
+import type { PgTable } from 'drizzle-orm/pg-core';
 import { DELIVERIES_DELETED_MAX, PARTITIONS_AHEAD, type RetentionDays } from '../../domain/retention.ts';
 import type { Queryable } from '../client.ts';
 import { statement } from '../statement.ts';
@@ -21,6 +23,16 @@ const deleteDeliveriesStatement = statement<[days: number, rowsMax: number], { r
 export async function deleteExpiredDeliveries(db: Queryable, days: number): Promise<number> {
   const [row] = await deleteDeliveriesStatement(db, days, DELIVERIES_DELETED_MAX);
   return row?.deleted ?? 0;
+}
+
+/** How many rows of a table one sweep deletes at most. */
+const ROWS_DELETED_MAX = 2_000;
+
+/** Deletes rows that meet the condition, and leaves those that another transaction holds. @returns how many */
+export async function deleteExpiredRows(db: Queryable, table: PgTable, condition: SQL): Promise<number> {
+  const { rowCount } = await db.delete(table).where(sql`ctid = ANY (ARRAY(
+    SELECT ctid FROM ${table} WHERE ${condition} LIMIT ${ROWS_DELETED_MAX} FOR UPDATE SKIP LOCKED))`);
+  return rowCount ?? 0;
 }
 
 const addStatement = statement<[monthsAhead: number], { readonly added: number }>(

@@ -11,6 +11,7 @@ import type { Database, Queryable, Tx } from '../client.ts';
 import { webhookEarlierSecrets, webhooks } from '../schema/webhook.ts';
 import { statement } from '../statement.ts';
 import { type List, pageOf, readPage } from './page.ts';
+import { deleteExpiredRows } from './retention.ts';
 import { cancelReplay } from './webhook-replay.ts';
 
 type WebhookRow = typeof webhooks.$inferSelect;
@@ -214,21 +215,9 @@ export async function replaceWebhookSecret(
   return { ...webhook, updatedAt };
 }
 
-/** How many expired secrets one sweep deletes. */
-const SECRETS_DELETED_MAX = 2_000;
-
 /** Deletes earlier secrets that no longer sign, a bounded number of them. @returns how many */
-export async function deleteExpiredSecrets(db: Queryable, at: Date): Promise<number> {
-  const { webhookId, secretId, expiresAt } = webhookEarlierSecrets;
-  const expired = db
-    .select({ webhookId, secretId })
-    .from(webhookEarlierSecrets)
-    .where(lte(expiresAt, at))
-    .limit(SECRETS_DELETED_MAX)
-    .for('update', { skipLocked: true });
-  const { rowCount } = await db.delete(webhookEarlierSecrets).where(sql`(${webhookId}, ${secretId}) IN ${expired}`);
-  return rowCount ?? 0;
-}
+export const deleteExpiredSecrets = (db: Queryable, at: Date): Promise<number> =>
+  deleteExpiredRows(db, webhookEarlierSecrets, lte(webhookEarlierSecrets.expiresAt, at));
 
 /** Marks a locked subscription as deleted, which ends its pending deliveries and its replay, and erases its secrets. */
 export async function setWebhookDeleted(tx: Tx, webhook: Webhook, at: Date): Promise<void> {
