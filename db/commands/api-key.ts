@@ -196,7 +196,7 @@ async function endKeys(tx: Tx, ending: readonly ApiKey[], stamp: Stamp): Promise
   return revoked;
 }
 
-/** Writes a key that no key has made: of scope `full`, without an end. */
+/** Writes a full key that no other key has created and that does not expire: a first or a reissued one. */
 export async function createFullKey(
   tx: Tx,
   orgId: string,
@@ -247,7 +247,7 @@ async function lockKey(
 
 /**
  * An answer that shows a key is repeated only for a key that could have made it: a valid one without further limits.
- * Nothing is written, so no lock is needed: an answer after a revocation is as one a moment before it.
+ * Nothing is written, so no lock is needed: the answer is as if it had been sent just before a revocation.
  */
 const admitReplayTo =
   (caller: Caller, now: Date) =>

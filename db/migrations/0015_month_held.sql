@@ -1,7 +1,7 @@
 -- A delivery that is not deleted yet holds the month of its event and the one of its attempts, and no later month: one
--- that stays pending held all that came after it, for every organization. A month stays for an hour more than its days:
--- its last rows were written that much later, where the clock of the process that made their ids was behind. As before, it
--- holds its own bounds.
+-- that stays pending held all later ones, for every organization. A month stays for an hour more than its days, because
+-- the clock of a process that makes ids may be behind: then the month's last rows are younger than their ids say. As
+-- before, the function holds its own bounds.
 CREATE OR REPLACE FUNCTION drop_expired_partition(event_days integer, quote_days integer) RETURNS text LANGUAGE plpgsql
   SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE

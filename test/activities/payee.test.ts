@@ -10,7 +10,7 @@ const test = withApi();
 
 const OTHER_BANK = { bank_name: 'Other Bank', account_number: '999988887777', currency: 'JMD' };
 
-test('of the details of a recipient only those of the rail are kept', () => {
+test('a frozen payee keeps only the details of its rail', () => {
   const details = { bankDetails: OTHER_BANK, mobileDetails: { provider: 'MonCash', phone_number: '+50934101234' } };
   const person = { name: 'Marcia Brown', email: 'marcia@brown.example', phone: null, ...details };
   const kept = (rail: Rail) => freezePayee({ country: 'JM', entityType: 'individual' }, person, rail);

@@ -240,7 +240,7 @@ describe('the counts of requests', () => {
     expect(added('settlement_deliveries_overdue')).toBe(1);
   });
 
-  test("the objectives': acceptances and reads that went well or not", async ({ api, partner, scraper }) => {
+  test('acceptances and reads count as good or bad for the objectives', async ({ api, partner, scraper }) => {
     const sample = (slo: string, result: string) => `settlement_slo_total{slo="${slo}",result="${result}"}`;
     expect(sampleOf(await scraper.scrape(), sample('accept', 'bad'))).toBe(0);
     const accept = () => openSettlement(api, partner);
@@ -249,7 +249,7 @@ describe('the counts of requests', () => {
     expect(await riseOf(sample('read', 'good'), scraper.scrape, read)).toBe(1);
   });
 
-  test("the objectives': a step that fails or takes more than 5 s, and a delivery more than 10 s late, is bad", async () => {
+  test('a step that fails or takes more than 5 s, and a delivery more than 10 s late, are bad for the objectives', async () => {
     const registry = new Registry();
     const { activityEnded, deliveryTaken } = activityMetrics(registry);
     activityEnded('step', { isStep: true, isFailed: false, seconds: 5 });
@@ -268,7 +268,7 @@ describe('the counts of requests', () => {
     expect(failures.map((sample) => sampleOf(page, sample))).toEqual([1, 1]);
   });
 
-  test("the objectives': an acceptance that took too long is bad, also if its caller went before its answer", async ({
+  test('an acceptance that took too long is bad for the objectives, also if its caller went before its answer', async ({
     api,
     partner,
     port,

@@ -80,7 +80,7 @@ test('one organization cannot use the waiting reads of all, and beyond its own n
   expect(again.headers['preference-applied']).toBe('wait=0');
 });
 
-test('a process holds so many reads in all and of an address, and gives each place back', async ({
+test('a process has a limit of waiting reads in all and for each address, and gives each place back', async ({
   onTestFinished,
 }) => {
   const subscribed = new Set<object>();

@@ -60,7 +60,7 @@ test('a line has no value of a field that is secret, and of an error only what i
   expect(lines.join()).not.toContain('Marcia');
 });
 
-test('errors that cause each other are described by five of them', () => {
+test('of a chain of errors that cause each other the log has the first five', () => {
   const one = new Error(SECRET);
   one.cause = new TypeError(SECRET, { cause: one });
   expect(describeError(one)['causes']).toEqual(['TypeError', 'Error', 'TypeError', 'Error']);
