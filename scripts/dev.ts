@@ -3,10 +3,10 @@
  * PostgreSQL and Temporal stay, and open settlements go on.
  */
 import { restartOnChange } from './dev/restart.ts';
-import { runStackProgram } from './stack/run.ts';
+import { runStackProgram } from './stack/lifetime.ts';
+import { runStack } from './stack/run.ts';
 
-await runStackProgram(
-  'dev',
-  'As npm start, and starts the API and the worker again when their sources change. Ctrl-C stops all.',
-  restartOnChange,
-);
+const description =
+  'As npm start, and starts the API and the worker again when their sources change. Ctrl-C stops all.';
+
+await runStackProgram({ name: 'dev', description, takes: {} }, (env) => runStack(env, restartOnChange));

@@ -1,6 +1,8 @@
 /** The start and the end of a command that runs a stack: its environment, its signals, and its errors. */
 import { closeSync } from 'node:fs';
 import { styleText } from 'node:util';
+import type { Parameters, ValuesOf } from '../../ops/command-line/parameter.ts';
+import { command, EXIT, runProgram, standardOutput } from '../../ops/command-line/program.ts';
 import { STOP_SIGNALS } from '../../process/shutdown.ts';
 import type { Supervisor } from './supervisor.ts';
 
@@ -8,6 +10,28 @@ const WATCH_MS = 500;
 const STOP_TIMEOUT_MS = 90_000;
 /** The terminal signals every process in it, and npm forwards what it gets: one Ctrl-C can arrive twice. */
 const SAME_SIGNAL_MS = 300;
+
+/**
+ * A program that runs a stack. It exits with 1, and says in one sentence why, when the stack cannot begin.
+ *
+ * @param run starts the stack, which ends with the process
+ */
+export async function runStackProgram<Takes extends Parameters>(
+  program: { readonly name: string; readonly description: string; readonly takes: Takes },
+  run: (env: NodeJS.ProcessEnv, values: ValuesOf<Takes>) => Promise<void>,
+): Promise<void> {
+  const attempt = async (env: NodeJS.ProcessEnv, values: ValuesOf<Takes>) => {
+    try {
+      await run(env, values);
+      return EXIT.done;
+    } catch (error) {
+      complain(error);
+      return EXIT.refused;
+    }
+  };
+  const stack = command({ ...program, json: false, run: attempt });
+  process.exitCode = await runProgram(stack, process.argv.slice(2), standardOutput(), (act) => act(process.env));
+}
 
 /** By default the runtime is the local sandbox. There, webhooks may go to this machine. */
 export function withDefaults(given: NodeJS.ProcessEnv): NodeJS.ProcessEnv {

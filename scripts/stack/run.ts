@@ -1,43 +1,24 @@
 /** Runs a stack from its start to its stop: what `npm start` and `npm run dev` have in common. */
 import { readGiven } from '../../config/given.ts';
 import { loadConfig, localUrl } from '../../config/load.ts';
-import { command, EXIT, runProgram, standardOutput } from '../../ops/command-line/program.ts';
 import { localDirectory } from '../../process/local/place.ts';
 import { banner } from './banner.ts';
 import { logDirectory } from './embedded.ts';
-import { complain, stopInOrder, watch, withDefaults } from './lifetime.ts';
+import { stopInOrder, watch, withDefaults } from './lifetime.ts';
 import { checkMachine } from './preflight.ts';
 import { type Findings, type Start, startAll } from './steps.ts';
 import { createSupervisor } from './supervisor.ts';
 
-type AfterReady = (start: Start, findings: Findings) => void;
-
 /**
- * The program `npm start` or `npm run dev`.
+ * Starts everything and prints the banner. Ends with the process.
  *
  * @param afterReady what runs next to the stack
+ * @throws Error of one sentence if it cannot begin
  */
-export async function runStackProgram(name: string, description: string, afterReady?: AfterReady): Promise<void> {
-  const program = command({
-    name,
-    description,
-    takes: {},
-    json: false,
-    run: async (env: NodeJS.ProcessEnv) => {
-      try {
-        await runStack(env, afterReady);
-        return EXIT.done;
-      } catch (error) {
-        complain(error);
-        return EXIT.refused;
-      }
-    },
-  });
-  process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act) => act(process.env));
-}
-
-/** Starts everything and prints the banner. Ends with the process. @throws Error of one sentence if it cannot begin */
-async function runStack(given: NodeJS.ProcessEnv, afterReady: AfterReady = () => undefined): Promise<void> {
+export async function runStack(
+  given: NodeJS.ProcessEnv,
+  afterReady: (start: Start, findings: Findings) => void = () => undefined,
+): Promise<void> {
   const startedAt = performance.now();
   await checkMachine(console.log);
   const env = withDefaults(readGiven(given).given);

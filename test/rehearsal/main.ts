@@ -3,8 +3,7 @@
  * processes and three workers. Ctrl-C stops everything in order. After a kill, the next start recovers.
  */
 import { flag, type ValuesOf, wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
-import { command, EXIT, runProgram, standardOutput } from '../../ops/command-line/program.ts';
-import { complain, watch } from '../../scripts/stack/lifetime.ts';
+import { runStackProgram, watch } from '../../scripts/stack/lifetime.ts';
 import { rehearse } from './rehearsal.ts';
 import { type Cluster, logDirectory, withCluster } from './steps.ts';
 
@@ -41,20 +40,7 @@ const addresses = ({ apiUrls, temporalAddress }: Cluster): string =>
     '  Stop      Ctrl-C',
   ].join('\n');
 
-const program = command({
-  name: 'cluster',
-  description: 'Starts a Temporal cluster, three APIs and three workers on this machine. Ctrl-C stops all in order.',
-  takes: TAKES,
-  json: false,
-  run: async (env: NodeJS.ProcessEnv, values) => {
-    try {
-      await main(env, values);
-      return EXIT.done;
-    } catch (error) {
-      complain(error);
-      return EXIT.refused;
-    }
-  },
-});
+const description =
+  'Starts a Temporal cluster, three APIs and three workers on this machine. Ctrl-C stops all in order.';
 
-process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act) => act(process.env));
+await runStackProgram({ name: 'cluster', description, takes: TAKES }, main);
