@@ -146,7 +146,8 @@ def for_each_line(rows: list[Row], work: Callable[[Row], None]) -> None:
         try:
             work(row)
         except Exception as error:
-            print(f"{row.reference}: {error}", file=sys.stderr)
+            # One write, so that the lines of several threads do not mix.
+            print(f"{row.reference}: {error}\n", end="", file=sys.stderr)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(attempt, rows))

@@ -35,7 +35,7 @@ class Receiver(BaseHTTPRequestHandler):
             self.send_response(204)
             arrived.set()
         except WebhookVerificationError as error:
-            print(f"refused: {error.reason}", flush=True)
+            print(f"refused: {error.reason}\n", end="", flush=True)
             self.send_response(400)
         self.end_headers()
 
@@ -48,7 +48,7 @@ def handle_stored() -> None:
             for event_id, body in events.execute("SELECT id, body FROM events WHERE NOT handled").fetchall():
                 with events:  # your work and its mark in one transaction
                     event = json.loads(body)
-                    print(f"{event['type']}, number {event['sequence']}", flush=True)
+                    print(f"{event['type']}, number {event['sequence']}\n", end="", flush=True)
                     events.execute("UPDATE events SET handled = 1 WHERE id = ?", (event_id,))
         arrived.wait()
 
