@@ -46,7 +46,7 @@ def main(client: Client, url: str) -> None:
         country="JM",
         bank_details={"bank_name": "Example Bank of Jamaica", "account_number": "004512378", "currency": "JMD"},
     )
-    client.settlements.create(
+    settlement = client.settlements.create(
         corridor="US-JM",
         amount="250.00",
         recipient_id=recipient["recipient_id"],
@@ -55,11 +55,12 @@ def main(client: Client, url: str) -> None:
         payout_rail="bank_transfer",
     )
 
-    # By their ids, because an event can arrive twice. Other objects have events too: the certificate, and the key.
+    # By their ids, because an event can arrive twice. Other objects have events too, and so have other settlements.
     events: dict[str, models.WebhookEvent] = {}
     while len(events) < LAST_NUMBER:
         event = received.get(timeout=SECONDS_MAX)
-        if event["type"].startswith("settlement."):
+        is_same = event["data"].get("settlement_id") == settlement["settlement_id"]
+        if is_same and event["type"].startswith("settlement."):
             events[event["id"]] = event
     for event in sorted(events.values(), key=lambda event: event["sequence"]):
         print(f"{event['type']}, number {event['sequence']}")
