@@ -46,6 +46,8 @@ export type WorkerDeps = {
   readonly bundle?: WorkflowBundleOption;
   /** Errors that fail a workflow at once; by default they fail a workflow task, which Temporal repeats. */
   readonly workflowFailureErrorTypes?: NonNullable<WorkerOptions['workflowFailureErrorTypes']>;
+  /** Runs workflows on the main thread, without a time limit: a thread takes a test half a second to start. */
+  readonly debugMode?: boolean;
 };
 
 export type RunningWorker = {
@@ -61,7 +63,7 @@ export type RunningWorker = {
 
 /** @throws Error when Temporal cannot be reached */
 export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
-  const { config, activities, tracing, workflowFailureErrorTypes } = deps;
+  const { config, activities, tracing, workflowFailureErrorTypes, debugMode = false } = deps;
   const { connectionOptions, namespace = 'default' } = config.temporal;
   const connection = deps.connection ?? (await NativeConnection.connect(connectionOptions as NativeConnectionOptions));
   const closeOwn = async (): Promise<void> => {
@@ -77,6 +79,7 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
     shutdownForceTime: SHUTDOWN_FORCE_MS,
     maxCachedWorkflows: CACHED_WORKFLOWS_MAX,
     maxConcurrentLocalActivityExecutions: CONCURRENT_LOCAL_ACTIVITIES_MAX,
+    debugMode,
     ...versionOf(config),
     ...tracing?.worker,
     ...(workflowFailureErrorTypes === undefined ? {} : { workflowFailureErrorTypes }),

@@ -62,7 +62,8 @@ const test = withApi({ deps: { dispatcher: { nudge: () => service?.dispatcher.nu
       });
       const activities = createActivities(activityDeps(api, 'http://127.0.0.1:1', dispatcher));
       const { connection, close } = await workerConnection();
-      const worker = await createWorker({ config, activities, connection, bundle: await testWorkflowBundle() });
+      const bundle = await testWorkflowBundle();
+      const worker = await createWorker({ config, activities, connection, bundle, debugMode: true });
       const ended = worker.run();
       const stop = async (): Promise<void> => {
         service = undefined;

@@ -75,6 +75,7 @@ const test = base
         config: { ...workerConfig({ address, namespace: stack.namespace }), workerDeployment, workerQueues },
         activities: createActivities(activityDeps(stack.api, stack.baseUrl, stack.dispatcher)),
         bundle,
+        debugMode: true,
       });
       const build = runBuild(worker);
       builds.push(build);

@@ -111,7 +111,7 @@ export async function startStack(options: StackOptions = {}): Promise<TestStack>
     const bundle = tracing ? await workflowBundle({ traced: true }) : await testWorkflowBundle();
     const config = { ...workerConfig(temporal), workerQueues };
     const { connection, close } = await workerConnection();
-    const instance = await createWorker({ config, activities, tracing, bundle, connection });
+    const instance = await createWorker({ config, activities, tracing, bundle, connection, debugMode: true });
     worker = { instance, running: instance.run(), stopping, close };
     if (options.deliveries) await startLanes({ ...deps, crash: undefined }, 'test');
   };

@@ -58,6 +58,7 @@ export async function startTimeSkipping(base: Activities, taskQueue: TaskQueue =
     connection: environment.nativeConnection,
     activities: swappable(base, override),
     bundle,
+    debugMode: true,
     workflowFailureErrorTypes: { '*': ['Error'] },
   });
   const running = worker.run();

@@ -246,6 +246,7 @@ describe('a subscription that waits', () => {
       config: { ...workerConfig(server), workerQueues: [DELIVERY_TASK_QUEUE] },
       activities: { ...activities, deliverRetries },
       bundle: await testWorkflowBundle(),
+      debugMode: true,
     });
     const running = worker.run();
     onTestFinished(async () => {
