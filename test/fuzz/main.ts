@@ -59,7 +59,7 @@ const program = command({
         baseUrl,
         seconds,
         seed,
-        isStateful: true,
+        isEndless: true,
         obeysRateLimit: !isOwn,
         secrets,
         print,

@@ -34,15 +34,16 @@ const APART = [['/v1/orgs/keys/{key_id}/rotate'], ['/consumer/auth/logout', '/v1
 export const acquireSchemathesis = (say: (line: string) => void): Promise<PythonProgram> =>
   acquirePython('Fuzzing', say);
 
+/** These try what the document shows, and the bounds that it states. */
+const ENDING_PHASES = 'examples,coverage';
+
 export type FuzzOptions = {
   readonly python: PythonProgram;
   readonly baseUrl: string;
   readonly seconds: number;
   readonly seed: number;
-  /** The most requests for each operation, kind and phase; without it only the time limits them. */
-  readonly maxExamples?: number;
-  /** Whether requests follow from earlier answers too. There is no end to these. */
-  readonly isStateful: boolean;
+  /** Whether requests are also made at random, and from earlier answers. Only the time limits these. */
+  readonly isEndless: boolean;
   /** Whether to obey the stack's rate limit, where the stack was not started for this run. */
   readonly obeysRateLimit: boolean;
   /** The providers' secrets, so that their events can be signed; none for a stack of someone else. */
@@ -53,17 +54,17 @@ export type FuzzOptions = {
 /** @returns whether every answer was as documented; prints those that were not */
 export async function fuzz(options: FuzzOptions): Promise<boolean> {
   const others = APART.flat().flatMap((address) => ['--exclude-path', address]);
-  const phases = `examples,coverage,fuzzing${options.isStateful ? ',stateful' : ''}`;
+  const phases = options.isEndless ? `${ENDING_PHASES},fuzzing,stateful` : ENDING_PHASES;
   const passed = [await run(options, options.seconds, [...others, '--phases', phases])];
   for (const addresses of APART) {
     const these = addresses.flatMap((address) => ['--include-path', address]);
-    passed.push(await run(options, APART_SECONDS, [...these, '--phases', 'examples,coverage']));
+    passed.push(await run(options, APART_SECONDS, [...these, '--phases', ENDING_PHASES]));
   }
   return passed.every(Boolean);
 }
 
 async function run(
-  { python, baseUrl, seed, maxExamples, obeysRateLimit, secrets = {}, print }: FuzzOptions,
+  { python, baseUrl, seed, obeysRateLimit, secrets = {}, print }: FuzzOptions,
   seconds: number,
   selection: readonly string[],
 ): Promise<boolean> {
@@ -89,7 +90,6 @@ async function run(
       '--warnings',
       'off',
     ],
-    ...(maxExamples === undefined ? [] : ['--max-examples', String(maxExamples)]),
     ...(obeysRateLimit ? ['--rate-limit', 'auto'] : []),
     ...selection,
   ];
