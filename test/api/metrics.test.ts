@@ -303,8 +303,13 @@ describe('the counts of requests', () => {
       scraper,
     }) => {
       const { orgId, apiKey } = await api.createCaller();
+      /** In a window that does not end during the test. */
       const spend = (units: number) =>
-        api.owner.pool.query('UPDATE rate_limits SET used = used + $1 WHERE caller = $2', [units, `org:${orgId}`]);
+        api.owner.pool.query(
+          `UPDATE rate_limits SET used = used + $1, window_start = date_trunc('minute', now()) + interval '1 minute'
+            WHERE caller = $2`,
+          [units, `org:${orgId}`],
+        );
       const get = async (url: string, headers: Record<string, string> = {}) =>
         (await api.app.inject({ url, headers })).statusCode;
       expect(await get('/v1/me', { 'x-api-key': apiKey })).toBe(200);
