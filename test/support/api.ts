@@ -1,5 +1,6 @@
 /** The application on a database of its own, and callers for it. Only the providers are fakes. */
 import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyBaseLogger, FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { pino } from 'pino';
 import { verificationActivities } from '../../activities/verification.ts';
@@ -22,6 +23,8 @@ import { createIdverify } from '../../process/idverify.ts';
 import { requireConformance } from './conformance.ts';
 import { stretched } from './patience.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
+
+const CLOSE_MAX_MS = 5_000;
 
 export const TEST_SECRETS = {
   apiKeyPepper: { id: 'test-1', secret: 'test-pepper-test-pepper-test-pepper' },
@@ -185,7 +188,11 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
     close: async () => {
       await app.close();
       await changes.close();
-      await Promise.all([connection.close(), owner.close()]);
+      // A test that failed may have kept a client, for which its pool would wait without end.
+      await Promise.race([
+        Promise.all([connection.close(), owner.close()]),
+        delay(stretched(CLOSE_MAX_MS), undefined, { ref: false }),
+      ]);
       await database.drop();
     },
   };
