@@ -48,10 +48,10 @@ const CLAIMED_AT_ONCE = 128;
 const EXCHANGE_MS = 20;
 /**
  * After a statement a lane rests: `factor` times as long as the statement took, unless there is more to claim at once.
- * When the database is busy, lanes make fewer statements, with more deliveries in each. At 1 400 deliveries a second
- * PostgreSQL used a third less time.
+ * When the database is busy, lanes make fewer statements, with more deliveries in each. But new deliveries wait for the
+ * rest too. docs/performance.md says what a longer one costs and saves.
  */
-const REST = { factor: 2, maxMs: 25 } as const;
+const REST = { factor: 0.5, maxMs: 8 } as const;
 /**
  * A delivery is left over when an earlier activity of the lane has claimed it, or a statement of this activity whose
  * answer was lost. One statement in this time looks for such deliveries. Every statement looks during this time after
