@@ -4,6 +4,7 @@ import { connect } from '../../db/client.ts';
 import { findPoolerFault } from '../../db/database-session.ts';
 import { migrate } from '../../db/migrate.ts';
 import { settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
+import { queryOnce } from '../support/connection.ts';
 import { FILE } from '../support/fixture.ts';
 import { type PoolerOptions, startPooler, whyNoPooler } from '../support/pooler.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -58,6 +59,21 @@ test('without a pooler, a role that has no limits is refused where DATABASE_LIST
   database: { databaseUrl },
 }) => {
   expect(await faultOf(databaseUrl, true)).toMatch(/^the role of DATABASE_URL has no statement_timeout/);
+});
+
+test('a server that has one connection for the process gets it back, so that the process can use it', async ({
+  database,
+  onTestFinished,
+}) => {
+  const name = new URL(database.databaseUrl).pathname.slice(1);
+  const allow = (count: number) => queryOnce(database.migrationUrl, `ALTER DATABASE ${name} CONNECTION LIMIT ${count}`);
+  await allow(1);
+  onTestFinished(async () => void (await allow(-1)));
+  const options = { poolSizeMax: 2, name: 'test', onIdleError: () => undefined, isPooled: true };
+  const { pool, close } = connect(database.databaseUrl, options);
+  expect(await findPoolerFault(pool, true)).toBe(undefined);
+  expect(pool.totalCount).toBe(0);
+  await close();
 });
 
 describe('behind PgBouncer', () => {
