@@ -375,6 +375,10 @@ describe('a wrong base URL', () => {
     },
   );
 
+  test('is none with letters beyond ASCII, also when thousands have been checked', ({ open }) => {
+    for (let count = 0; count < 6_000; count += 1) open({ baseUrl: 'https://b\u00fccher.example' });
+  });
+
   test.for(['http://api.example.com', 'http://10.0.0.1:3000', 'http://127.0.0.1.example.com', 'http://[::2]'])(
     'over which a key could be read on its way is refused: %s',
     (baseUrl, { open }) => {
