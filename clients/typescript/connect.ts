@@ -3,6 +3,7 @@
  */
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { TIMER_MAX_MS } from './retry.ts';
 
 const PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
 
@@ -15,8 +16,9 @@ const PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
 export function connectTimeout(baseUrl: string, timeoutMs: number, ended: AbortSignal): AbortSignal {
   const silence = new AbortController();
   const watch = async () => {
-    await delay(timeoutMs / 2, undefined, { signal: ended });
-    if (!(await opensConnection(baseUrl, timeoutMs / 2, ended))) silence.abort();
+    const halfMs = Math.min(timeoutMs / 2, TIMER_MAX_MS);
+    await delay(halfMs, undefined, { signal: ended });
+    if (!(await opensConnection(baseUrl, halfMs, ended))) silence.abort();
   };
   watch().catch(() => undefined);
   return silence.signal;

@@ -26,6 +26,8 @@ export const RETRY_AFTER_MAX_MS = 30_000;
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 5_000;
 const RETRY_AFTER_JITTER_MS = 250;
+/** A timer of Node.js for a longer time, such as `Infinity`, ends at once. */
+export const TIMER_MAX_MS = 2 ** 31 - 1;
 
 /** Statuses with which a proxy says that the API did not answer it. */
 const PROXY_STATUSES = [502, 503, 504];
@@ -71,12 +73,50 @@ export function backoffMs(attempt: number, retryAfterSeconds: number | undefined
 /** @throws the reason of the signal, when it ends the wait */
 export async function pause(waitMs: number, signal: AbortSignal | undefined): Promise<void> {
   try {
-    await delay(waitMs, undefined, signal && { signal });
+    await delay(Math.min(waitMs, TIMER_MAX_MS), undefined, signal && { signal });
   } catch (cause) {
     // The timer throws an error of its own.
     signal?.throwIfAborted();
     throw cause;
   }
+}
+
+/** The limit of one attempt. */
+export type AttemptLimit = {
+  readonly signal: AbortSignal;
+  /** Whether its time was over. */
+  isLate(): boolean;
+  /** To be called at the end of the attempt. */
+  release(): void;
+};
+
+/**
+ * Ends an attempt with each of these signals, and when its time is over. `AbortSignal.any` would do the same, but each
+ * call of it leaves something at a caller's signal, for as long as that lives.
+ */
+export function limitAttempt(signals: readonly (AbortSignal | undefined)[], timeoutMs: number): AttemptLimit {
+  const limit = new AbortController();
+  let isLate = false;
+  const end = (): void => {
+    isLate = true;
+    limit.abort(new DOMException('The time of the attempt is over.', 'TimeoutError'));
+  };
+  const timer = setTimeout(end, Math.max(1, Math.min(timeoutMs, TIMER_MAX_MS)));
+  const followed = signals.flatMap((signal) => {
+    if (signal === undefined) return [];
+    const abort = (): void => limit.abort(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    return [() => signal.removeEventListener('abort', abort)];
+  });
+  return {
+    signal: limit.signal,
+    isLate: () => isLate,
+    release: () => {
+      clearTimeout(timer);
+      for (const forget of followed) forget();
+    },
+  };
 }
 
 /** Seconds from a `Retry-After` header, which is a number or a date; undefined when there is none. */

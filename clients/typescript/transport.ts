@@ -20,6 +20,7 @@ import {
   connectionFault,
   type Failure,
   FIRST_CONTACT_ATTEMPTS_MAX,
+  limitAttempt,
   maybeDone,
   mayRetry,
   pause,
@@ -142,7 +143,7 @@ async function attemptOnce(
   { leftMs, unreachable, earlier }: Circumstances,
 ): Promise<Attempt> {
   const timeoutMs = Math.min(call.attemptTimeoutMs ?? options.limits.attemptTimeoutMs, leftMs);
-  const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(timeoutMs)));
+  const limit = limitAttempt([call.signal, unreachable], timeoutMs);
   try {
     const response = await options.fetch(`${options.baseUrl}${call.path}${queryText(call.query)}`, {
       method: call.method,
@@ -150,7 +151,7 @@ async function attemptOnce(
       body: call.body ?? null,
       // The key would go to wherever a redirect leads. The API does not redirect.
       redirect: 'manual',
-      signal: AbortSignal.any([call.signal, unreachable, timeout].filter((signal) => signal !== undefined)),
+      signal: limit.signal,
     });
     const bytes = new Uint8Array(await response.arrayBuffer());
     const answer = { status: response.status, headers: response.headers, bytes, intent: call.intent };
@@ -159,10 +160,12 @@ async function attemptOnce(
     return response.ok || isUnchanged ? { answer } : refusal(answer, earlier);
   } catch (cause) {
     call.signal?.throwIfAborted();
-    const fault: ConnectionFault = timeout.aborted ? 'timeout' : connectionFault(cause);
+    const fault: ConnectionFault = limit.isLate() ? 'timeout' : connectionFault(cause);
     const failure = { fault };
     const context = { cause, intent: call.intent, maybeDone: earlier || maybeDone(failure) };
     return { failure, error: new ConnectionFailed(fault, options.baseUrl, context) };
+  } finally {
+    limit.release();
   }
 }
 

@@ -19,6 +19,7 @@ import { backoffMs, retryAfterSeconds } from '../../../clients/typescript/retry.
 import { queryText } from '../../../clients/typescript/transport.ts';
 import { freePort } from '../../../scripts/stack/port.ts';
 import { FILE, opening } from '../../support/fixture.ts';
+import { collectGarbage } from '../../support/garbage.ts';
 import { startHttpServer } from '../../support/http-server.ts';
 import { stretched } from '../../support/patience.ts';
 
@@ -206,6 +207,28 @@ describe('no second request is sent', () => {
     expect(performance.now() - startedMs).toBeLessThan(stretched(2_000));
   });
 
+  test.for([Number.POSITIVE_INFINITY, 2 ** 31])(
+    'a limit that no timer has is none: %s ms',
+    async (limitMs, { open }) => {
+      answers = [(response) => void setTimeout(() => json(200, { status: 'settled' })(response), 50)];
+      const limits = { timeoutMs: limitMs, attemptTimeoutMs: limitMs, connectTimeoutMs: limitMs };
+      expect((await open(limits).settlements.get('stl_1')).status).toBe('settled');
+      expect(asked).toHaveLength(1);
+    },
+  );
+
+  test('a call leaves nothing at a signal that lives as long as the program', async ({ open }) => {
+    const { signal } = new AbortController();
+    const { settlements } = open({ fetch: async () => Response.json({ status: 'settled' }) });
+    const bytesAfter = async (calls: number): Promise<number> => {
+      for (let call = 0; call < calls; call += 1) await settlements.get('stl_1', { signal });
+      collectGarbage();
+      return process.memoryUsage().heapUsed;
+    };
+    const before = await bytesAfter(500);
+    expect((await bytesAfter(2_000)) - before).toBeLessThan(500_000);
+  });
+
   test('a call that the caller has ended stays ended', async ({ open }) => {
     const caller = new AbortController();
     answers = [() => caller.abort(new Error('the caller has ended it'))];
@@ -327,6 +350,13 @@ describe('a wrong base URL', () => {
     await expect(failed).rejects.toThrow(`no connection to ${baseUrl} within 0.2 s`);
     expect(performance.now() - startedMs).toBeLessThan(stretched(1_000));
     expect(retries).toEqual([]);
+  });
+
+  test('is not named while no connect timeout is set', async ({ open, onTestFinished }) => {
+    const baseUrl = await listenWithoutAccepting(onTestFinished);
+    const signal = AbortSignal.timeout(200);
+    const client = open({ baseUrl, connectTimeoutMs: Number.POSITIVE_INFINITY });
+    await expect(client.settlements.get('stl_1', { signal })).rejects.toThrow('aborted due to timeout');
   });
 
   test('is not what an API is that opens connections and answers late', async ({ open }) => {
