@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 import traceback
@@ -221,6 +222,13 @@ def test_no_attempt_begins_after_the_total_timeout(run: Run) -> None:
     with pytest.raises(ConnectionFailedError):
         run(script, lambda client: client.settlements.get("stl_1"), RetryPolicy(total_timeout=0.01))
     assert len(script.requests) == 1
+
+
+def test_a_policy_without_an_end_sets_no_limit(run: Run) -> None:
+    policy = RetryPolicy(total_timeout=math.inf, attempt_timeout=math.inf, connect_timeout=math.inf)
+    script = Script([answer(200, {"status": "settled"})])
+    run(script, lambda client: client.settlements.get("stl_1"), policy)
+    assert set(script.requests[0].extensions["timeout"].values()) == {None}
 
 
 def test_the_error_of_a_creation_has_its_intent_which_is_sent_again_unchanged(run: Run) -> None:

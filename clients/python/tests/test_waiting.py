@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from types import SimpleNamespace
 
@@ -169,6 +170,12 @@ def test_the_hold_is_not_longer_than_the_time_that_is_left(run: Run) -> None:
     script = Script([settlement("accepted"), unchanged("accepted"), settlement("settled", headers=HELD)])
     run(script, lambda client: client.settlements.wait("s", timeout=3.5))
     assert prefers(script) == [None, "wait=3", "wait=3"]
+
+
+def test_a_wait_without_an_end_holds_as_long_as_the_service_allows(run: Run) -> None:
+    script = Script([settlement("accepted"), unchanged("accepted"), settlement("settled", headers=HELD)])
+    run(script, lambda client: client.settlements.wait("s", timeout=math.inf))
+    assert prefers(script) == [None, "wait=30", "wait=30"]
 
 
 def test_a_condition_is_waited_for_beyond_the_end_of_the_settlement(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable
@@ -161,8 +162,13 @@ class _Options(TypedDict):
 
 def _options(step: Send) -> _Options:
     """No redirect is followed, whatever the given `httpx` client does: it would carry the key to another address."""
-    timeout = httpx.Timeout(step.timeout, connect=min(step.timeout, step.connect_timeout))
+    timeout = httpx.Timeout(_seconds(step.timeout), connect=_seconds(min(step.timeout, step.connect_timeout)))
     return {"timeout": timeout, "follow_redirects": False}
+
+
+def _seconds(limit: float) -> float | None:
+    """A socket takes no infinite number."""
+    return None if math.isinf(limit) else limit
 
 
 def _value(call: Call[T], answer: Answer) -> T:

@@ -65,7 +65,7 @@ def waiting(read: Call[Any], until: Until, timeout: float, now: Callable[[], flo
         if held_s and (not last.held or value["status"] in TERMINAL_STATUSES):
             yield Pause(min(last.retry_after or PAUSE, PAUSE_MAX, left))
         seen, deadline = last.etag, end
-        held_s = max(1, min(HELD_MAX if seen else HELD_UNTAGGED, int(left)))
+        held_s = max(1, int(min(HELD_MAX if seen else HELD_UNTAGGED, left)))
 
 
 def _is_reached(value: Mapping[str, Any], until: Until) -> bool:
