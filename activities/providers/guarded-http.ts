@@ -8,6 +8,7 @@ import type net from 'node:net';
 import { Client, errors } from 'undici';
 import type { AttemptError } from '../../domain/webhook.ts';
 import { targetFault } from '../../domain/webhook-target.ts';
+import { withLinkedAbort } from '../linked-abort.ts';
 import { memoize } from '../memo.ts';
 import { AttemptFailure, type DialOptions, dial, rejection } from './guarded-dial.ts';
 
@@ -113,24 +114,17 @@ export function createGuardedHttp(options: GuardOptions): GuardedHttp {
         lostMs = elapsedMs();
         startedAt = performance.now();
       };
-      const signal = AbortSignal.timeout(options.timeoutMs ?? TOTAL_TIMEOUT_MS);
-      const done = (answer: Answer): GuardedAnswer => ({ ...answer, durationMs: elapsedMs(), lostMs });
-      try {
-        return done(
-          await Promise.race([
-            exchange(options, { url: targetOf(url), body, headers, signal, kept, onLost }),
-            rejection(signal),
-          ]),
-        );
-      } catch (error) {
-        return done({
-          status: null,
-          error: signal.aborted ? 'timeout' : failureKind(error),
-          bytes: null,
-          sha256: null,
-          retryAfter: undefined,
-        });
-      }
+      const attempt = async (signal: AbortSignal): Promise<Answer> => {
+        try {
+          const request = { url: targetOf(url), body, headers, signal, kept, onLost };
+          return await Promise.race([exchange(options, request), rejection(signal)]);
+        } catch (error) {
+          const kind = signal.aborted ? 'timeout' : failureKind(error);
+          return { status: null, error: kind, bytes: null, sha256: null, retryAfter: undefined };
+        }
+      };
+      const answer = await withLinkedAbort([], attempt, options.timeoutMs ?? TOTAL_TIMEOUT_MS);
+      return { ...answer, durationMs: elapsedMs(), lostMs };
     },
   };
 }

@@ -9,7 +9,7 @@ import { test as base, describe, expect, vi } from 'vitest';
 import { createGuardedHttp, type GuardOptions, keepConnections } from '../../activities/providers/guarded-http.ts';
 import { FILE } from '../support/fixture.ts';
 import { collectGarbage } from '../support/garbage.ts';
-import { stretched } from '../support/patience.ts';
+import { stretched, WAIT } from '../support/patience.ts';
 import { words } from '../support/words.ts';
 
 const PUBLIC_ADDRESS = '93.184.216.34';
@@ -359,6 +359,16 @@ describe('a public target', () => {
       }),
     ).toMatchObject({ status: 200, error: null });
   });
+});
+
+test('what was answered is not kept until the request would have timed out', async ({ canary }) => {
+  const send = async () =>
+    (await postToSubscriber({ ca: CERTIFICATE, dial: canary.dial(), timeoutMs: 600_000 })).sha256;
+  const digest = await send().then((sha256) => new WeakRef(sha256 ?? {}));
+  await vi.waitUntil(() => {
+    collectGarbage();
+    return digest.deref() === undefined;
+  }, WAIT);
 });
 
 describe('a kept connection', () => {
