@@ -119,7 +119,11 @@ export function createSearch(
   return async (given) => {
     const query = given.slice(0, QUERY_LENGTH_MAX).trim();
     const words = wordsOf(query);
-    entries ??= collect();
+    entries ??= collect().catch((error: unknown) => {
+      // A guide that could not be read now is read at the next search.
+      entries = undefined;
+      throw error;
+    });
     const items = (await entries)
       .map((searched) => ({ entry: searched.entry, score: words.length === 0 ? 0 : scoreOf(searched, words) }))
       .filter(({ score }) => score > 0)

@@ -13,6 +13,7 @@ import { GUIDE_PLACES } from '../../api/pages/guide.ts';
 import { preferredType } from '../../api/pages/negotiation.ts';
 import { qrCode } from '../../api/pages/qr-code.ts';
 import { REFERENCE_PLACES } from '../../api/pages/reference.ts';
+import { createSearch } from '../../api/pages/search.ts';
 import { GATE_NAME, REASON_TEXT, statusPage } from '../../api/pages/status.ts';
 import { CAPABILITY_CATALOG, NO_SURFACE } from '../../domain/capability-catalog.ts';
 import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
@@ -359,6 +360,18 @@ describe('/docs', () => {
     expect(statusCode).toBe(200);
     expect(textOf(body)).toContain(`Nothing was found for ${said}`);
     expect(body).not.toMatch(/<dl|<script>/);
+  });
+
+  test('a search that could not read what there is does so at the next one', async () => {
+    let reads = 0;
+    const readDocument = () => {
+      reads += 1;
+      if (reads === 1) throw new Error('EMFILE');
+      return { openapi: '3.1.0', info: { title: '', version: '' }, paths: {} };
+    };
+    const search = createSearch({ runtime: 'local-sandbox', assets: await loadAssets() }, readDocument);
+    await expect(search('idempotency')).rejects.toThrow('EMFILE');
+    expect(await search('idempotency')).toContain('Found for');
   });
 
   test.for([
