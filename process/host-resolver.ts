@@ -4,17 +4,30 @@
 import { Resolver } from 'node:dns/promises';
 
 const TIMEOUT_MS = 1_500;
+/**
+ * A resolver reads the machine's name servers once, when it is made. They change under a process that runs for long, as
+ * when its network does: with the old ones no name would resolve until the next start.
+ */
+const RENEWED_MS = 30_000;
 
 /** All IPv4 and IPv6 addresses of a name. */
 export type HostResolver = (hostname: string) => Promise<readonly string[]>;
 
+type Lookup = Pick<Resolver, 'resolve4' | 'resolve6'>;
+
 /**
+ * @param open makes a resolver of the machine's present name servers; for tests
  * @returns a resolver that rejects when a name has neither an IPv4 nor an IPv6 address, or no server answers in time
  */
-export function createHostResolver(): HostResolver {
-  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 });
+export function createHostResolver(
+  open: () => Lookup = () => new Resolver({ timeout: TIMEOUT_MS, tries: 1 }),
+): HostResolver {
+  let opened: { readonly lookup: Lookup; readonly atMs: number } | undefined;
   return async (hostname) => {
-    const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+    const nowMs = performance.now();
+    if (!opened || nowMs - opened.atMs >= RENEWED_MS) opened = { lookup: open(), atMs: nowMs };
+    const { lookup } = opened;
+    const answers = await Promise.allSettled([lookup.resolve4(hostname), lookup.resolve6(hostname)]);
     const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
     if (addresses.length === 0) throw new Error('the name has no address');
     return addresses;
