@@ -192,6 +192,15 @@ describe('no second request is sent', () => {
     expect(asked).toHaveLength(1);
   });
 
+  test('before a Retry-After of exactly the bound is over', async ({ open }) => {
+    answers = [problem(429, 'rate_limited', { 'retry-after': '30' })];
+    const caller = new AbortController();
+    const reason = new Error('the caller has seen that it is waited for');
+    const client = open({ onRetry: ({ waitMs }) => waitMs >= 30_000 && caller.abort(reason) });
+    await expect(client.settlements.get('stl_1', { signal: caller.signal })).rejects.toBe(reason);
+    expect(asked).toHaveLength(1);
+  });
+
   test('the time of the call and the number of attempts are limits', async ({ open }) => {
     answers = Array.from({ length: 20 }, () => lost);
     const failed = await errorOf(open({ attemptsMax: 3 }).settlements.create(WIRE));
@@ -263,6 +272,17 @@ test("a proxy's page in place of a creation's answer is an error with the intent
   answers = [(response) => response.writeHead(200).end('<html>Sign in</html>')];
   const failed = open().settlements.create(WIRE);
   await expect(failed).rejects.toMatchObject({ name: 'UnexpectedAnswer', intent: { body: JSON.stringify(WIRE) } });
+});
+
+test.for([
+  { status: 404, request_id: 'r' },
+  { code: 'not_found', request_id: 'r' },
+  { code: 'x', status: 404 },
+  null,
+  1,
+])('JSON that lacks what every problem of the API has is an unexpected answer: %j', async (body, { open }) => {
+  answers = [(response) => response.writeHead(404).end(JSON.stringify(body))];
+  await expect(open().settlements.get('stl_1')).rejects.toThrow(UnexpectedAnswer);
 });
 
 describe('an error says whether the API may have carried out any attempt of the call:', () => {
