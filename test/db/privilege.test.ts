@@ -14,6 +14,7 @@ import { repositoryRoot } from '../../process/local/place.ts';
 import { FILE } from '../support/fixture.ts';
 import { testServer } from '../support/postgres.ts';
 import { testPrograms } from '../support/program.ts';
+import { words } from '../support/words.ts';
 
 /** SQLSTATE: permission denied, and not the owner. */
 const INSUFFICIENT_PRIVILEGE = '42501';
@@ -144,6 +145,46 @@ describe('the list of privileges', () => {
         'settlement_transitions',
       ]),
     );
+  });
+});
+
+/** What was agreed on or decided once, beside ids, organizations and the times of creation. */
+const AGREED: Readonly<Record<string, string>> = {
+  api_keys: 'scope environment allowed_cidrs created_by',
+  settlements: `
+    origin corridor recipient_id payee_sealed payee_sha256 payment_method payout_rail amount_minor source_currency
+    destination_amount_minor destination_currency rate_millionths input_fee_minor platform_fee_minor total_fees_minor
+    reference metadata environment
+  `,
+  verifications: 'recipient_id subject_sealed subject_digest',
+  webhook_deliveries: 'webhook_id event_id',
+};
+
+describe('the list of privileges lets no row change', () => {
+  const updated = LISTED.flatMap(({ table, update }) =>
+    update === 'all' ? [] : update.map((column) => `${table} ${column}`),
+  );
+
+  test('its id, its organization and when it was created', async ({ database }) => {
+    const { rows } = await database.owner.query<{ column: string }>(
+      `SELECT 'public.' || relname || ' ' || attname AS column
+       FROM pg_class c JOIN pg_attribute ON attrelid = c.oid LEFT JOIN pg_index ON indrelid = c.oid AND indisprimary
+       WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+         AND (attnum = ANY (indkey) OR attname IN ('org_id', 'created_at'))`,
+    );
+    expect(rows.length).toBeGreaterThan(60);
+    expect(rows.filter(({ column }) => updated.includes(column))).toEqual([]);
+  });
+
+  test('what was agreed on', async ({ database }) => {
+    const agreed = Object.entries(AGREED).flatMap(([table, columns]) =>
+      words(columns).map((column) => `public.${table} ${column}`),
+    );
+    const { rows } = await database.owner.query<{ column: string }>(
+      `SELECT 'public.' || table_name || ' ' || column_name AS column FROM information_schema.columns`,
+    );
+    expect(rows.map(({ column }) => column)).toEqual(expect.arrayContaining(agreed));
+    expect(agreed.filter((column) => updated.includes(column))).toEqual([]);
   });
 });
 
