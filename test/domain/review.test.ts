@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type ReviewRequest, requestAfter } from '../../domain/review.ts';
+import { isValidAt, type ReviewRequest, requestAfter } from '../../domain/review.ts';
 
 const AT = new Date('2026-11-21T08:00:00.000Z');
 const DAY_MS = 86_400_000;
@@ -50,5 +50,9 @@ describe('a request to resolve a review', () => {
   test('stays as it is once it is agreed', () => {
     const agreed = requestAfter(ofAna, by('ben'), 'production');
     expect(requestAfter(agreed, by('eve', 'refused'), 'production')).toBe(agreed);
+    expect([ofAna, agreed].map((request) => isValidAt(request, new Date(AT.getTime() + DAY_MS)))).toEqual([
+      false,
+      true,
+    ]);
   });
 });
