@@ -32,8 +32,9 @@ test('a worker is ready with a right clock, Temporal up and its pollers running,
   });
 });
 
-test('what is wrong is logged once as long as it does not change, and asked again when the clock was set back', async ({
+test('what is wrong is logged once a minute as long as it does not change, and asked again when the clock was set back', async ({
   api,
+  onTestFinished,
 }) => {
   const right = { status: 'down', cause: 'right_missing', sentence: 'a right is missing' } as const;
   const up = { status: 'up', cause: null } as const;
@@ -50,9 +51,14 @@ test('what is wrong is logged once as long as it does not change, and asked agai
   expect(temporalHealth).toHaveBeenCalledTimes(3);
   const said = [expect.objectContaining({ status: 'ready', reason: right.sentence }), 'Temporal cannot be used'];
   expect(log.warn.mock.calls).toEqual([said]);
+  const measured = performance.now.bind(performance);
+  const later = vi.spyOn(performance, 'now').mockImplementation(() => measured() + 60_000);
+  onTestFinished(() => later.mockRestore());
+  for (const ms of [2_000, 4_000]) await readAt(ms);
+  expect(log.warn.mock.calls).toEqual([said, said]);
   temporalHealth.mockResolvedValue(up);
   await readAt(2_000);
   temporalHealth.mockResolvedValue(right);
   await readAt(4_000);
-  expect(log.warn.mock.calls).toEqual([said, said]);
+  expect(log.warn.mock.calls).toEqual([said, said, said]);
 });
