@@ -95,4 +95,5 @@ export const sectionId = (heading: string): string =>
     .replaceAll(/^-|-$/g, '');
 
 /** Where a failure code is explained, as a reference relative to the service's address. */
-export const failureAddress = (code: string): string => `${GUIDE}#${sectionId(code in KNOWN ? code : OTHER_FAILURES)}`;
+export const failureAddress = (code: string): string =>
+  `${GUIDE}#${sectionId(Object.hasOwn(KNOWN, code) ? code : OTHER_FAILURES)}`;
