@@ -145,15 +145,17 @@ function readPayouts(file: string): Payout[] {
   } catch {
     refuse('cannot be read.');
   }
-  const [head = '', ...lines] = content.split(/\r?\n/).filter((line) => line.trim() !== '');
-  const columns = head.split(',').map((name) => name.trim());
+  const [head, ...lines] = content
+    .split(/\r?\n/)
+    .map((line, index) => ({ cells: line.split(',').map((cell) => cell.trim()), number: index + 1 }))
+    .filter(({ cells }) => cells.join('') !== '');
+  const columns = head?.cells ?? [];
   const [idAt, outcomeAt] = [columns.indexOf('settlement_id'), columns.indexOf('outcome')];
   if (idAt < 0 || outcomeAt < 0) refuse('the first line must name the columns settlement_id and outcome.');
-  return lines.map((line, index) => {
-    const cells = line.split(',').map((cell) => cell.trim());
+  return lines.map(({ cells, number }) => {
     const [settlementId = '', outcome = ''] = [cells[idAt], cells[outcomeAt]];
-    if (!isSettlementId(settlementId)) refuse(`line ${index + 2} has no settlement's id.`);
-    if (outcome !== 'paid' && outcome !== 'refused') refuse(`line ${index + 2}: the outcome must be paid or refused.`);
+    if (!isSettlementId(settlementId)) refuse(`line ${number} has no settlement's id.`);
+    if (outcome !== 'paid' && outcome !== 'refused') refuse(`line ${number}: the outcome must be paid or refused.`);
     return { settlementId, isPaid: outcome === 'paid' };
   });
 }

@@ -181,7 +181,7 @@ test('reconcile refuses a file of payouts that it cannot read, and names the lin
   try {
     for (const [content, fault] of [
       ['id,outcome\n', 'settlement_id and outcome'],
-      ['settlement_id,outcome\nstl_1,paid\n', 'line 2'],
+      ['settlement_id,outcome\n\nstl_1,paid\n', 'line 3 '],
       [`settlement_id,outcome\nstl_${'a'.repeat(32)},lost\n`, 'line 2: the outcome'],
     ] as const) {
       writeFileSync(FILE, content);

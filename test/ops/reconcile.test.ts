@@ -3,8 +3,10 @@ import { rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'vitest';
+import { RUNS_LISTED_MAX } from '../../process/runs.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
+import { openSettlement } from '../support/settlement.ts';
 import { fillSettlements } from '../support/settlement-fill.ts';
 
 const SETTLED = 2_500;
@@ -41,4 +43,47 @@ test('reconcile names the settlement that the file of the rail lacks, however ma
   writeFileSync(file, `settlement_id,outcome\n${rows.map(({ id }) => `${id},paid\n`).join('')}`);
   const { exitCode, printed } = await createOps(api.connection.db)('reconcile', '--rail', file, '--json');
   expect([exitCode, JSON.parse(printed.join('')).settlements_without_payout]).toEqual([1, [newest]]);
+});
+
+const PAYING_OUT = ['awaiting_funds', 'funded', 'paying_out'] as const;
+
+test('reconcile names what the rail paid twice, and what it paid although the settlement has failed or is open', async ({
+  api,
+  partner,
+  onTestFinished,
+}) => {
+  const settled = await openSettlement(api, partner, [...PAYING_OUT, 'settled']);
+  const [failed, refused] = [
+    await openSettlement(api, partner, [...PAYING_OUT, 'failed']),
+    await openSettlement(api, partner, [...PAYING_OUT, 'failed']),
+  ];
+  const open = await openSettlement(api, partner, PAYING_OUT);
+  const file = path.join(os.tmpdir(), `outcomes-${process.pid}.csv`);
+  onTestFinished(() => rmSync(file));
+  const paid = [settled, failed, settled, open].map((id) => `paid, 2026 , ${id}`);
+  writeFileSync(file, ['outcome,year, settlement_id', ...paid, '', `refused,2026,${refused}`].join('\r\n'));
+  const { exitCode, printed } = await createOps(api.connection.db)('reconcile', '--rail', file, '--json');
+  expect([exitCode, JSON.parse(printed.join(''))]).toMatchObject([
+    1,
+    {
+      paid_twice: [settled],
+      payouts_of_ended_settlements: [failed],
+      payouts_of_open_settlements: [open],
+      payouts_without_settlement: [],
+    },
+  ]);
+});
+
+test('reconcile says that it compares not every run when there are more than it lists', async ({ api, steps }) => {
+  const run = { objectId: await steps.accept(), isRunning: true };
+  const compare = async (count: number) =>
+    (
+      await createOps(api.connection.db, { listRuns: async () => Array.from({ length: count }, () => run) })(
+        'reconcile',
+      )
+    ).warned;
+  expect(await compare(RUNS_LISTED_MAX)).toEqual([
+    expect.stringContaining(`Only ${RUNS_LISTED_MAX} runs are compared`),
+  ]);
+  expect(await compare(1)).toEqual([]);
 });
