@@ -22,8 +22,8 @@ def answer(status: int, body: object, headers: Mapping[str, str] | None = None) 
 
 
 def problem(status: int, code: str, headers: Mapping[str, str] | None = None, **extras: object) -> httpx.Response:
-    body = {"type": f"/problems/{code}", "title": code, "status": status, "detail": "…", "code": code, **extras}
-    return answer(status, body, headers)
+    about = {"type": f"/problems/{code}", "title": code, "status": status, "detail": "…", "request_id": "req-1"}
+    return answer(status, {**about, "code": code, **extras}, headers)
 
 
 class Script:

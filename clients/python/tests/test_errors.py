@@ -59,7 +59,16 @@ def test_a_code_that_is_not_known_yet_is_an_error_too(run: Run) -> None:
     assert caught.value.code == "is_a_teapot"
 
 
-@pytest.mark.parametrize("reply", [httpx.Response(404, text="<html>"), httpx.Response(200, text="<html>")])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        httpx.Response(404, text="<html>"),
+        httpx.Response(200, text="<html>"),
+        answer(404, {"status": 404, "request_id": "r"}),
+        answer(404, {"code": "not_found", "request_id": "r"}),
+        answer(404, {"code": "not_found", "status": 404}),
+    ],
+)
 def test_what_another_program_answered_is_told_apart(run: Run, reply: httpx.Response) -> None:
     with pytest.raises(errors.UnexpectedAnswerError):
         run(Script([reply]), lambda client: client.settlements.get("s"))

@@ -85,9 +85,10 @@ def test_a_quota_that_is_used_up_is_raised_at_once(run: Run) -> None:
     assert script.waits == []
 
 
+@pytest.mark.parametrize("text", ["<html>", '{"code": "NO_UPSTREAM", "message": ""}'])
 @pytest.mark.parametrize("status", [502, 503, 504])
-def test_a_proxy_that_cannot_reach_the_service_is_waited_for(run: Run, status: int) -> None:
-    script = Script([httpx.Response(status, text="<html>"), answer(200, {})])
+def test_a_proxy_that_cannot_reach_the_service_is_waited_for(run: Run, status: int, text: str) -> None:
+    script = Script([httpx.Response(status, text=text), answer(200, {})])
     assert run(script, lambda client: client.settlements.get("stl_1")) == {}
 
 
@@ -105,6 +106,13 @@ def test_a_longer_retry_after_than_the_limit_is_not_waited_for(run: Run) -> None
         run(script, lambda client: client.settlements.get("stl_1"))
     assert caught.value.retry_after == 31
     assert script.waits == []
+
+
+def test_a_retry_after_of_exactly_the_limit_is_waited_for(run: Run) -> None:
+    script = Script([problem(429, "rate_limited", {"Retry-After": "30"}), answer(200, {})])
+    assert run(script, lambda client: client.settlements.get("stl_1")) == {}
+    assert len(script.waits) == 1
+    assert 30 <= script.waits[0] < 31
 
 
 def test_waits_double_up_to_a_limit_and_end_with_the_last_attempt(run: Run) -> None:

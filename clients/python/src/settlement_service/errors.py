@@ -282,4 +282,6 @@ def problem_of(answer: Answer) -> Mapping[str, Any] | None:
     if not isinstance(body, dict):
         return None
     is_validation = answer.status == 422 and isinstance(body.get("detail"), list)
-    return body if is_validation or isinstance(body.get("code"), str) else None
+    # A proxy may answer in JSON too, and with a `code` of its own.
+    is_problem = isinstance(body.get("code"), str) and "status" in body and "request_id" in body
+    return body if is_validation or is_problem else None
