@@ -53,19 +53,19 @@ type ChangeParameters = Parameters & { readonly operator: Parameter<string> };
  * A command that changes something. It first checks the operator. Its preview is the command itself in a transaction
  * that is rolled back, so that it refuses what the command would refuse.
  *
- * @param spec `isAllowed` allows the command to an unknown operator
+ * @param spec `checksOperator`: `run` does it, in its transaction
  */
 export const changeCommand = <Takes extends ChangeParameters>({
-  isAllowed,
+  checksOperator = false,
   preview,
   run,
   ...spec
-}: CommandSpec<OpsDeps, Takes> & { readonly isAllowed?: (deps: OpsDeps) => Promise<boolean> }): OpsCommand => {
+}: CommandSpec<OpsDeps, Takes> & { readonly checksOperator?: boolean }): OpsCommand => {
   type Values = ValuesOf<Takes>;
   const byOperator =
     (act: (deps: OpsDeps, values: Values) => Promise<ExitCode>) =>
     async (deps: OpsDeps, values: Values): Promise<ExitCode> => {
-      if (!(await isAllowed?.(deps))) await requireOperator(deps, (values as ValuesOf<ChangeParameters>).operator);
+      if (!checksOperator) await requireOperator(deps, (values as ValuesOf<ChangeParameters>).operator);
       return await act(deps, values);
     };
   const rehearsed = (deps: OpsDeps, values: Values) => previewOf(deps, (rehearsing) => run(rehearsing, values));

@@ -4,6 +4,7 @@
  */
 import { createHmac } from 'node:crypto';
 import type { Pepper } from '../config/environment.ts';
+import type { Queryable } from '../db/client.ts';
 import { findOperatorByToken, setTokenHash, type TokenHash } from '../db/queries/operator/token.ts';
 import { isRemote } from '../domain/runtime.ts';
 import type { OpsDeps } from './command.ts';
@@ -20,7 +21,12 @@ export const hashToken = ({ id, secret }: Pepper, token: string): TokenHash => (
  * @throws CommandError
  */
 export async function requireOperator(
-  { db, runtime, keys, operatorToken }: Pick<OpsDeps, 'db' | 'runtime' | 'keys' | 'operatorToken'>,
+  {
+    db,
+    runtime,
+    keys,
+    operatorToken,
+  }: Pick<OpsDeps, 'runtime' | 'keys' | 'operatorToken'> & { readonly db: Queryable },
   operator: string,
 ): Promise<void> {
   if (operatorToken === undefined) {

@@ -1,11 +1,12 @@
 /** `operator`: who may change things. */
 import { randomBytes } from 'node:crypto';
+import type { Tx } from '../db/client.ts';
 import { addOperator, revokeOperator } from '../db/commands/operator.ts';
-import { countOperators, listOperators } from '../db/queries/operator/token.ts';
+import { listOperators } from '../db/queries/operator/token.ts';
 import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps, operatorReader } from './command.ts';
 import { required } from './command-line/parameter.ts';
 import { command, EXIT, group } from './command-line/program.ts';
-import { hashToken } from './operator-token.ts';
+import { hashToken, requireOperator } from './operator-token.ts';
 import { lineOf } from './report.ts';
 
 const TOKEN_BYTES = 32;
@@ -37,11 +38,12 @@ export const operatorCommands: OpsCommand = group('operator', 'Who may change th
     name: 'add',
     description: 'Adds an operator and shows the new token, once.',
     takes: { name, ...AUDIT_PARAMETERS },
-    isAllowed: async ({ db }) => (await countOperators(db)).ever === 0,
+    checksOperator: true,
     run: async (deps: OpsDeps, { name: added, ...act }) => {
       const token = `op_${randomBytes(TOKEN_BYTES).toString('base64url')}`;
       const [pepper] = deps.keys.apiKeyPeppers;
-      await addOperator(deps, added, hashToken(pepper, token), act);
+      const requireAdder = (db: Tx) => requireOperator({ ...deps, db }, act.operator);
+      await addOperator(deps, added, { hash: hashToken(pepper, token), requireAdder }, act);
       // The token of a preview is rolled back, and would not work.
       const shown = deps.isPreview === true ? 'shown here, once' : token;
       deps.print(`${added} is an operator. OPERATOR_TOKEN=${shown}`);

@@ -1,5 +1,6 @@
 /** Adding and revoking operators. The first one is added with the credentials of the database alone. */
 import { DomainError, stateConflict } from '../../domain/error.ts';
+import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import {
@@ -18,13 +19,20 @@ type Act = Omit<OperatorAct, 'requestId'>;
 const objectIdOf = (name: string): string => `operator:${name}`;
 
 /**
- * @param hash of the new operator's token
- * @throws DomainError `state_conflict` when there is an active operator of this name
+ * @param operator `hash`: of the new operator's token. `requireAdder` throws unless who adds it is an operator; it is
+ *   asked under the lock, and not for the first operator ever: of two that come at once, the second one is not the first
+ * @throws DomainError `state_conflict` when there is an active operator of this name; what `requireAdder` throws
  */
-export async function addOperator(deps: Deps, name: string, hash: TokenHash, act: Act): Promise<void> {
+export async function addOperator(
+  deps: Deps,
+  name: string,
+  { hash, requireAdder }: { readonly hash: TokenHash; readonly requireAdder: (tx: Tx) => Promise<void> },
+  act: Act,
+): Promise<void> {
   const at = deps.now();
   await commit(deps, 'operator.add', async (tx) => {
     await lockOperators(tx);
+    if ((await countOperators(tx)).ever > 0) await requireAdder(tx);
     if (await findOperator(tx, name)) throw stateConflict('active', `${name} is an operator already.`);
     await insertOperator(tx, { operatorId: newId(), name, ...hash, addedBy: act.operator, addedAt: at });
     await insertAuditEntry(tx, null, { objectId: objectIdOf(name), action: 'operator_add', ...act, at });

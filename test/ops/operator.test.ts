@@ -28,6 +28,8 @@ const test = withApi()
 
 const APPROVE = ['gate', 'approve'];
 const act = (operator: string): string[] => ['--operator', operator, '--note', 'read', '--yes'];
+/** What every change of the operators waits for. */
+const hold = (holder: pg.PoolClient) => holder.query(`SELECT pg_advisory_xact_lock(hashtextextended('operators', 0))`);
 
 test('two approvals are by two tokens: one person cannot approve under two names', async ({ own, as, add, ana }) => {
   const bo = await add('bo', 'ana', ana);
@@ -87,6 +89,13 @@ test('the first operator needs no token, and only the first one', async ({ as, a
   expect([exitCode, printed]).toEqual([1, []]);
 });
 
+test('of two first operators at the same moment, one is added: the other one needs a token', async ({ own, as }) => {
+  const tasks = ['ana', 'mallory'].map((name) => () => as()('operator', 'add', name, ...act(name)));
+  const answers = await raceBehind(own.connection.pool, { hold }, tasks);
+  expect(answers.map(({ exitCode }) => exitCode).toSorted((a, b) => a - b)).toEqual([0, 1]);
+  expect(JSON.parse((await as()('operator', 'list', '--json')).printed.join('')).items).toHaveLength(1);
+});
+
 test('a revoked token is refused, its name may be given again, and the last operator stays', async ({
   as,
   add,
@@ -117,8 +126,6 @@ test('of the last two operators, who revoke each other at the same moment, one s
   ana,
 }) => {
   const bo = await add('bo', 'ana', ana);
-  const hold = (holder: pg.PoolClient) =>
-    holder.query(`SELECT pg_advisory_xact_lock(hashtextextended('operators', 0))`);
   const revoke = (token: string, by: string, name: string) => () => as(token)('operator', 'revoke', name, ...act(by));
   const tasks = [revoke(ana, 'ana', 'bo'), revoke(bo, 'bo', 'ana')];
   const answers = await raceBehind(own.connection.pool, { hold }, tasks);
@@ -142,7 +149,7 @@ test('a token moves to the active pepper when it is used', async ({ own, ana }) 
   const young = { id: 'test-2', secret: 'another-pepper-another-pepper-another' };
   const withPeppers = (...apiKeyPeppers: [typeof old, ...(typeof old)[]]) =>
     createOps(own.connection.db, { runtime: 'production', operatorToken: ana, keys: { ...TEST_KEYS, apiKeyPeppers } })(
-      ...['operator', 'add', 'bo', ...act('ana').slice(0, -1)],
+      ...['keys', 'record', ...act('ana').slice(0, -1)],
     );
   expect((await withPeppers(young)).exitCode).toBe(1);
   expect((await withPeppers(young, old)).exitCode).toBe(3);

@@ -69,7 +69,8 @@ export async function createRemoteOps(db: Database, deps: Partial<OpsDeps>, name
   for (const [name, token] of tokens) {
     const act = { operator: 'test', note: 'test' };
     const commit = { db, now: () => new Date(), dispatcher: { nudge: () => undefined } };
-    await addOperator(commit, name, hashToken(TEST_KEYS.apiKeyPeppers[0], token), act);
+    const hash = hashToken(TEST_KEYS.apiKeyPeppers[0], token);
+    await addOperator(commit, name, { hash, requireAdder: async () => undefined }, act);
   }
   return (...args: string[]): Promise<OpsResult> => {
     const operatorToken = tokens.get(operatorName(args[args.indexOf('--operator') + 1] ?? ''));
