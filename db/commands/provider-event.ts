@@ -69,7 +69,8 @@ export async function receiveProviderEvent(
     const matched = target !== undefined;
     const sha256 = createHash('sha256').update(bytes).digest();
     const receivedAt = deps.now();
-    const bodySealed = deps.sealer.seal(bytes, providerEventBinding(event.provider, event.eventId));
+    const binding = providerEventBinding(event.provider, event.eventId);
+    const bodySealed = deps.sealer.seal(keptBody(bytes, target, binding), binding);
     const { receipt, exceptions } = await insertProviderEvent(
       tx,
       { ...event, bodySha256: sha256, bodySealed, matched, receivedAt },
@@ -111,6 +112,16 @@ async function lockTarget(
 /** Whether an event that names `given` is about the applicant that is `known`. An event may come before it is known. */
 const isAbout = (known: string | null, given: string | undefined): boolean =>
   known === null || given === undefined || known === given;
+
+/**
+ * What is kept of the body. What is said about a person is also sealed by the recipient's own key, so that an erasure
+ * reaches it.
+ */
+function keptBody(bytes: Buffer, target: Target | undefined, binding: string): Buffer | string {
+  if (target?.about !== 'verification') return bytes;
+  // Nothing new is kept about who was erased.
+  return target.locked.held?.dataKey.seal(bytes, binding) ?? '';
+}
 
 type Receiving = Pick<FactsOf<'evidence'>, 'exceptions'> & {
   readonly eventId: string;

@@ -3,13 +3,17 @@
  * one operator prints all that is held about it.
  */
 import { describe, expect } from 'vitest';
+import { openDataKey } from '../../db/data-key.ts';
 import { newId } from '../../db/id.ts';
-import type { Caller, TestApi } from '../support/api.ts';
+import { providerEventBinding } from '../../db/queries/evidence.ts';
+import { createSealer } from '../../db/seal.ts';
+import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { createConsumerRecipient, signIn } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { createRecipient, type Json, jsonOf, recipientBody, settleBody } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
+import { idverifyBody, openVerification, sendIdverify } from '../support/verification.ts';
 
 const NAME = 'Zenobia Quillfeather';
 const RESTRICT_VIOLATION = '23001';
@@ -75,6 +79,35 @@ test('a second operator erases: reads show no personal data, and what was paid s
   await expect(
     api.owner.pool.query('UPDATE recipients SET erased_at = NULL WHERE recipient_id = $1', [id]),
   ).rejects.toMatchObject({ code: RESTRICT_VIOLATION });
+});
+
+test('what the identity provider wrote about a person is readable until the erasure, and never afterwards', async ({
+  api,
+  partner,
+  erase,
+}) => {
+  const recipientId = await createRecipient(api, partner);
+  const { verification_id: id } = await openVerification(api, partner, recipientId);
+  const sealer = createSealer([TEST_SECRETS.encryption]);
+  const bodyOf = async (eventId: string): Promise<string> => {
+    const { rows } = await api.connection.pool.query(
+      'SELECT body_sealed, data_key_sealed FROM provider_events, recipients WHERE event_id = $1 AND recipient_id = $2',
+      [eventId, recipientId],
+    );
+    const binding = providerEventBinding('idverify', eventId);
+    const kept = sealer.open(rows[0].body_sealed, binding).toString();
+    const dataKey = openDataKey(sealer, { recipientId, dataKeySealed: rows[0].data_key_sealed });
+    return dataKey?.open(kept, binding).toString() ?? kept;
+  };
+  const pending = idverifyBody(id, { type: 'applicantPending', moderationComment: NAME });
+  await sendIdverify(api, pending);
+  expect(JSON.parse(await bodyOf(pending.correlationId))).toEqual(pending);
+  await deactivate(api, partner, recipientId);
+  for (const operator of ['ana', 'bo']) expect((await erase(recipientId, operator)).exitCode).toBe(0);
+  const reviewed = idverifyBody(id, { moderationComment: NAME });
+  expect(jsonOf(await sendIdverify(api, reviewed))).toMatchObject({ duplicate: false, matched: true });
+  expect(jsonOf(await sendIdverify(api, reviewed))).toMatchObject({ duplicate: true, matched: true });
+  for (const { correlationId } of [pending, reviewed]) expect(await bodyOf(correlationId)).not.toContain(NAME);
 });
 
 test("a consumer's active recipient is deactivated by its erasure, with the event, and not before", async ({
