@@ -44,8 +44,8 @@ export type RouteConfig = RouteAccess & {
    */
   readonly rotates?: (request: FastifyRequest) => string | undefined;
   /**
-   * The body with the rules that the schema leaves to the handler, since a bound idempotency key is answered before
-   * they are judged (contract §6). A request that has other faults lists theirs too.
+   * The body with the rules that the schema leaves to the handler: a bound idempotency key is answered before they are
+   * judged (contract §6), or they follow from the configuration. A request that has other faults lists theirs too.
    */
   readonly rules?: z.ZodType;
   /** The operation writes nothing, although its method is not GET. */

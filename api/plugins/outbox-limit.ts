@@ -9,7 +9,7 @@ import { hasMoreOutboxRows } from '../../db/queries/outbox.ts';
 import { asProcess } from '../../db/tenant.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { ApiDeps } from '../deps.ts';
-import { throwPriceFaults } from '../http/priced-body.ts';
+import { throwPaymentFaults } from '../http/priced-body.ts';
 import { refusalByRules } from '../http/validation.ts';
 import { isCommand } from '../route-config.ts';
 
@@ -21,14 +21,14 @@ export const outboxLimit = fp(async (app: FastifyInstance, { deps }: { deps: Api
     const access = request.routeOptions.config.access;
     if (!access || !isCommand(request.method, access)) return done();
     isFull()
-      .then((full) => full && refuse(request))
+      .then((full) => full && refuse(deps, request))
       .then(() => done(), done);
   });
 });
 
 /** @throws DomainError `temporarily_unavailable`, unless the request is invalid, because 422 precedes 503 */
-function refuse(request: FastifyRequest): never {
-  throwPriceFaults(request.body);
+function refuse(deps: ApiDeps, request: FastifyRequest): never {
+  throwPaymentFaults(deps, request);
   const invalid = refusalByRules(request);
   if (invalid) throw invalid;
   throw new DomainError(

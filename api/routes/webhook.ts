@@ -15,17 +15,20 @@ import { eventExample } from '../../domain/resource/event-example.ts';
 import { deliveryResource, webhookResource } from '../../domain/resource/webhook.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import { EARLIER_SECRETS_MAX, NO_ATTEMPTS } from '../../domain/webhook.ts';
-import { admitsAddress, isLoopbackHost, targetFault, targetHost } from '../../domain/webhook-target.ts';
+import { admitsAddress, isLoopbackHost, type TargetRules, targetHost } from '../../domain/webhook-target.ts';
 import type { ApiDeps } from '../deps.ts';
 import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
 import { answerPage, pageOf } from '../http/pagination.ts';
+import { refusalByRules } from '../http/validation.ts';
 import { principalOf, type RouteConfig } from '../route-config.ts';
 import { OptionalIdempotencyKey } from '../schemas/idempotency.ts';
 import { PageQuery } from '../schemas/page.ts';
 import {
   CreateWebhookRequest,
+  createWebhookRules,
   TestWebhookRequest,
   UpdateWebhookRequest,
+  updateWebhookRules,
   WebhookCreatedResponse,
   WebhookPath,
   WebhookResponse,
@@ -42,11 +45,12 @@ const LOOKUP_TIMEOUT_MS = 2_000;
 export const webhookRoutes =
   (deps: ApiDeps): FastifyPluginAsyncZodOpenApi =>
   async (app) => {
+    const targetRules: TargetRules = { allowLocal: deps.config.webhookAllowLocalTargets };
     app.post(
       '/v1/webhooks',
       {
         config: {
-          access: { ...MANAGE, ...CREATES },
+          access: { ...MANAGE, ...CREATES, rules: createWebhookRules(targetRules) },
         },
         schema: {
           tags: TAGS,
@@ -64,7 +68,7 @@ export const webhookRoutes =
         const answer = await createWebhook(deps, orgId, draft, {
           keyed: keyedRequest(request, orgId),
           status: 201,
-          refusal: await refusalOf(deps, url),
+          refusal: refusalByRules(request) ?? (await refusalOfHost(deps, url, targetRules)),
           show: ({ webhook, secret }) => ({ ...webhookResource(webhook), secret: encodedSecret(secret) }),
         });
         return sendAnswer(reply, answer);
@@ -108,7 +112,7 @@ export const webhookRoutes =
     app.patch(
       '/v1/webhooks/:webhook_id',
       {
-        config: { access: { ...MANAGE, refusals: ['state_conflict'] } },
+        config: { access: { ...MANAGE, refusals: ['state_conflict'], rules: updateWebhookRules(targetRules) } },
         schema: {
           tags: TAGS,
           operationId: 'updateWebhook',
@@ -121,7 +125,7 @@ export const webhookRoutes =
       },
       async (request) => {
         const change = webhookChange(request.body);
-        const refusal = change.url === undefined ? undefined : await refusalOf(deps, change.url);
+        const refusal = refusalByRules(request) ?? (await refusalOfHost(deps, change.url, targetRules));
         if (refusal) throw refusal;
         const { orgId } = principalOf(request);
         const changed = await changeWebhook(deps, orgId, request.params.webhook_id, change, request.id);
@@ -217,24 +221,24 @@ export const webhookActionRoutes =
 const encodedSecret = (secret: Buffer): string => `whsec_${secret.toString('base64')}`;
 
 /**
- * Why a subscription may not have this URL; undefined if it may. The host name is resolved so that the partner learns
- * here that it is private. A name that does not resolve is accepted: the addresses are checked again at each
+ * Why a subscription may not have a URL with this host; undefined if it may. The name is resolved so that the partner
+ * learns here that it is private. One that does not resolve is accepted: the addresses are checked again at each
  * connection.
  */
-async function refusalOf(deps: ApiDeps, url: string): Promise<ValidationError | undefined> {
-  const rules = { allowLocal: deps.config.webhookAllowLocalTargets };
-  const fault = targetFault(url, rules) ?? (await addressFault(deps, targetHost(new URL(url)), rules.allowLocal));
-  return fault === undefined ? undefined : new ValidationError([{ field: 'url', rule: fault }]);
-}
-
-async function addressFault(deps: ApiDeps, host: string, allowLocal: boolean): Promise<string | undefined> {
-  if (allowLocal && isLoopbackHost(host)) return undefined;
+async function refusalOfHost(
+  deps: ApiDeps,
+  url: string | undefined,
+  rules: TargetRules,
+): Promise<ValidationError | undefined> {
+  if (url === undefined) return undefined;
+  const host = targetHost(new URL(url));
+  if (rules.allowLocal && isLoopbackHost(host)) return undefined;
   const unknown: readonly string[] = [];
   const waiting = new AbortController();
   const timeout = delay(LOOKUP_TIMEOUT_MS, unknown, { signal: waiting.signal }).catch(() => unknown);
   const addresses = await Promise.race([deps.resolveHost(host).catch(() => unknown), timeout]);
   waiting.abort();
-  return addresses.every((address) => admitsAddress(address, { allowLocal }))
+  return addresses.every((address) => admitsAddress(address, rules))
     ? undefined
-    : 'must name a host on the public internet';
+    : new ValidationError([{ field: 'url', rule: 'must name a host on the public internet' }]);
 }

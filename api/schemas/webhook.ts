@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { WebhookChange } from '../../db/queries/webhook.ts';
 import { EVENT_TYPES } from '../../domain/event.ts';
 import { ALL_EVENTS, DESCRIPTION_LENGTH_MAX, DISABLED_REASONS, WEBHOOK_STATUSES } from '../../domain/webhook.ts';
-import { TARGET_LENGTH_MAX, targetFault } from '../../domain/webhook-target.ts';
+import { TARGET_LENGTH_MAX, type TargetRules, targetFault } from '../../domain/webhook-target.ts';
 import {
   closedEnum,
   createdAt,
@@ -33,11 +33,10 @@ const DisabledReason = openEnum(
     '`operator`: by the operator of the service, who alone enables it again.',
 );
 
-/** Checks what every environment refuses. The route refuses what only the local sandbox allows. */
-const webhookUrl = () =>
+const webhookUrl = (rules: TargetRules) =>
   text(1, TARGET_LENGTH_MAX)
     .superRefine((value, context) => {
-      const fault = value.length <= TARGET_LENGTH_MAX ? targetFault(value, { allowLocal: true }) : undefined;
+      const fault = value.length <= TARGET_LENGTH_MAX ? targetFault(value, rules) : undefined;
       if (fault) context.addIssue({ code: 'custom', message: fault });
     })
     .meta({
@@ -61,13 +60,16 @@ const OWN_LISTS = 'For your own lists: what receives the events.';
 const description = () =>
   text(1, DESCRIPTION_LENGTH_MAX).nullish().meta({ description: OWN_LISTS, example: EXAMPLE_DESCRIPTION });
 
+/** What no environment refuses. */
+const LAXEST: TargetRules = { allowLocal: true };
+
 export const CreateWebhookRequest = z
-  .strictObject({ url: webhookUrl(), event_types: eventTypes(), description: description() })
+  .strictObject({ url: webhookUrl(LAXEST), event_types: eventTypes(), description: description() })
   .meta({ id: 'CreateWebhookRequest' });
 
 export const UpdateWebhookRequest = z
   .strictObject({
-    url: webhookUrl().optional(),
+    url: webhookUrl(LAXEST).optional(),
     event_types: eventTypes().optional(),
     description: description(),
     status: WebhookStatus.optional().meta({
@@ -78,6 +80,10 @@ export const UpdateWebhookRequest = z
     id: 'UpdateWebhookRequest',
     description: 'A field that is present replaces the old value; `null` clears the description.',
   });
+
+export const createWebhookRules = (rules: TargetRules) => CreateWebhookRequest.extend({ url: webhookUrl(rules) });
+export const updateWebhookRules = (rules: TargetRules) =>
+  UpdateWebhookRequest.extend({ url: webhookUrl(rules).optional() });
 
 export function webhookChange(body: z.output<typeof UpdateWebhookRequest>): WebhookChange {
   return {

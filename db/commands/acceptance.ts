@@ -131,8 +131,10 @@ type Payer = { readonly token: string | null } | { readonly faults: readonly Fie
  * Reads the token by which the payer pays: of a card, or of the account behind a bank-link token. Only the organization
  * that linked an account can use it (contract §10).
  */
-function payerOf({ sealer }: Pick<CommandDeps, 'sealer'>, request: SettlementRequest): Payer {
-  const { orgId, cardToken, banklinkToken } = request;
+export function payerOf(
+  { sealer }: Pick<CommandDeps, 'sealer'>,
+  { orgId, cardToken, banklinkToken }: Pick<SettlementRequest, 'orgId' | 'cardToken' | 'banklinkToken'>,
+): Payer {
   if (banklinkToken === null) return { token: cardToken };
   const account = openAccessToken(sealer, orgId, banklinkToken);
   const rule = "must be an access token that bank linking gave to the caller's organization";

@@ -1,13 +1,7 @@
 /** Recipients of payouts (contract §4). They are deactivated and never deleted, because settlements refer to them. */
 import { notBefore } from '../../domain/clock.ts';
-import { DomainError, requireNoFaults, stateConflict } from '../../domain/error.ts';
-import {
-  changedDetails,
-  detailsFaults,
-  type Recipient,
-  type RecipientChange,
-  type RecipientDraft,
-} from '../../domain/recipient.ts';
+import { DomainError, stateConflict } from '../../domain/error.ts';
+import { changedDetails, type Recipient, type RecipientChange, type RecipientDraft } from '../../domain/recipient.ts';
 import { recipientEventData } from '../../domain/resource/recipient.ts';
 import { numberedEvent } from '../queries/event.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
@@ -28,8 +22,8 @@ import { type Creation, type CreationDeps, commitCreation } from './creation.ts'
 /**
  * Registers a recipient: active and unverified.
  *
- * @throws DomainError `idempotency_key_reused`, `quota_exceeded`; ValidationError when a recipient of this country
- *   cannot have these details
+ * @param draft its details are those that a recipient of its country can have
+ * @throws DomainError `idempotency_key_reused`, `quota_exceeded`
  */
 export async function createRecipient(
   deps: CreationDeps,
@@ -37,7 +31,6 @@ export async function createRecipient(
   draft: RecipientDraft,
   creation: Creation<Recipient>,
 ): Promise<Answer> {
-  requireNoFaults(detailsFaults(draft.country, draft));
   return await commitCreation(deps, { ...creation, name: 'recipient.create' }, async (tx) => {
     const created = await insertRecipient(tx, orgId, draft, { sealer: deps.sealer, at: deps.now() });
     // Last: creations of one organization wait for each other from here on.

@@ -6,12 +6,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { isCommand } from '../../api/route-config.ts';
+import { newId } from '../../db/id.ts';
 import { outbox } from '../../db/schema/index.ts';
 import { describeApi } from '../../scripts/generate/openapi.ts';
 import type { TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
-import { FILE } from '../support/fixture.ts';
-import { createRecipient, jsonOf, settleBody } from '../support/partner.ts';
+import { FILE, openApi } from '../support/fixture.ts';
+import { createRecipient, jsonOf, recipientBody, settleBody } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { describedOperations } from './document.ts';
@@ -25,6 +26,7 @@ const OUTBOX_MAX_ROWS = 100;
 const COUNT_VALID_MS = 1_100;
 
 const test = withAttack({ config: { outboxMaxRows: OUTBOX_MAX_ROWS } })
+  .extend('strict', FILE, openApi({ config: { outboxMaxRows: 0, webhookAllowLocalTargets: false } }))
   .extend('recipientId', FILE, ({ api, partner }) => createRecipient(api, partner))
   .extend(
     'settle',
@@ -105,6 +107,26 @@ describe('the outbox has more rows than it may', () => {
     await api.connection.db.delete(outbox);
     await vi.waitFor(async () => expect((await settle()).statusCode).toBe(202), WAIT);
   });
+});
+
+test('422 comes first also where a rule is broken: by details, a URL, or the account of somebody else', async ({
+  strict,
+}) => {
+  await fillOutbox(strict, 1);
+  const caller = await strict.createCaller();
+  const status = async (method: 'POST' | 'PATCH', url: string, body: unknown) =>
+    (await strict.call(caller, method, url, body, { 'idempotency-key': crypto.randomUUID() })).statusCode;
+  const recipientId = newId();
+  const byAccount = { payment_method: 'ach', card_token: undefined, banklink_account_token: 'access-sandbox-x' };
+  const subscription = (url: string) => ({ url, event_types: ['*'] });
+  expect(await status('POST', '/v1/webhooks', subscription('https://hooks.partner.example/'))).toBe(503);
+  expect(await status('POST', '/v2/settle', settleBody(recipientId))).toBe(503);
+  expect([
+    await status('POST', '/v1/recipients', recipientBody({ bank_details: null })),
+    await status('POST', '/v2/settle', settleBody(recipientId, byAccount)),
+    await status('POST', '/v1/webhooks', subscription('http://127.0.0.1:9999/')),
+    await status('PATCH', `/v1/webhooks/${newId()}`, { url: 'http://127.0.0.1:9999/' }),
+  ]).toEqual([422, 422, 422, 422]);
 });
 
 test('an outbox with just as many rows as it may have refuses nothing', async ({ api, settle }) => {
