@@ -5,7 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type pg from 'pg';
-import { DomainError } from '../domain/error.ts';
+import { DomainError, OwnBurstError } from '../domain/error.ts';
 import { createTurns, type Turns } from './turns.ts';
 
 /** Checkouts of a connection that wait at once, in one process. An organization may have more requests than these. */
@@ -63,12 +63,15 @@ export function serveInTurn(pool: pg.Pool, turnTimeoutMs = TURN_TIMEOUT_MS): Tur
       });
     };
     const taken = turns.take(tenant, begin);
-    if (taken === 'full')
-      checkout(tooMany('Too many of your requests wait for the database.'), undefined, () => undefined);
+    const refuse = (error: DomainError): void => checkout(error, undefined, () => undefined);
+    if (taken === 'full' || (taken === 'own_full' && tenant === PROCESS))
+      refuse(unavailable('Too many requests wait for the database.'));
+    else if (taken === 'own_full')
+      refuse(new OwnBurstError(textOf('Too many of your requests wait for the database.')));
     if (taken !== 'waits') return;
     timer = setTimeout(() => {
       turns.withdraw(tenant, begin);
-      checkout(tooMany('The request waited too long for the database.'), undefined, () => undefined);
+      refuse(unavailable('The request waited too long for the database.'));
     }, turnTimeoutMs);
   };
   const checkOutPromised = (): Promise<pg.PoolClient> =>
@@ -80,9 +83,6 @@ export function serveInTurn(pool: pg.Pool, turnTimeoutMs = TURN_TIMEOUT_MS): Tur
   return turns;
 }
 
-const tooMany = (cause: string): DomainError =>
-  new DomainError(
-    'temporarily_unavailable',
-    {},
-    `${cause} Repeat the request after Retry-After. With the same Idempotency-Key this is safe.`,
-  );
+const textOf = (cause: string): string =>
+  `${cause} Repeat the request after Retry-After. With the same Idempotency-Key this is safe.`;
+const unavailable = (cause: string): DomainError => new DomainError('temporarily_unavailable', {}, textOf(cause));

@@ -14,9 +14,9 @@ export type Turns = {
   /**
    * Asks for a seat. `begin` is called once there is one, and then `leave` must be called.
    *
-   * @returns `full`: `begin` is never called
+   * @returns `full`, or `own_full` when as many of this tenant wait as may: `begin` is never called
    */
-  take(tenant: string, begin: () => void): 'begun' | 'waits' | 'full';
+  take(tenant: string, begin: () => void): 'begun' | 'waits' | 'full' | 'own_full';
   /** Gives up a place in the queue. */
   withdraw(tenant: string, begin: () => void): void;
   /** Gives up a seat. */
@@ -55,7 +55,8 @@ export function createTurns({ seats, waitingMaxOfTenant, waitingMax }: TurnLimit
         return 'begun';
       }
       const queue = queues.get(tenant) ?? new Set();
-      if (waiting >= waitingMax || queue.size >= waitingMaxOfTenant) return 'full';
+      if (queue.size >= waitingMaxOfTenant) return 'own_full';
+      if (waiting >= waitingMax) return 'full';
       queues.set(tenant, queue.add(begin));
       waiting += 1;
       return 'waits';

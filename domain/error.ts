@@ -144,6 +144,13 @@ export class DomainError extends Error {
   }
 }
 
+/** The service is available, but not to a caller who has so much under way. */
+export class OwnBurstError extends DomainError {
+  constructor(detail: string) {
+    super('temporarily_unavailable', {}, detail);
+  }
+}
+
 /** The object's state forbids it. */
 export const stateConflict = (state: string, detail?: string, extras: ErrorExtras = {}): DomainError =>
   new DomainError('state_conflict', { current_state: state, ...extras }, detail);

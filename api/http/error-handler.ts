@@ -5,7 +5,7 @@
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { causeOf, isUnavailable } from '../../db/client.ts';
-import { DomainError, ERROR_TEXT, type ErrorCode, ValidationError } from '../../domain/error.ts';
+import { DomainError, ERROR_TEXT, type ErrorCode, OwnBurstError, ValidationError } from '../../domain/error.ts';
 import { originForm, splitAddress } from './query-string.ts';
 import { faultOfField, InvalidRequestError, type RequestFault } from './request-fault.ts';
 import { requestFaults } from './validation.ts';
@@ -82,6 +82,7 @@ const sendFaults = (reply: FastifyReply, faults: readonly RequestFault[]): Fasti
 function sendProblem(reply: FastifyReply, request: FastifyRequest, error: DomainError): FastifyReply {
   const status = STATUS_OF[error.code];
   request.refusal = error.code;
+  request.isOwnBurst = error instanceof OwnBurstError;
   if (status === STATUS_OF.credential_missing) reply.header('WWW-Authenticate', challenge(request));
   const seconds = retryAfterSeconds(error);
   if (seconds !== undefined) reply.header('Retry-After', String(seconds));

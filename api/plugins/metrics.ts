@@ -17,6 +17,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The code of the problem that answered the request; set when the problem is sent. */
     refusal?: ErrorCode;
+    /** Whether it was refused because of what its caller had under way. */
+    isOwnBurst?: boolean;
     /** When its body was asked for, and when it was there. */
     bodySinceMs?: number;
     bodyUntilMs?: number;
@@ -95,7 +97,7 @@ export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: Pick<Ap
     duration.observe({ route: request.routeOptions.url ?? 'none', method: request.method, status }, ms / 1_000);
     if (refusal !== undefined) refusals.inc({ code: refusal });
     const objective = objectiveOf(request);
-    if (objective === undefined) return;
+    if (objective === undefined || request.isOwnBurst) return;
     const isFault = FAULTS.includes(refusal);
     const isAnswered = status !== ABORTED_STATUS;
     // A read that waits is as slow as its caller wishes.

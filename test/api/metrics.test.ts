@@ -10,10 +10,12 @@ import { describe, expect, vi } from 'vitest';
 import { metrics as requestMetrics } from '../../api/plugins/metrics.ts';
 import { requestEnd } from '../../api/plugins/request-end.ts';
 import { connect } from '../../db/client.ts';
+import { asTenant, WAITING } from '../../db/tenant.ts';
 import { TEMPORAL_CAUSES, type TemporalHealth, temporalFault } from '../../domain/temporal-health.ts';
 import { activityMetrics } from '../../process/activity-metrics.ts';
 import { processRegistry, serveMetrics } from '../../process/metrics.ts';
 import { stateExposition } from '../../process/state-metrics.ts';
+import type { Caller } from '../support/api.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
@@ -323,6 +325,28 @@ describe('the counts of requests', () => {
       expect(await get('/v1/no-such-address')).toBe(404);
       expect(await get('/v2/capabilities')).toBe(200);
       expect(readsIn(await scraper.scrape())).toEqual(before);
+    });
+
+    test('no refusal because too many requests of the same organization wait; another one is answered', async ({
+      api,
+      scraper,
+    }) => {
+      const [greedy, modest] = [await api.createCaller(), await api.createCaller()];
+      const get = async ({ apiKey }: Caller) =>
+        (await api.app.inject({ url: '/v1/me', headers: { 'x-api-key': apiKey } })).statusCode;
+      expect(await get(greedy)).toBe(200);
+      const before = readsIn(await scraper.scrape());
+      const { pool } = api.connection;
+      const taken = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+      const burst = asTenant(greedy.orgId, () =>
+        Array.from({ length: WAITING.maxOfTenant }, () => pool.query('SELECT 1')),
+      );
+      const other = get(modest);
+      const refused = await get(greedy);
+      for (const client of taken) client.release();
+      await Promise.all(burst);
+      expect([refused, await other]).toEqual([503, 200]);
+      expect(readsIn(await scraper.scrape())).toEqual([(before[0] ?? 0) + 1, before[1]]);
     });
 
     test('an acceptance without the time that its caller takes to send the body', async ({ api, partner, port }) => {

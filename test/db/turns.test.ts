@@ -50,7 +50,7 @@ test('a request that gives up its place begins no more, and the next one gets it
 describe('a full queue', () => {
   test('of one tenant refuses its next request, and not that of another', () => {
     const { take } = open({ seats: 1, waitingMaxOfTenant: 2 });
-    expect(take('a', 4)).toEqual(['begun', 'waits', 'waits', 'full']);
+    expect(take('a', 4)).toEqual(['begun', 'waits', 'waits', 'own_full']);
     expect(take('b')).toEqual(['waits']);
   });
 
