@@ -57,9 +57,14 @@ test('one operator alone gets no key, however the name is spelled', async ({ api
   });
 });
 
-test('a request that is a day old counts no more: the next operator only requests', async ({ api, reissue, clock }) => {
-  const { orgId } = await api.createCaller();
+test('a request counts for its own organization alone, for a day: otherwise the next operator only requests', async ({
+  api,
+  reissue,
+  clock,
+}) => {
+  const [{ orgId }, other] = [await api.createCaller(), await api.createCaller()];
   await reissue(orgId, 'ana', '--yes');
+  expect((await reissue(other.orgId, 'bo', '--yes')).printed[0]).toMatch(/^Requested\./);
   clock.advance(DAY_MS);
   expect((await reissue(orgId, 'bo', '--yes')).printed[0]).toMatch(/^Requested\./);
 });

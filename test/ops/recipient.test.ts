@@ -17,6 +17,7 @@ import { idverifyBody, openVerification, sendIdverify } from '../support/verific
 
 const NAME = 'Zenobia Quillfeather';
 const RESTRICT_VIOLATION = '23001';
+const DAY_MS = 86_400_000;
 
 const NOTE = ['--note', 'the person asked'];
 
@@ -68,10 +69,12 @@ test('a second operator erases: reads show no personal data, and what was paid s
   expect(jsonOf(replayed)).toMatchObject({ code: 'idempotency_key_reused', mismatch: [] });
   expect((await api.call(partner, 'PUT', `/v1/recipients/${id}`, { name: NAME })).statusCode).toBe(409);
   expect((await api.call(partner, 'GET', `/v1/kyc/status/${id}`)).statusCode).toBe(200);
-  const { rows } = await api.connection.pool.query('SELECT data_key_sealed FROM recipients WHERE recipient_id = $1', [
-    id,
-  ]);
-  expect(rows).toEqual([{ data_key_sealed: null }]);
+  const { rows } = await api.connection.pool.query(
+    `SELECT data_key_sealed, requested_by, confirmed_by FROM recipients JOIN recipient_erasures USING (recipient_id)
+     WHERE recipient_id = $1`,
+    [id],
+  );
+  expect(rows).toEqual([{ data_key_sealed: null, requested_by: 'ana', confirmed_by: 'bo' }]);
   expect(await listAudit(api.connection.db, id)).toMatchObject([
     { action: 'recipient_erase_request', operator: 'ana', orgId: partner.orgId },
     { action: 'recipient_erase', operator: 'bo', orgId: partner.orgId },
@@ -159,17 +162,36 @@ test('a recipient that nobody can read is deactivated by DELETE, although it can
   expect(jsonOf(await deactivate(api, partner, id))).toMatchObject({ recipient_id: id, is_active: false, name: null });
 });
 
+test('a request counts for its own recipient alone, for a day: otherwise the next operator only requests', async ({
+  api,
+  partner,
+  erase,
+  clock,
+}) => {
+  const [id, other] = [await createRecipient(api, partner), await createRecipient(api, partner)];
+  for (const each of [id, other]) await deactivate(api, partner, each);
+  await erase(id, 'ana');
+  expect((await erase(other, 'bo')).printed[0]).toMatch(/^Requested\./);
+  clock.advance(DAY_MS);
+  expect((await erase(id, 'bo')).printed[0]).toMatch(/^Requested\./);
+});
+
 describe('is refused, and nothing is written,', () => {
-  test("for a partner's active recipient, one with an open settlement, and an unknown one", async ({
+  test("for a partner's active recipient, one with an open settlement, an erased and an unknown one", async ({
     api,
     partner,
     erase,
   }) => {
-    const [active, paid] = [await createRecipient(api, partner), await createRecipient(api, partner)];
+    const [active, paid, erased] = [
+      await createRecipient(api, partner),
+      await createRecipient(api, partner),
+      await createRecipient(api, partner),
+    ];
     await api.call(partner, 'POST', '/v2/settle', settleBody(paid), { 'idempotency-key': newId() });
-    await deactivate(api, partner, paid);
+    for (const id of [paid, erased]) await deactivate(api, partner, id);
+    for (const operator of ['bo', 'cy']) await erase(erased, operator);
     await expectUnchanged(api.connection.pool, async () => {
-      for (const id of [active, paid, newId()])
+      for (const id of [active, paid, erased, newId()])
         expect(await erase(id, 'ana')).toMatchObject({ exitCode: 1, printed: [] });
     });
   });
