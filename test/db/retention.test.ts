@@ -6,6 +6,7 @@ import { describe, expect } from 'vitest';
 import type { ActivityDeps } from '../../activities/deps.ts';
 import { sweepActivities } from '../../activities/sweep.ts';
 import { countStates } from '../../db/queries/metric.ts';
+import { deleteOldChallenges } from '../../db/queries/otp.ts';
 import {
   addPartitions,
   deleteExpiredDeliveries,
@@ -15,7 +16,7 @@ import {
 import { DELIVERIES_DELETED_MAX, PARTITIONS_AHEAD, RETENTION } from '../../domain/retention.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { Caller, TestApi } from '../support/api.ts';
-import { withoutTriggers } from '../support/database.ts';
+import { whileLocked, withoutTriggers } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { dropComingMonths, startMonthsAgo } from '../support/months.ts';
 import { jsonOf } from '../support/partner.ts';
@@ -300,6 +301,22 @@ test('what is kept for an hour or a day goes by itself: one-time codes with thei
     [asked, world.caller.orgId],
   );
   expect(left.rows).toEqual([{ id: newCode }, { id: 'new' }]);
+});
+
+test('one sweep deletes a bounded number of rows of a table, and none that another transaction holds', async ({
+  api,
+}) => {
+  const { pool } = api.owner;
+  await pool.query(
+    `INSERT INTO otp_challenges (challenge_id, channel, contact_hash, contact_sealed, code_hash, attempts, created_at,
+       expires_at)
+     SELECT 'expired-' || n, 'email', '', 'sealed', '', 0, now() - interval '2 hours', now() - interval '1 hour'
+     FROM generate_series(1, 2002) n`,
+  );
+  const step = () => deleteOldChallenges(api.connection.db, new Date());
+  const held = `SELECT 1 FROM otp_challenges WHERE challenge_id = 'expired-1' FOR UPDATE`;
+  expect(await whileLocked(pool, held, async () => [await step(), await step()])).toEqual([2_000, 1]);
+  await expect.poll(step).toBe(1);
 });
 
 describe('an expired month', () => {
