@@ -125,6 +125,19 @@ describe('a sweep', () => {
     expect([ended, begun].filter((id) => queued.includes(id))).toEqual([]);
   });
 
+  test('starts a run again although a message of another kind about its object waits', async ({ api, sweep }) => {
+    const id = await sweep.open();
+    const { pool } = api.connection;
+    await pool.query(
+      `INSERT INTO outbox (kind, object_id, context, request_id) VALUES ('sandbox_collection', $1, '{}', 'test')`,
+      [id],
+    );
+    await sweep.run();
+    const { rows } = await pool.query('DELETE FROM outbox WHERE object_id = $1 RETURNING kind', [id]);
+    expect(rows).toContainEqual({ kind: 'settlement' });
+    sweep.running.add(settlementWorkflowId(id));
+  });
+
   test('starts a thousand runs again at most, and the next one goes on from there', async ({ sweep }) => {
     await sweep.copy(await sweep.open(), 2_300);
     const found: string[] = [];

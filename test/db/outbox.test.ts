@@ -50,12 +50,30 @@ test('a claim takes as many rows as it is asked for, those of subscriptions amon
   expect(claims).toEqual([[...most, ...few], [...most, ...few], Array(4).fill('otp')]);
 });
 
-test('a row whose dispatch fails again and again comes again within five seconds', async ({ connection: { db } }) => {
-  await db.transaction((tx) => enqueue(tx, otpMessage('failing', 'request-1')));
-  await db.execute(sql`UPDATE outbox SET attempts = 50`);
-  const [row] = await claimOutbox(db, 1);
+test('two claims at once take different rows, what is due for longest first, and neither waits for the other', async ({
+  connection,
+  owner,
+}) => {
+  const ids = ['one', 'two'];
+  for (const id of ids) await connection.db.transaction((tx) => enqueue(tx, otpMessage(id, 'request-1')));
+  const claimed = await connection.db.transaction(async (tx) => [
+    ...(await claimOutbox(tx, 1)),
+    ...(await claimOutbox(owner.db, 2)),
+  ]);
+  expect(claimed.map(({ objectId }) => objectId)).toEqual(ids);
+  await connection.db.execute(sql`DELETE FROM outbox`);
+});
+
+test('a row whose dispatch fails again and again stays as it was, and comes again within five seconds', async ({
+  connection: { db },
+}) => {
+  await db.transaction((tx) => enqueue(tx, subscriptionMessage({ webhookId: 'failing', orgId: 'org' }, 'request-1')));
+  await db.execute(sql`UPDATE outbox SET attempts = 50, created_at = now() - interval '1 hour', traceparent = 'trace'`);
+  const columns = sql`kind, object_id, signal, context, request_id, traceparent, created_at, attempts`;
+  const { rows: before } = await db.execute(sql`SELECT ${columns} FROM outbox`);
+  const [row] = await claimOutbox(db, 4);
   await postponeOutbox(db, [row?.outboxId ?? 0], 'test');
   const { rows } = await db.execute(sql`
-    DELETE FROM outbox RETURNING attempts, extract(epoch FROM due_at - now())::float8 AS seconds`);
-  expect(rows).toEqual([{ attempts: 51, seconds: expect.closeTo(5, 0) }]);
+    DELETE FROM outbox RETURNING ${columns}, last_error, extract(epoch FROM due_at - now())::float8 AS seconds`);
+  expect(rows).toEqual([{ ...before[0], attempts: 51, last_error: 'test', seconds: expect.closeTo(5, 0) }]);
 });
