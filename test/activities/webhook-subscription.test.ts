@@ -46,6 +46,10 @@ describe('nothing is sent', () => {
   });
 });
 
+test('a round of a subscription that does not exist fails, and is not repeated', async ({ world }) => {
+  await expect(world.round('no-such-webhook')).rejects.toMatchObject({ code: 'not_found' });
+});
+
 describe('the retries of a subscription', () => {
   test('are sent one after the other while the endpoint fails', async ({ world }) => {
     world.answer = failing;
@@ -192,6 +196,11 @@ describe('a failed attempt', () => {
     ['disables the subscription, whichever deliveries failed', {}, DISABLED],
     ['disables nothing after a day without an attempt', { pauseMs: 1.1 * DAY_MS }, ENABLED],
     ['disables nothing after a success', { answer: succeeding }, ENABLED],
+    [
+      'disables the subscription, also when it was given the same address and status again',
+      { changes: [{ url: 'http://127.0.0.1:9999/hook', status: 'enabled' }, { description: 'renamed' }] },
+      DISABLED,
+    ],
     ['disables nothing at another address', { changes: [{ url: 'https://other.example/hook' }] }, ENABLED],
     [
       'disables nothing once it was enabled again',
