@@ -17,7 +17,7 @@ import { claimRetry, lookForRetries, wakeSubscriptions } from '../../db/queries/
 import { statementTexts } from '../../db/statement.ts';
 import { LANE_KEYS, LANES, laneKeyOf } from '../../domain/webhook.ts';
 import type { Caller, TestApi } from '../support/api.ts';
-import { withoutTriggers } from '../support/database.ts';
+import { raceBehind, withoutTriggers } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
@@ -384,6 +384,21 @@ describe('a failed attempt', () => {
     // Of several it is the earliest that counts.
     await fail(world, 60_000, -60_000, 60_000);
     expect(await world.wakeRows()).toBe(1);
+  });
+
+  test('that is recorded while the workflow looks is found by that look', async ({ world, api }) => {
+    await world.write();
+    const { webhookId } = world.own;
+    const [found] = await raceBehind(
+      api.connection.pool,
+      {
+        hold: (holder) => holder.query('SELECT 1 FROM webhooks WHERE webhook_id = $1 FOR NO KEY UPDATE', [webhookId]),
+        change: (holder) =>
+          holder.query('UPDATE webhook_deliveries SET lane_key = NULL WHERE webhook_id = $1', [webhookId]),
+      },
+      [world.look],
+    );
+    expect(found?.waiting).toBe(1);
   });
 
   test('has one row in the outbox, which serves no later retry once a dispatcher has claimed it', async ({ world }) => {
