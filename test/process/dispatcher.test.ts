@@ -68,6 +68,30 @@ test('a slow Temporal gets at most eight calls at once, and each row is dispatch
   expect(started).toHaveLength(ROWS);
 });
 
+test('rows beyond one claim wait for no commit and no poll, and a stop waits for the calls under way', async ({
+  connection: { db },
+}) => {
+  await db.insert(outbox).values(Array.from({ length: ROWS }, (_, index) => settlementRow(`stl_${index}`)));
+  let calls = 0;
+  let answer = (): void => undefined;
+  const last = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const poll = vi.spyOn(globalThis, 'setInterval').mockImplementationOnce(() => setTimeout(() => undefined));
+  const dispatcher = dispatch(db, {
+    start: async () => {
+      calls += 1;
+      if (calls === ROWS) await last;
+      return 'run';
+    },
+  });
+  poll.mockRestore();
+  await vi.waitUntil(() => calls === ROWS, WAIT);
+  const left = dispatcher.stop().then(async () => await db.$count(outbox));
+  setTimeout(answer, 50);
+  expect(await left).toBe(0);
+});
+
 test('rows of a kind that only a later version knows wait, and hold up no others', async ({ connection, owner }) => {
   const { db } = connection;
   const later = Array.from({ length: 40 }, (_, index) => `later_${index}`);
