@@ -209,6 +209,13 @@ describe('a redelivery', () => {
     expect((await missed.redeliver(deliveryId)).statusCode).toBe(429);
   });
 
+  test('to a disabled subscription stays pending when that is enabled', async ({ missed, deliveryId }) => {
+    await missed.redeliver(deliveryId);
+    await missed.call('PATCH', '', { status: 'enabled' });
+    const pending = jsonOf(await missed.call('GET', '/deliveries?status=pending'));
+    expect(pending.map(({ delivery_id: id }: Json) => id)).toEqual([deliveryId]);
+  });
+
   test('is not refused for an operator', async ({ api, missed, deliveryId }) => {
     await missed.rowsOf(USED_UP, deliveryId);
     expect((await missed.redeliver(deliveryId)).statusCode).toBe(429);
