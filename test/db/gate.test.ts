@@ -188,6 +188,18 @@ describe("an operator's act on evidence", () => {
     expect((await read(evidenceId))?.approvals).toHaveLength(1);
   });
 
+  test('revokes it once when two revoke it at the same moment: the other one is told so', async ({ gates }) => {
+    const { record, revoke, race } = gates;
+    const evidenceId = await record();
+    const revokeAs = (operator: string) => () =>
+      revoke(evidenceId, operator).then(
+        () => 'revoked',
+        ({ code }) => code,
+      );
+    const outcomes = await race(evidenceId, ['bo', 'cy'].map(revokeAs));
+    expect(outcomes.sort()).toEqual(['revoked', 'state_conflict']);
+  });
+
   test('leaves evidence revoked when it is approved and revoked at the same moment', async ({ gates }) => {
     const { record, approve, revoke, race, read } = gates;
     const evidenceId = await record();
