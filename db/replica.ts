@@ -31,19 +31,24 @@ const ANSWER_MS = 500;
 /** After a failure, lists go to the primary for so long. */
 const PAUSE_MS = 5_000;
 
-/** How far the history of a server goes. After a failover, a replica may follow a history that has ended. */
-type Progress = { readonly timeline: number; readonly position: bigint };
+/**
+ * How far the history of a server goes. After a failover, a replica may follow a history that has ended. After a move to
+ * another server, it may still follow the old one: `database` tells databases apart, also of two servers.
+ */
+type Progress = { readonly database: string; readonly timeline: number; readonly position: bigint };
+
+const DATABASE = `concat((SELECT system_identifier FROM pg_control_system()), '/', current_database()) AS database`;
 
 /** The name of a file of the log begins with its timeline. */
 const FLUSHED = `
-  SELECT pg_wal_lsn_diff(flushed, '0/0')::text AS position, ('x' || left(pg_walfile_name(flushed), 8))::bit(32)::int AS timeline
+  SELECT ${DATABASE}, pg_wal_lsn_diff(flushed, '0/0')::text AS position, ('x' || left(pg_walfile_name(flushed), 8))::bit(32)::int AS timeline
   FROM pg_current_wal_flush_lsn() AS flushed`;
 /**
  * The position is null on a server that is no replica: it may have been promoted, and then has another history. Who may
  * read all statistics sees a change of the timeline at once, and others after the replica's next restart point.
  */
 const REPLAYED = `
-  SELECT CASE WHEN pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::text END AS position,
+  SELECT ${DATABASE}, CASE WHEN pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::text END AS position,
     greatest((SELECT received_tli FROM pg_stat_wal_receiver), min_recovery_end_timeline) AS timeline
   FROM pg_control_recovery()`;
 
@@ -59,7 +64,9 @@ export function createReplicaReads({ primary, replica, onAnswer, onFault }: Opti
   const hasCaughtUp = async (): Promise<boolean> => {
     const wanted = await flushed();
     for (const endsAtMs = performance.now() + CATCH_UP_MS; ; ) {
-      const { timeline, position } = await answered(replayed());
+      const { database, timeline, position } = await answered(replayed());
+      if (database !== wanted.database)
+        throw new ReplicaError('DATABASE_READ_URL leads to another database than DATABASE_URL, or to a copy of it');
       if (timeline !== wanted.timeline)
         throw new ReplicaError(
           `DATABASE_READ_URL leads to a server that does not follow the primary on its timeline ${wanted.timeline}`,
@@ -132,8 +139,8 @@ function shared<Answer>(question: () => Promise<Answer>): () => Promise<Answer> 
 }
 
 async function ask(pool: pg.Pool, text: string): Promise<Progress> {
-  const { rows } = await pool.query<{ position: string | null; timeline: number }>(text);
-  const [{ position = null, timeline = 0 } = {}] = rows;
+  const { rows } = await pool.query<{ database: string; position: string | null; timeline: number }>(text);
+  const [{ database = '', position = null, timeline = 0 } = {}] = rows;
   if (position === null) throw new ReplicaError('DATABASE_READ_URL leads to no replica');
-  return { timeline, position: BigInt(position) };
+  return { database, timeline, position: BigInt(position) };
 }

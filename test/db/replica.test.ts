@@ -14,6 +14,7 @@ import { queryOnce } from '../support/connection.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
+import { testServer } from '../support/postgres.ts';
 import { type Standby, startStandby } from '../support/standby.ts';
 
 const SETTINGS = { fsync: 'off', max_connections: '60' };
@@ -159,6 +160,32 @@ test('a replica that does not follow the promoted primary answers no list, and i
     'DATABASE_READ_URL leads to a server that does not follow the primary on its timeline 2',
   ]);
 });
+
+test.for([
+  ['another database of the same server', (databaseUrl: string) => databaseUrl],
+  ['another server, such as the one before a move', async () => (await testServer()).serviceUrl],
+] as const)(
+  'a replica of %s answers no list, and is reported once',
+  async ([_, primaryUrlOf], { servers, onTestFinished }) => {
+    const inPostgres = (url: string): string => Object.assign(new URL(url), { pathname: '/postgres' }).href;
+    const { databaseUrl } = servers.database;
+    const replicaUrl = inPostgres(onPort(databaseUrl, servers.replica.port));
+    const primaryUrl = await primaryUrlOf(databaseUrl);
+    const [first, second] = [open(primaryUrl === databaseUrl ? primaryUrl : inPostgres(primaryUrl)), open(replicaUrl)];
+    onTestFinished(async () => {
+      await first.close();
+      await second.close();
+    });
+    const [onFault, sources] = [vi.fn(), [] as ListSource[]];
+    const onAnswer = (source: ListSource): void => void sources.push(source);
+    const readList = createReplicaReads({ primary: first, replica: second, onAnswer, onFault });
+    for (let n = 0; n < 3; n += 1) await readList(async () => n);
+    expect(sources).toEqual(['primary', 'primary', 'primary']);
+    expect(onFault.mock.calls.map(([error]) => error.message)).toEqual([
+      'DATABASE_READ_URL leads to another database than DATABASE_URL, or to a copy of it',
+    ]);
+  },
+);
 
 describe('a server that is no replica', () => {
   test('answers no list, and is reported once', async ({ api, servers: { database } }) => {
