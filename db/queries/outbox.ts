@@ -136,10 +136,13 @@ export async function hasMoreOutboxRows(db: Queryable, limit: number): Promise<b
 const removeStatement = statement<[outboxIds: readonly number[]], never>(
   'delete_outbox',
   `WITH ${NOT_WAITING_FOR_DISK}
-  DELETE FROM outbox USING not_durable WHERE outbox_id = ANY ($1::bigint[])`,
+  DELETE FROM outbox USING not_durable WHERE outbox_id = ANY ($1::bigint[]) AND claimed`,
 );
 
-/** Deletes dispatched rows. */
+/**
+ * Deletes dispatched rows. A row that nobody has claimed is another one: a failover that lost the latest rows gives their
+ * numbers out again.
+ */
 export async function deleteOutbox(db: Queryable, outboxIds: readonly number[]): Promise<void> {
   if (outboxIds.length > 0) await removeStatement(db, outboxIds);
 }

@@ -77,3 +77,19 @@ test('a row whose dispatch fails again and again stays as it was, and comes agai
     DELETE FROM outbox RETURNING ${columns}, last_error, extract(epoch FROM due_at - now())::float8 AS seconds`);
   expect(rows).toEqual([{ ...before[0], attempts: 51, last_error: 'test', seconds: expect.closeTo(5, 0) }]);
 });
+
+test('a dispatched row is deleted, and not the row that has its number after a failover that lost it', async ({
+  connection: { db },
+}) => {
+  await db.transaction((tx) => enqueue(tx, otpMessage('lost', 'request-1')));
+  const [row] = await claimOutbox(db, 1);
+  const ids = [row?.outboxId ?? 0];
+  await db.execute(sql`DELETE FROM outbox`);
+  await db.execute(sql`
+    INSERT INTO outbox (outbox_id, kind, object_id, context, request_id) VALUES (${ids[0]}, 'otp', 'next', '{}', 'request-2')`);
+  await deleteOutbox(db, ids);
+  const claimed = await claimOutbox(db, 1);
+  expect(claimed).toMatchObject([{ objectId: 'next' }]);
+  await deleteOutbox(db, ids);
+  expect(await db.$count(sql`outbox`)).toBe(0);
+});
