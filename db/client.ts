@@ -4,7 +4,7 @@
 import { DrizzleQueryError } from 'drizzle-orm';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
-import { startOptions } from './database-session.ts';
+import { STATEMENT_LOST, startOptions } from './database-session.ts';
 import { DatabaseRoleError, verifyRole } from './role.ts';
 import * as schema from './schema/index.ts';
 import { serveInTurn } from './tenant.ts';
@@ -141,14 +141,15 @@ export function connect(
   };
 }
 
-/** SQLSTATE of a write to a server that only reads. */
-const READ_ONLY = '25006';
+/** SQLSTATEs of a connection that is of no more use. The first one is of a write to a server that only reads. */
+const USELESS = ['25006', ...STATEMENT_LOST];
 /** The driver's sentence when the server's answer to a statement did not come in time. */
 const NO_ANSWER = 'Query read timeout';
 
 /**
  * After a failover, a connection may still lead to what was the primary, or to a host that has vanished. It ends once a
- * statement is refused because the server only reads, or is not answered, and the pool opens another one.
+ * statement is refused because the server only reads, or is not answered, and the pool opens another one. So does one
+ * whose session is not the one in which the driver has prepared its statements: the driver would never prepare them again.
  *
  * @param lockTimeoutMs of each transaction, where the session cannot have it
  */
@@ -159,8 +160,8 @@ function watchQueries(client: pg.PoolClient, lockTimeoutMs: number | undefined):
     const result: unknown = Reflect.apply(pg.Client.prototype.query, client, [sent, ...rest]);
     if (result instanceof Promise)
       result.catch((error: unknown) => {
-        const isReadOnly = error instanceof pg.DatabaseError && error.code === READ_ONLY;
-        if (isReadOnly || (error instanceof Error && error.message === NO_ANSWER)) void client.end();
+        const isUseless = error instanceof pg.DatabaseError && USELESS.includes(error.code ?? '');
+        if (isUseless || (error instanceof Error && error.message === NO_ANSWER)) void client.end();
         // Drizzle keeps the connection of a transaction that could not begin.
         if (isBegin(query)) client.release(true);
       });
@@ -189,7 +190,7 @@ export class DatabaseNotReadyError extends Error {
 }
 
 /** SQLSTATE classes and codes that say nothing about the request: the database was unreachable, missing or busy. */
-const UNAVAILABLE_SQLSTATE = /^(08|28|53|57P|58|XX)|^(3D000|55P03|57014|40001|40P01|25006|25P03)$/;
+const UNAVAILABLE_SQLSTATE = /^(08|28|53|57P|58|XX)|^(3D000|55P03|57014|40001|40P01|25006|25P03|26000|42P05)$/;
 /** Of a connection that breaks, or that a pool does not have in time. */
 const UNAVAILABLE_MESSAGES = [
   NO_ANSWER.toLowerCase(),

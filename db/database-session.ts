@@ -37,7 +37,7 @@ const noLimit = (name: string): string =>
   `the role of DATABASE_URL has no ${name}, and a pooler passes none on: run npm run migrate, or ALTER ROLE as its owner ${PAGE}`;
 
 /** SQLSTATEs: a prepared statement does not exist, or exists already. */
-const STATEMENT_LOST = ['26000', '42P05'];
+export const STATEMENT_LOST = ['26000', '42P05'];
 const ROUNDS = 4;
 
 /** PgBouncer and others answer a connection themselves, and tell it a number that is no process of PostgreSQL. */

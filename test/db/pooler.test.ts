@@ -1,8 +1,9 @@
 /** The service behind a real PgBouncer that pools transactions. */
 import { test as base, describe, expect } from 'vitest';
-import { connect } from '../../db/client.ts';
+import { connect, isUnavailable } from '../../db/client.ts';
 import { findPoolerFault } from '../../db/database-session.ts';
 import { migrate } from '../../db/migrate.ts';
+import { claimOutbox } from '../../db/queries/outbox.ts';
 import { settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
 import { queryOnce } from '../support/connection.ts';
 import { FILE } from '../support/fixture.ts';
@@ -75,6 +76,20 @@ test('a server that has one connection for the process gets it back, so that the
   expect(pool.totalCount).toBe(0);
   await close();
 });
+
+test.for(['alone', 'in a transaction'])(
+  'a statement that its session has lost, as behind a pooler that gives another one, fails once, and the next one succeeds: %s',
+  async (how, { database: { databaseUrl } }) => {
+    const connection = connect(databaseUrl, { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });
+    const { db } = connection;
+    const claim = () => (how === 'alone' ? claimOutbox(db, 1) : db.transaction((tx) => claimOutbox(tx, 1)));
+    await claim();
+    await db.execute('DEALLOCATE ALL');
+    expect(isUnavailable(await claim().catch((error: unknown) => error))).toBe(true);
+    expect(await claim()).toEqual([]);
+    await connection.close();
+  },
+);
 
 describe('behind PgBouncer', () => {
   test.beforeEach(({ skip }) => {
