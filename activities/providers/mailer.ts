@@ -3,6 +3,7 @@
  * retried: a refusal of our sender or account is a fault of the service, which an operator fixes. A remote runtime
  * sends mail only over TLS.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { createTransport } from 'nodemailer';
 import { z } from 'zod';
 import { isRemote, type RuntimeEnvironment } from '../../domain/runtime.ts';
@@ -32,6 +33,8 @@ const MAILS_MAX = 20;
  * activity's timeout (workflows/activities.ts).
  */
 const TIMING = { phaseMs: 20_000, deadlineMs: 50_000 } as const;
+/** Between two tries to give the second copy. */
+const AGAIN_MS = 1_000;
 /**
  * The answers to RCPT that are about the recipient's mailbox (RFC 3463). 5.1.7 and 5.1.8 are about the sender's, and
  * 5.7.1, for example, about what our account may send.
@@ -95,8 +98,14 @@ export function createMailer(settings: MailerSettings): Mailer | undefined {
     }
   };
   const sendOnceOrTwice = async (mail: Mail, signal: AbortSignal): Promise<MailOutcome> => {
-    const outcome = await sendCopy(mail, signal);
-    return outcome === 'unanswered' ? await sendCopy(mail, signal).catch(() => outcome) : outcome;
+    let outcome: MailOutcome | undefined = await sendCopy(mail, signal);
+    if (outcome !== 'unanswered') return outcome;
+    // It may have ended meanwhile, and be starting again.
+    do {
+      outcome = await sendCopy(mail, signal).catch(() => undefined);
+      if (!outcome) await delay(AGAIN_MS, undefined, { signal }).catch(() => undefined);
+    } while (!outcome && !signal.aborted);
+    return outcome ?? 'unanswered';
   };
   let underWay = 0;
   return {

@@ -256,6 +256,22 @@ describe('a code is sent', () => {
     },
   );
 
+  test('a second time once a server that ended with the first mail takes mails again', async ({
+    world,
+    api,
+    fakeServer,
+  }) => {
+    const { id } = await challenge(api);
+    const closing = ['GREETING', '.', 'GREETING', 'GREETING'];
+    const server = await fakeServer((command) => {
+      if (closing[0] !== command) return undefined;
+      closing.shift();
+      return closing.length === 3 ? undefined : 'close';
+    });
+    expect(await world.sendOtp(id, server)).toEqual({ outcome: 'sent' });
+    expect([server.given(), await world.sealedCode(id)]).toEqual([2, null]);
+  });
+
   test('not by a dialogue without end: its connection is closed, and the code is kept', async ({
     world,
     api,
