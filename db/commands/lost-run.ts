@@ -38,8 +38,12 @@ export type Runs = {
 const RECENT_MS = 15_000;
 /** Objects of one statement, and of one call to Temporal. */
 const PAGE_SIZE = 200;
-/** How many open objects of each kind a sweep reads, and how many it restarts; the next sweep continues. */
+/**
+ * How many open objects of each kind a sweep reads, for how long, and how many it restarts; the next sweep continues.
+ * Temporal's list can be slow, and a sweep that does not end in its activity's time would begin at the same place again.
+ */
 const LOOKED_AT_MAX = 10_000;
+const LOOKING_MS = 3_000;
 const RESTARTED_MAX = 1_000;
 
 /** `orgId` is null for what belongs to no organization. */
@@ -124,13 +128,14 @@ async function searchLost(
   requestId: string,
 ): Promise<Found> {
   const lost: LostRun[] = [];
+  const endsAtMs = performance.now() + LOOKING_MS;
   let afterId = after;
   for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && lost.length < lostMax; lookedAt += PAGE_SIZE) {
     const page = { after: afterId, limit: PAGE_SIZE, ...filter };
     const open = await SWEPT[kind].list(deps.db, page, requestId);
     lost.push(...(await lostAmong(deps, kind, open, page, requestId)));
     afterId = open.length < PAGE_SIZE ? '' : (open.at(-1)?.message.objectId ?? '');
-    if (afterId === '') break;
+    if (afterId === '' || performance.now() >= endsAtMs) break;
   }
   return { lost, afterId };
 }

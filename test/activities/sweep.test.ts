@@ -1,5 +1,5 @@
 /** The sweep for lost runs against the database; `running` are the workflows that Temporal knows of. */
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { sweepActivities } from '../../activities/sweep.ts';
 import { LANES } from '../../domain/webhook.ts';
 import { laneWorkflowId, settlementWorkflowId, webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
@@ -20,7 +20,7 @@ const test = withApi().extend('sweep', FILE, ({ api, partner }) => {
   const running = new Set<string>();
   let asked = 0;
   const lanes = new Set(Array.from({ length: LANES }, (_, lane) => laneWorkflowId(lane)));
-  const during: { happens?: (() => Promise<void>) | undefined } = {};
+  const during: { happens?: (() => Promise<void>) | undefined; takesMs?: number } = {};
   const runs = {
     findRunning: async (workflowIds: readonly string[]) => {
       asked += workflowIds.filter((id) => !lanes.has(id)).length;
@@ -28,6 +28,7 @@ const test = withApi().extend('sweep', FILE, ({ api, partner }) => {
       const { happens } = during;
       during.happens = undefined;
       await happens?.();
+      if (vi.isFakeTimers()) vi.advanceTimersByTime(during.takesMs ?? 0);
       return found;
     },
   };
@@ -37,7 +38,10 @@ const test = withApi().extend('sweep', FILE, ({ api, partner }) => {
     running,
     /** The lanes that run. */
     lanes,
-    /** What happens once, while Temporal is asked for the first time. */
+    /**
+     * `happens`: once, while Temporal is asked for the first time. `takesMs`: how long each answer takes, where the test
+     * has the clock.
+     */
     during,
     /** A sweep a minute from now. */
     run: (inMs = MINUTE_MS) => restartLostRuns({ nowMs: Date.now() + inMs }),
@@ -72,6 +76,8 @@ const test = withApi().extend('sweep', FILE, ({ api, partner }) => {
   };
 });
 test.afterEach(async ({ api, sweep }) => {
+  vi.useRealTimers();
+  delete sweep.during.takesMs;
   await api.owner.pool.query(`DELETE FROM settlements WHERE settlement_id LIKE 'copy_%'`);
   await api.connection.pool.query(`UPDATE sweeps SET after_id = ''`);
   sweep.running.clear();
@@ -155,12 +161,26 @@ describe('a sweep', () => {
     const id = await sweep.open();
     await sweep.copy(id, 10_050);
     for (let n = 1; n <= 10_050; n += 1) sweep.running.add(settlementWorkflowId(`copy_${String(n).padStart(6, '0')}`));
+    vi.useFakeTimers({ toFake: ['performance'] });
     sweep.takeAsked();
     expect((await sweep.run()).settlement).toBe(0);
     expect(sweep.takeAsked()).toBe(10_000);
     expect((await sweep.run()).settlement).toBeGreaterThan(0);
     expect(await sweep.takeQueued()).toContain(id);
   });
+});
+
+test('a sweep ends in time while Temporal is slow, and the next one goes on from there', async ({ sweep }) => {
+  const id = await sweep.open();
+  await sweep.copy(id, 1_000);
+  for (let n = 1; n <= 1_000; n += 1) sweep.running.add(settlementWorkflowId(`copy_${String(n).padStart(6, '0')}`));
+  vi.useFakeTimers({ toFake: ['performance'] });
+  sweep.during.takesMs = 1_000;
+  sweep.takeAsked();
+  expect((await sweep.run()).settlement).toBe(0);
+  expect(sweep.takeAsked()).toBe(600);
+  expect((await sweep.run()).settlement).toBeGreaterThan(0);
+  expect(await sweep.takeQueued()).toContain(id);
 });
 
 test('a sweep starts a lane that does not run, once', async ({ api, sweep }) => {
