@@ -3,6 +3,7 @@
  */
 import { describe, expect, vi } from 'vitest';
 import { SWEEP_ID, settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
+import { createRuns } from '../../process/runs.ts';
 import { ensureSweepSchedule } from '../../process/sweep-schedule.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
@@ -123,6 +124,20 @@ describe('a sweep', () => {
     expect(await lost.sweep()).toEqual({ ...nothing, settlement: 1 });
     await lost.pay(id);
   });
+});
+
+test('one of a few runs that has ended does not run, whatever the list of runs says, which may be late', async ({
+  stack,
+  lost,
+}) => {
+  const [ended, running] = [await lost.terminated(), await lost.waiting()].map(settlementWorkflowId);
+  const late = async function* () {
+    for (const workflowId of [ended, running]) yield { workflowId };
+  };
+  const list = vi.spyOn(stack.temporal.workflow, 'list').mockImplementation(late as never);
+  const found = await createRuns(stack.temporal).findRunning([ended ?? '', running ?? '']);
+  list.mockRestore();
+  expect([...found]).toEqual([running]);
 });
 
 test('the schedule sweeps; a second worker changes nothing about it, and a pause stays', async ({ stack, lost }) => {
