@@ -64,7 +64,7 @@ export type SettlementSituation = {
   readonly paymentMethod: PaymentMethod;
   /** The end of its wait, as text; null if the wait has no end. */
   readonly until: string | null;
-  /** The wait ended longer ago than a timer may be late, and nothing has happened. */
+  /** The wait is over, or the money is there, for longer than a timer or a signal may be late: nothing has happened. */
   readonly isOverdue: boolean;
   /** What operators have requested, if it is in review; the workflow does not know it. */
   readonly review?: ReviewRequest | undefined;
@@ -96,7 +96,7 @@ export function settlementAdvice(situation: SettlementSituation): Advice {
   const { settlementId: id, status, recipientId, until } = situation;
   if (situation.isOverdue)
     return advice(
-      'Its window has ended, and no worker ended it. Check that a worker runs, then:',
+      'Its wait should have ended, and no worker ended it. Check that a worker runs, then:',
       act(`redispatch ${id}`),
     );
   const before = until === null ? '' : ` before ${until}`;

@@ -13,6 +13,7 @@ import { findReviewRequest } from '../db/queries/review.ts';
 import { type Currency, formatMoney } from '../domain/money.ts';
 import { reviewState, settlementAdvice, settlementWait } from '../domain/operator-advice.ts';
 import { isValidAt, type ReviewRequest } from '../domain/review.ts';
+import { isCovered } from '../domain/settlement/evidence.ts';
 import { refundDueMinor } from '../domain/settlement/posting.ts';
 import { isTerminal, type Settlement, settlementTime } from '../domain/settlement/state.ts';
 import { settlementWorkflowId } from '../domain/workflow-id.ts';
@@ -104,11 +105,16 @@ function factsOf(settlement: Settlement, since: Date, review: ReviewRequest | un
   };
 }
 
-/** Whether its wait should have ended by now, on its own clock. */
-const overdue = (settlement: Settlement, now: Date): boolean =>
-  !isTerminal(settlement.status) &&
-  settlement.expiresAt !== null &&
-  settlementTime(settlement, now).getTime() > settlement.expiresAt.getTime() + OVERDUE_GRACE_MS;
+/** Whether its wait should have ended by now, on its own clock: its time is over, or the money is there. */
+function overdue(settlement: Settlement, now: Date): boolean {
+  const { status, expiresAt, updatedAt } = settlement;
+  const endsAt = status === 'awaiting_funds' && isCovered(settlement) ? updatedAt : expiresAt;
+  return (
+    !isTerminal(status) &&
+    endsAt !== null &&
+    settlementTime(settlement, now).getTime() > endsAt.getTime() + OVERDUE_GRACE_MS
+  );
+}
 
 const evidenceRow = (row: Awaited<ReturnType<typeof listEvidence>>[number]): Row => ({
   kind: row.kind,

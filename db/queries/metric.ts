@@ -14,7 +14,7 @@ import { isOpenSettlement, settlementsWithEntry } from './settlement.ts';
 export type StateCounts = {
   /**
    * Settlements that have not ended. `oldestSeconds`: since the oldest of them entered the state. `overdue`: those
-   * whose wait is over.
+   * whose wait is over, or has brought what it was for.
    */
   readonly open: readonly {
     readonly status: SettlementStatus;
@@ -52,6 +52,18 @@ const EXPIRY_MS = 14 * 24 * HOUR_MS;
 /** The others are counted whenever they were created. The index of deliveries begins with their status. */
 const ENDED = DELIVERY_STATUSES.filter((status) => status !== 'pending');
 
+/**
+ * Whether the wait of a settlement should have ended: its time is over, or the money is there, and nothing has followed.
+ * The signal about the money may be lost with the last moments of Temporal, and the wait for it lasts for days.
+ *
+ * @param ownNow the time on the settlement's own clock
+ */
+export function isOverdue(ownNow: SQL): SQL {
+  const latest = sql`${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond'`;
+  return sql`(coalesce(expires_at < ${latest}, false)
+    OR (status = 'awaiting_funds' AND amount_received_minor >= amount_minor AND updated_at < ${latest}))`;
+}
+
 const listOf = (statuses: readonly string[]) =>
   sql.join(
     statuses.map((status) => sql`${status}`),
@@ -82,9 +94,7 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
       (SELECT coalesce(json_agg(s), '[]') FROM (
         SELECT status, count(*)::int AS count,
           greatest(0, extract(epoch FROM max(${ownNow} - entered_at)))::float8 AS "oldestSeconds",
-          (count(*) FILTER (
-            WHERE expires_at < ${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond'
-          ))::int AS overdue
+          (count(*) FILTER (WHERE ${isOverdue(ownNow)}))::int AS overdue
         FROM ${settlementsWithEntry} WHERE ${isOpenSettlement} GROUP BY status) s) AS open,
       (SELECT coalesce(json_agg(s), '[]') FROM (
         SELECT status, count(*)::int AS count FROM settlements

@@ -141,6 +141,29 @@ test('stuck lists a settlement past its window and one that no worker moves, and
   expect([over, unattended, inTime, justAccepted].map((id) => linesOf(result, id).length)).toEqual([1, 1, 0, 0]);
 });
 
+test('stuck lists a settlement whose money has been there for five minutes and that does not go on', async ({
+  api,
+  partner,
+  ops,
+  clock,
+}) => {
+  const [paid, partly] = [
+    await openSettlement(api, partner, ['awaiting_funds'], clock.now()),
+    await openSettlement(api, partner, ['awaiting_funds'], clock.now()),
+  ];
+  for (const [id, amount] of [
+    [paid, 25_000],
+    [partly, 24_999],
+  ] as const)
+    await sendCardproc(api, { ...cardprocBody(id, { amount_received: amount }), id: `evt_${id}` });
+  await api.connection.pool.query('DELETE FROM outbox');
+  expect(linesOf(await ops('stuck'), paid)).toEqual([]);
+  clock.advance(HOUR_MS / 10);
+  const stuck = await ops('stuck');
+  expect([paid, partly].map((id) => linesOf(stuck, id).length)).toEqual([1, 0]);
+  expect((await ops('show', paid)).printed.join('\n')).toContain('Its wait should have ended');
+});
+
 test("stuck compares with a settlement's own clock", async ({ api, partner, ops, clock }) => {
   const advanced = await openSettlement(api, partner, ['awaiting_funds'], clock.now());
   await api.connection.pool.query('UPDATE settlements SET clock_offset_ms = $2 WHERE settlement_id = $1', [

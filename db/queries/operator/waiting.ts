@@ -17,7 +17,7 @@ import type { Queryable, Tx } from '../../client.ts';
 import { settlements } from '../../schema/settlement.ts';
 import { verifications } from '../../schema/verification.ts';
 import { webhookDeliveries } from '../../schema/webhook.ts';
-import { isUntaken, OVERDUE_GRACE_MS } from '../metric.ts';
+import { isOverdue, isUntaken, OVERDUE_GRACE_MS } from '../metric.ts';
 import { isOpenSettlement, settlementsWithEntry } from '../settlement.ts';
 
 export type WaitingSettlement = {
@@ -73,10 +73,10 @@ export async function allowLongStatements(tx: Tx): Promise<void> {
   await tx.execute(sql`SET LOCAL statement_timeout = '10min'; SET LOCAL client_connection_check_interval = '5s'`);
 }
 
-/** Whether the settlement's wait is over and was not ended, or it stays in a state without a wait. */
+/** Whether the settlement's wait should have ended, or it stays in a state without a wait. */
 const isStuck = (now: Date) => {
   const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;
-  return sql`(coalesce(expires_at < ${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond', false)
+  return sql`(${isOverdue(ownNow)}
       OR (status IN ('accepted', 'funded') AND entered_at < ${ownNow} - ${UNATTENDED_MS} * interval '1 millisecond'))`;
 };
 
@@ -97,7 +97,7 @@ export async function listWaitingVerifications(db: Queryable, limit: number): Pr
   return rows.map((row) => ({ ...row, since: new Date(row.since), expiresAt: new Date(row.expiresAt) }));
 }
 
-/** Settlements whose wait is over and was not ended, and those that stay in a state without a wait. */
+/** Settlements whose wait should have ended, and those that stay in a state without a wait. */
 export async function listStuckSettlements(db: Queryable, now: Date, limit: number): Promise<WaitingSettlement[]> {
   const { rows } = await db.execute<WaitingSettlement>(sql`
     SELECT ${settlementColumns}, true AS "isActionable" FROM ${settlementsWithEntry}
