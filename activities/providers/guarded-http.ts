@@ -147,9 +147,10 @@ async function exchange(options: GuardOptions, request: Exchange): Promise<Answe
   if (!url) throw new AttemptFailure('blocked_target');
   const idle = kept?.take(url.origin);
   if (idle) {
-    // The subscriber may have closed an idle connection at this moment. Then the request goes out on a new one.
+    // The subscriber may have closed an idle connection at this moment. Then the request goes out on a new one. Not once
+    // an answer has begun: the subscriber has the request.
     const answer = await requestOn(idle, url, request).catch((error: unknown) => {
-      if (signal.aborted || failureKind(error) !== 'connection_lost') throw error;
+      if (signal.aborted || error instanceof AttemptFailure || failureKind(error) !== 'connection_lost') throw error;
       onLost();
       return undefined;
     });
@@ -188,7 +189,9 @@ async function requestOn(
     const path = `${url.pathname}${url.search}`;
     const response = await client.request({ method: 'POST', path, headers, body, signal });
     const { statusCode: status } = response;
-    const read = await readBounded(response.body);
+    const read = await readBounded(response.body).catch((error: unknown) => {
+      throw new AttemptFailure(failureKind(error));
+    });
     isComplete = read.bytes < RESPONSE_BYTES_MAX;
     return { status, error: statusError(status), ...read, retryAfter: textOf(response.headers['retry-after']) };
   } finally {

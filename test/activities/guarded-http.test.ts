@@ -423,6 +423,20 @@ describe('a kept connection', () => {
     kept.close();
   });
 
+  test('is not followed by another one when it breaks after the answer has begun: the subscriber has the request', async ({
+    canary,
+  }) => {
+    canary.answer = (_, response) => {
+      if (canary.requests === 1) return void response.end('ok');
+      response.writeHead(200, { 'content-length': '100' }).write('begun', () => response.socket?.destroy());
+    };
+    const { kept, post: send } = keeping({ dial: canary.dial() });
+    await send(SUBSCRIBER);
+    expect(await send(SUBSCRIBER)).toMatchObject({ status: null, error: 'connection_lost', lostMs: null });
+    expect([canary.requests, canary.connections]).toEqual([2, 1]);
+    kept.close();
+  });
+
   test('is forgotten when the subscriber closes it, and the one that is idle for longest is closed for the 257th', () => {
     const kept = keepConnections();
     const connections = Array.from({ length: 258 }, () => ({
