@@ -16,12 +16,16 @@ const SETTINGS = {
   // plan that is made while a table is almost empty reads all of it, and the prepared statement keeps that plan when it
   // grows.
   random_page_cost: '1.1',
+  // A database can be set to others. Times would be read wrongly, without an error, and commands rely on what others have
+  // committed meanwhile.
+  datestyle: 'ISO',
+  default_transaction_isolation: 'read committed',
 } as const;
 
 /** The start parameter `options`. */
 export const startOptions = (lockTimeoutMs: number | undefined): string =>
   Object.entries({ ...SETTINGS, ...(lockTimeoutMs !== undefined && { lock_timeout: `${lockTimeoutMs}ms` }) })
-    .map(([name, value]) => `-c ${name}=${value}`)
+    .map(([name, value]) => `-c ${name}=${value.replaceAll(' ', '\\ ')}`)
     .join(' ');
 
 /** Gives the role these settings in this database. `role` and `database` are quoted. */

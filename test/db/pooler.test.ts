@@ -77,6 +77,27 @@ test('a server that has one connection for the process gets it back, so that the
   await close();
 });
 
+test.for([
+  ['of a direct connection', false],
+  ['of a role that is migrated', true],
+] as const)(
+  'times are ISO and transactions READ COMMITTED, whatever the database is set to: %s',
+  async ([, isPooled], { onTestFinished }) => {
+    const database = await createTestDatabase();
+    onTestFinished(database.drop);
+    const { databaseUrl, migrationUrl } = database;
+    const { pathname } = new URL(databaseUrl);
+    for (const setting of [`datestyle = 'SQL, DMY'`, `default_transaction_isolation = 'serializable'`])
+      await queryOnce(migrationUrl, `ALTER DATABASE ${pathname.slice(1)} SET ${setting}`);
+    await migrate(database);
+    const connection = connect(databaseUrl, { poolSizeMax: 1, name: 'test', onIdleError: () => undefined, isPooled });
+    const read = `SELECT timestamptz '2026-02-01T00:00Z' AT TIME ZONE 'UTC' || '' AS time, current_setting('transaction_isolation') AS isolation`;
+    const { rows } = await connection.db.transaction((tx) => tx.execute(read));
+    await connection.close();
+    expect(rows).toEqual([{ time: '2026-02-01 00:00:00', isolation: 'read committed' }]);
+  },
+);
+
 test.for(['alone', 'in a transaction'])(
   'a statement that its session has lost, as behind a pooler that gives another one, fails once, and the next one succeeds: %s',
   async (how, { database: { databaseUrl } }) => {
