@@ -101,6 +101,9 @@ const TOTAL_TIMEOUT_MS = 15_000;
 const RESPONSE_BYTES_MAX = 16 * 1024;
 /** For how many URLs the check of their text is remembered. Their addresses are checked at each connection. */
 const TARGETS_MAX = 4_096;
+/** It ends with its head, whatever that says of a body (RFC 9112 §6.3). undici ends the connection if it says something. */
+const NO_CONTENT = 204;
+const NOTHING_READ = { bytes: 0, sha256: createHash('sha256').digest() };
 const REDIRECTS = { min: 300, max: 399 } as const;
 
 export function createGuardedHttp(options: GuardOptions): GuardedHttp {
@@ -190,6 +193,7 @@ async function requestOn(
     const response = await client.request({ method: 'POST', path, headers, body, signal });
     const { statusCode: status } = response;
     const read = await readBounded(response.body).catch((error: unknown) => {
+      if (status === NO_CONTENT && !signal.aborted) return NOTHING_READ;
       throw new AttemptFailure(failureKind(error));
     });
     isComplete = read.bytes < RESPONSE_BYTES_MAX;
