@@ -22,7 +22,7 @@ const CONFIG: ApiDeps['config'] = {
   logLevel: 'silent',
 };
 
-const GIVEN: Partial<ApiDeps> = {
+export const GIVEN: Partial<ApiDeps> = {
   config: CONFIG,
   runtime: 'local-sandbox',
   eventLoopDelayMaxMs: 1_000,
@@ -30,21 +30,23 @@ const GIVEN: Partial<ApiDeps> = {
 };
 
 /** Dependencies that only let the application be built: all but the given ones throw when they are used. */
-const DEPS = new Proxy<ApiDeps>(Object.create(null), {
-  get: (_target, name) =>
-    name === 'metrics' ? undefined : Object.hasOwn(GIVEN, name) ? Reflect.get(GIVEN, name) : standIn(String(name)),
-});
+const depsOf = (given: Partial<ApiDeps>): ApiDeps =>
+  new Proxy<ApiDeps>(Object.create(null), {
+    get: (_target, name) =>
+      name === 'metrics' ? undefined : Object.hasOwn(given, name) ? Reflect.get(given, name) : standIn(String(name)),
+  });
 
 function standIn(name: string): object {
   const refuse = (): never => {
     throw new Error(`${name} was used while the OpenAPI document was made`);
   };
-  return new Proxy(refuse, { get: refuse });
+  // No function: Fastify calls one that it gets as a plugin's options, and its error would be thrown past every promise.
+  return new Proxy({}, { get: refuse });
 }
 
 /** The document that `/openapi.json` serves, and the operations that it should describe. */
-export async function describeApi() {
-  const app = await buildApp(DEPS, pino({ level: CONFIG.logLevel }));
+export async function describeApi(given = GIVEN) {
+  const app = await buildApp(depsOf(given), pino({ level: CONFIG.logLevel }));
   try {
     await app.ready();
     return { document: app.swagger(), operations: app.operations };

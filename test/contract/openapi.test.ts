@@ -4,7 +4,7 @@ import type { Operation } from '../../api/plugins/operation-list.ts';
 import { HTTPValidationError, MAY_GROW } from '../../api/schemas/common.ts';
 import { ERROR_CODES } from '../../domain/error.ts';
 import { EVENT_TYPES } from '../../domain/event.ts';
-import { describeApi } from '../../scripts/generate/openapi.ts';
+import { describeApi, GIVEN } from '../../scripts/generate/openapi.ts';
 import { words } from '../support/words.ts';
 
 const Content = z.record(z.string(), z.object({ schema: z.looseObject({ $ref: z.string().optional() }).optional() }));
@@ -220,6 +220,14 @@ function schemasUnder(value: unknown, seen = new Set<unknown>()): Record<string,
 }
 
 describe('the document', () => {
+  test.each(['config', 'runtime', 'inFlight'])(
+    'is refused, and not waited for, if it needs what is not given: %s',
+    async (name) => {
+      const others = Object.fromEntries(Object.entries(GIVEN).filter(([given]) => given !== name));
+      await expect(describeApi(others)).rejects.toThrow(`${name} was used while the OpenAPI document was made`);
+    },
+  );
+
   test('has version 2.0.0', () => {
     expect([document.openapi, document.info.version]).toEqual(['3.1.0', '2.0.0']);
   });
