@@ -22,11 +22,13 @@ describe('a request to resolve a review', () => {
     const requested = requestAfter(undefined, by('ana'), runtime);
     expect(requested).toMatchObject({ requestedBy: 'ana', confirmedBy: null, agreedAt: null });
     expect(requestAfter(requested, by('ana'), runtime)).toBe(requested);
-    expect(requestAfter(requested, by('ben'), runtime)).toMatchObject({
+    const inTime = new Date(AT.getTime() + DAY_MS - 1);
+    expect(requestAfter(requested, by('ben', 'paid', inTime), runtime)).toEqual({
       outcome: 'paid',
       requestedBy: 'ana',
+      requestedAt: AT,
       confirmedBy: 'ben',
-      agreedAt: AT,
+      agreedAt: inTime,
     });
   });
 
