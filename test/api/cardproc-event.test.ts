@@ -87,6 +87,19 @@ describe('an event of a known type', () => {
   });
 
   test.for([
+    ['card_declined', 'card_declined'],
+    ['', 'collection_failed'],
+    ['Declined for Zebedee', 'collection_failed'],
+    ['a;DROP', 'collection_failed'],
+    [`a${'b'.repeat(64)}`, 'collection_failed'],
+  ])('failed with the code %j: the partner sees %s', async ([code, shown], { api, steps }) => {
+    const id = await steps.waiting(BY_MANUAL_CARD);
+    const event = cardprocBody(id, { last_payment_error: { code } }, 'payment_intent.payment_failed');
+    expect(jsonOf(await sendCardproc(api, event))).toMatchObject({ matched: true });
+    expect((await evidenceOf(api, id)).map(({ failure }) => failure?.code)).toEqual([shown]);
+  });
+
+  test.for([
     ['metadata null', { metadata: null }],
     ['settlement_id null', { metadata: { settlement_id: null } }],
     ['no metadata', { metadata: undefined }],
