@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, vi } from 'vitest';
 import type { Tx } from '../../db/client.ts';
-import { type JudgedResult, judgeAndRecord } from '../../db/commands/webhook-attempt.ts';
+import { handOverDelivery, type JudgedResult, judgeAndRecord } from '../../db/commands/webhook-attempt.ts';
 import { claimOutbox, deleteOutbox, type OutboxRow, postponeOutbox } from '../../db/queries/outbox.ts';
 import { lockSubscriptions } from '../../db/queries/webhook.ts';
 import {
@@ -13,7 +13,7 @@ import {
   openClaimant,
 } from '../../db/queries/webhook-attempt.ts';
 import { exchangeDeliveries, type LaneClaim, notifyLanes } from '../../db/queries/webhook-lane.ts';
-import { claimRetry, lookForRetries, wakeSubscriptions } from '../../db/queries/webhook-retry.ts';
+import { claimRetry, lookForRetries, releaseRetries, wakeSubscriptions } from '../../db/queries/webhook-retry.ts';
 import { statementTexts } from '../../db/statement.ts';
 import { LANE_KEYS, LANES, laneKeyOf } from '../../domain/webhook.ts';
 import type { Caller, TestApi } from '../support/api.ts';
@@ -200,7 +200,7 @@ describe('a claim', () => {
     expect(times).toEqual([...times].sort());
   });
 
-  test('takes over what an earlier claimant has left, whose results are dropped', async ({ world }) => {
+  test('takes over what an earlier claimant has left, whose results are dropped', async ({ world, api }) => {
     await world.write();
     const [earlier, later] = [await world.open(), await world.open()];
     const { claimed: lost } = await world.exchange(earlier);
@@ -211,6 +211,7 @@ describe('a claim', () => {
     expect(idsOf(claimed)).toEqual(idsOf(lost));
     expect((await world.exchange(earlier)).claimed).toEqual([]);
     await world.exchange(earlier, {}, resultsOf(lost, { failed: true }));
+    for (const delivery of lost) await handOverDelivery(api.deps, delivery, earlier);
     expect(await world.statuses()).toEqual([{ status: 'pending', count: 1 }]);
     for (let twice = 0; twice < 2; twice += 1) await world.exchange(later, {}, resultsOf(claimed));
     expect(
@@ -552,6 +553,25 @@ describe('no retry is forgotten', () => {
       { numRuns: 12 },
     );
   });
+});
+
+test('a retry that a round has claimed is claimed by a later round alone, and not given to the lane', async ({
+  world,
+  api,
+}) => {
+  await world.write();
+  const { webhookId } = world.own;
+  await world.rowsOf('UPDATE webhook_deliveries SET lane_key = NULL WHERE webhook_id = $1', webhookId);
+  const [earlier, own, later] = [await world.open(), await world.open(), await world.open()];
+  const claims: boolean[] = [];
+  for (const claimant of [own, own, earlier, later]) {
+    const claim = { claimant, now: new Date() };
+    claims.push((await claimRetry(api.connection.db, webhookId, claim)) !== undefined);
+  }
+  expect(claims).toEqual([true, false, false, true]);
+  await releaseRetries(api.connection.db, webhookId, new Date());
+  const lanes = await world.rowsOf('SELECT lane_key FROM webhook_deliveries WHERE webhook_id = $1', webhookId);
+  expect(lanes).toEqual([{ lane_key: null }]);
 });
 
 describe('a redelivery of what a round that died had claimed', () => {
