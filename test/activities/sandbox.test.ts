@@ -6,6 +6,7 @@ import { evidence, providerEvents } from '../../db/schema/index.ts';
 import { activityDeps } from '../support/activity.ts';
 import { linkAccount } from '../support/bankledger.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { BY_MANUAL_CARD, BY_WIRE } from '../support/settlement.ts';
 
 const test = withApi()
@@ -75,6 +76,12 @@ describe("posting a provider's event", () => {
     );
     expect((await steps.activities.reviewSettlement(steps.step(id))).status).toBe('awaiting_funds');
     expect((await steps.read(id)).amount_received).toBe('2.00');
+  });
+
+  test('an answer of the payout rail is recorded once, and a second run changes nothing', async ({ api, steps }) => {
+    const id = await steps.inReview();
+    await steps.answerPayout(id, 'payout_confirmed');
+    await expectUnchanged(api.connection.pool, () => steps.answerPayout(id, 'payout_confirmed'));
   });
 
   test('a dispute is about its amount, and without one about the whole payment', async ({ world, sandbox, steps }) => {

@@ -5,6 +5,7 @@ import { settlementIdOf } from '../../db/id.ts';
 import { evidence, outbox, postings, providerEvents } from '../../db/schema/index.ts';
 import { TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { bankledgerBody, linkAccount, sendBankledger, signBankledger } from '../support/bankledger.ts';
+import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { dumpTables } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settleBody } from '../support/partner.ts';
@@ -211,6 +212,17 @@ describe('an event', () => {
     expect(await steps.activities.reviewSettlement(steps.step(id))).toMatchObject({ status: 'funded' });
     await expectRefused(api, () => sendBankledger(api, event), 200, { ...receipt, duplicate: true, matched: true });
     expect((await steps.read(id)).amount_received).toBe('250.00');
+  });
+
+  test('200 with the id of an event of another provider: each is its own, also when it is sent again', async ({ api }) => {
+    const id = 'evt_of_two_providers';
+    for (const duplicate of [false, true]) {
+      const answers = [
+        await sendBankledger(api, { ...bankledgerBody('stl_none'), id }),
+        await sendCardproc(api, { ...cardprocBody('stl_none'), id }),
+      ];
+      expect(answers.map((answer) => jsonOf(answer))).toMatchObject([{ duplicate }, { duplicate }]);
+    }
   });
 
   test('409 for a known id with other bytes, and nothing is written', async ({ api }) => {
