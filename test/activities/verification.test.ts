@@ -9,7 +9,7 @@ import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { expectUnchanged } from '../support/refusal.ts';
-import { eventTypesOf, openVerification, statusOf } from '../support/verification.ts';
+import { complete, eventTypesOf, openVerification, statusOf } from '../support/verification.ts';
 
 const test = withApi()
   .extend('activities', FILE, ({ api, port }) => createActivities(activityDeps(api, `http://127.0.0.1:${port}`)))
@@ -111,6 +111,23 @@ describe('a review of a verification', () => {
     expect(await eventTypesOf(api, input.verificationId)).toEqual(['verification.pending', 'verification.expired']);
     const status = await statusOf(api, partner, recipientId);
     expect([status.verification_status, status.latest.decided_at]).toEqual(['expired', null]);
+  });
+
+  test('expires its recipient too, whatever was decided before, and whoever else has an open verification', async ({
+    open,
+    activities,
+    api,
+    partner,
+  }) => {
+    const [{ recipientId, input }, other] = [await open(), await open()];
+    await complete(api, partner, input.verificationId, { status: 'rejected', rejection_reason: 'forgery' });
+    const { verification_id: verificationId, expires_at: until } = await openVerification(api, partner, recipientId);
+    await activities.reviewVerification({ verificationId, orgId: partner.orgId, nowMs: Date.parse(until) });
+    const statuses = [recipientId, other.recipientId].map((id) => statusOf(api, partner, id));
+    expect((await Promise.all(statuses)).map(({ verification_status: status }) => status)).toEqual([
+      'expired',
+      'pending',
+    ]);
   });
 
   test.for(['events', 'verifications', 'recipients'])(

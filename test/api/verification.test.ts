@@ -447,6 +447,8 @@ describe('POST /v1/kyc/idverify/applicant', () => {
     expect(jsonOf(answer).verification_id).toBe(latest.verification_id);
     expect(createApplicant.mock.lastCall?.[0]).toMatchObject({ levelName: 'another' });
     expect(issueToken.mock.lastCall?.[0]).toMatchObject({ levelName: 'another' });
+    const again = await applicant(recipientId, {});
+    expect([again.statusCode, jsonOf(again).verification_id]).toEqual([201, latest.verification_id]);
     await expectRefused(api, () => applicant(recipientId, { level_name: 'enhanced' }), 409, {
       current_state: 'pending',
     });
