@@ -34,6 +34,7 @@ describe('a replay', () => {
   test('202 with its id, one outbox row and no change of a delivery; reading it shows how far it is', async ({
     missed,
   }) => {
+    await missed.rowsOf('UPDATE webhook_deliveries SET attempt_count = 3 WHERE webhook_id = $1');
     const answer = await missed.replay();
     const { replay_id: id } = jsonOf(answer);
     expect([answer.statusCode, jsonOf(answer), answer.headers['location']]).toEqual([
@@ -61,6 +62,8 @@ describe('a replay', () => {
     expect(await missed.read(id)).toEqual(begun);
     expect(await missed.round()).toMatchObject({ waitMs: null });
     expect(await missed.statuses()).toEqual(PENDING);
+    const next = { generation: 2, prior_attempts: 3, request_id: answer.headers['x-request-id'] };
+    expect(await missed.deliveries()).toMatchObject([next, next, next, next]);
     const last = (await missed.deliveries()).at(-1)?.['created_at'].toISOString();
     const ended = { status: 'completed', sent: 4, reached_at: last, finished_at: expect.any(String) };
     expect(await missed.read(id)).toEqual({ ...begun, ...ended });
@@ -163,11 +166,17 @@ describe('a replay', () => {
     expect(await missed.read(id)).toMatchObject({ status: 'completed', sent: 4 });
   });
 
-  test('leaves out and counts what was redelivered five times within a day', async ({ missed, deliveryId }) => {
-    await missed.rowsOf(USED_UP, deliveryId);
+  test('leaves out and counts what was redelivered five times within a day, also while its attempt is under way', async ({
+    missed,
+    deliveryId,
+  }) => {
+    const underWay = (await missed.deliveries())[1]?.['delivery_id'];
+    await missed.rowsOf(`UPDATE webhook_deliveries SET status = 'pending', next_attempt_at = now() ${ONE}`, underWay);
+    await missed.rowsOf(CLAIMED, underWay);
+    for (const usedUp of [deliveryId, underWay]) await missed.rowsOf(USED_UP, usedUp);
     const id = await missed.start();
     await missed.round();
-    expect(await missed.read(id)).toMatchObject({ status: 'completed', sent: 3, skipped: 1 });
+    expect(await missed.read(id)).toMatchObject({ status: 'completed', sent: 2, skipped: 2 });
     expect(await missed.statuses()).toEqual(['skipped', 'pending', 'pending', 'pending']);
   });
 });
