@@ -214,7 +214,9 @@ describe('an event', () => {
     expect((await steps.read(id)).amount_received).toBe('250.00');
   });
 
-  test('200 with the id of an event of another provider: each is its own, also when it is sent again', async ({ api }) => {
+  test('200 with the id of an event of another provider: each is its own, also when it is sent again', async ({
+    api,
+  }) => {
     const id = 'evt_of_two_providers';
     for (const duplicate of [false, true]) {
       const answers = [
