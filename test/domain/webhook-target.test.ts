@@ -40,7 +40,7 @@ describe('URLs that are refused', () => {
         https://ok.example:65536/
       `),
     ],
-    ['too long', [`https://ok.example/${'a'.repeat(2048)}`]],
+    ['too long', [`https://ok.example/${'a'.repeat(2049 - 'https://ok.example/'.length)}`]],
     [
       'no valid domain',
       [
@@ -49,6 +49,9 @@ describe('URLs that are refused', () => {
         'https://ok..example/',
         'https://.example/',
         `https://${'a'.repeat(64)}.example/`,
+        `https://${`${'a'.repeat(62)}.`.repeat(4)}ex/`,
+        'https://a*b.example/',
+        'https://a.123/',
       ],
     ],
     [
