@@ -11,6 +11,7 @@ test.each([
   [maskEmail, '@mail.example', '***'],
   [maskPhone, '+18765550123', '***23'],
   [maskUrl, 'https://hooks.example/T0/secret?token=1', 'https://hooks.example/***'],
+  [maskUrl, 'https://hooks.example/?token=1', 'https://hooks.example/***'],
   [maskUrl, 'https://user:pass@hooks.example:8443/', 'https://hooks.example:8443/'],
 ])('%o of %j is %j', (mask, given, masked) => {
   expect(mask(given)).toBe(masked);

@@ -55,9 +55,9 @@ describe('requests in flight', () => {
   );
 
   test('grow by one with a fast answer, and shrink to four with slow ones', () => {
-    expect(nextInFlight(4, { failed: false, durationMs: 80 })).toBe(5);
+    expect(nextInFlight(4, { failed: false, durationMs: 500 })).toBe(5);
     expect(nextInFlight(32, { failed: false, durationMs: 80 })).toBe(32);
-    expect(nextInFlight(6, { failed: false, durationMs: 3_000 })).toBe(5);
+    expect(nextInFlight(6, { failed: false, durationMs: 501 })).toBe(5);
     expect(nextInFlight(4, { failed: false, durationMs: 3_000 })).toBe(4);
     expect(nextInFlight(1, { failed: false, durationMs: 3_000 })).toBe(1);
   });

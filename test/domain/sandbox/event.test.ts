@@ -63,6 +63,7 @@ describe('an event that a test helper asks for', () => {
     ['collection_succeeded', undefined, 5_000n, 10_000n, 10_000n],
     ['collection_succeeded', undefined, 25_000n, 0n, 25_000n],
     ['collection_succeeded', '260', 0n, 10_000n, 26_000n],
+    ['collection_succeeded', '100000.00', 0n, 0n, 10_000_000n],
     ['collection_partial', undefined, 0n, 0n, 12_500n],
     ['collection_partial', undefined, 24_999n, 0n, 1n],
     ['collection_partial', '0.01', 0n, 0n, 1n],
