@@ -63,6 +63,24 @@ describe('what decides is named by the transition, and waits no longer', () => {
     expect(exceptions).toMatchObject([{ type: 'overpaid', evidenceId: 'more', amountMinor: 5_000n }]);
   });
 
+  test('the funding from inside, in the same change', () => {
+    const internalFunding = { ...money('inside', settled.amountMinor), provider: 'internal', sha256: '' } as const;
+    const { transitions } = review({ status: 'accepted', amountReceivedMinor: 0n }, { internalFunding });
+    expect(transitions.map(({ to, evidenceId }) => [to, evidenceId])).toEqual([
+      ['awaiting_funds', null],
+      ['funded', 'inside'],
+    ]);
+  });
+
+  test("an answer of the rail, also one with the id of another provider's event", () => {
+    const answer = { ...recorded('answer', 'payout_confirmed'), provider: 'payout_rail', sha256: '' } as const;
+    const known = { ...money('paid', settled.amountMinor), eventId: answer.eventId };
+    const facts = factsOf({ status: 'paying_out', expiresAt: LATER }, { evidence: [known] });
+    expect(decide<'rail_answered'>(facts, { type: 'rail_answered', answer }, NOW)).toMatchObject({
+      transitions: [{ to: 'settled', evidenceId: 'answer' }],
+    });
+  });
+
   const failure = { code: 'R01', message: 'Insufficient funds.' };
   test.each([
     ['awaiting_funds', 'collection_failed', failure, 'failed', 'R01'],
