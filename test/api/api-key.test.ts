@@ -72,6 +72,14 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
     ]);
   });
 
+  test('422 for an expiry in the past, whichever organization the path names', async ({ api }) => {
+    const caller = await api.createCaller('full');
+    const { orgId } = await api.createCaller('read');
+    const body = { name: 'Late', scope: 'read', expires_at: '2020-01-01T00:00:00Z' };
+    for (const named of [caller.orgId, orgId])
+      await expectInvalid(api, () => create(api, caller, body, named), [['body.expires_at', 'value_error']]);
+  });
+
   test.for(SCOPES)(
     '201 with a key of scope %s that works at once, and its secret value only here',
     async (scope, { api }) => {
