@@ -92,6 +92,7 @@ describe('each activity of a settlement', () => {
         whileWritesFail(api.owner.pool, table, () => expect(canceling()).rejects.toThrow()),
       );
       expect(await canceling()).toEqual({ status: 'canceled' });
+      await expectUnchanged(api.connection.pool, canceling);
     },
   );
 
