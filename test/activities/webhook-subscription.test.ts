@@ -101,13 +101,16 @@ describe('a redelivery', () => {
     expect(await world.rowsOf(begun, delivery.delivery_id)).toEqual([{ generation: 2, today: 1 }]);
   });
 
-  test('to a disabled subscription is one attempt: if that fails, it is skipped again', async ({ world }) => {
+  test('to a disabled subscription is one attempt: if that fails, it is skipped again, and who disabled it stays', async ({
+    world,
+  }) => {
     const delivery = await world.ping();
     await world.call('PATCH', '', { status: 'disabled' });
     await world.redeliver(delivery);
-    world.answer = failing;
+    world.answer = async () => answered(410);
     await world.attempt();
     expect(await world.readDelivery(delivery)).toMatchObject({ status: 'skipped', attempt_count: 1 });
+    expect(await world.read()).toMatchObject({ status: 'disabled', disabled_reason: 'requested' });
   });
 
   test('follows at once, not after the wait, if it is requested during an attempt', async ({ world }) => {

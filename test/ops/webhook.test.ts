@@ -41,10 +41,13 @@ test('webhook disable skips what is pending at once, cancels a replay, and shows
 
 test('the owner of a webhook that an operator disabled cannot start it by enabling, a test, a redelivery or a replay', async ({
   api,
-  subscription: { ping, act, call },
+  subscription: { webhookId, ping, act, call },
 }) => {
   const { delivery_id: deliveryId } = await ping();
   await act('disable');
+  // Its workflow ends what waits for a retry.
+  const { rows } = await api.connection.pool.query('SELECT signal FROM outbox WHERE object_id = $1', [webhookId]);
+  expect(rows).toEqual([{ signal: 'retriesAdded' }]);
   for (const [method, below, body] of [
     ['PATCH', '', { status: 'enabled' }],
     ['POST', '/test', {}],
