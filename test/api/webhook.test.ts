@@ -289,8 +289,8 @@ describe('deliveries of a subscription', () => {
     const redeliver = () => api.call(partner, 'POST', `/v1/webhooks/${webhook_id}/deliveries/${delivery_id}/redeliver`);
     const row = async () => {
       const { rows } = await api.connection.pool.query(
-        `SELECT generation, next_attempt_at <= now() AND lane_key IS NOT NULL AS due FROM webhook_deliveries
-         WHERE delivery_id = $1`,
+        `SELECT generation, prior_attempts, next_attempt_at <= now() AND lane_key IS NOT NULL AS due
+         FROM webhook_deliveries WHERE delivery_id = $1`,
         [delivery_id],
       );
       return rows[0];
@@ -300,14 +300,18 @@ describe('deliveries of a subscription', () => {
       [delivery_id],
     );
     expect(await redeliver().then(jsonOf)).toMatchObject({ delivery_id, status: 'pending' });
-    expect(await row()).toEqual({ generation: 1, due: true });
+    expect(await row()).toEqual({ generation: 1, prior_attempts: 0, due: true });
     await endAs(api, 'exhausted', delivery_id);
+    await api.connection.pool.query('UPDATE webhook_deliveries SET attempt_count = 8 WHERE delivery_id = $1', [
+      delivery_id,
+    ]);
     const answers = await raceBehind(
       api.connection.pool,
       holding('SELECT 1 FROM webhooks WHERE webhook_id = $1 FOR UPDATE', webhook_id),
       [redeliver, redeliver],
     );
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([202, 202]);
-    expect(await row()).toEqual({ generation: 2, due: true });
+    // Otherwise its next attempt would be its last one.
+    expect(await row()).toEqual({ generation: 2, prior_attempts: 8, due: true });
   });
 });
