@@ -276,7 +276,7 @@ describe('what is younger than 90 days', () => {
   });
 });
 
-test('what is kept for an hour or a day goes by itself: one-time codes with their contacts, and answers with a secret', async ({
+test('what is kept for an hour or a day goes by itself: one-time codes with their contacts, and secrets', async ({
   api,
   world,
 }) => {
@@ -294,13 +294,20 @@ test('what is kept for an hour or a day goes by itself: one-time codes with thei
      VALUES ($1, 'old', 'sealed', now() - interval '1 second'), ($1, 'new', 'sealed', now() + interval '1 hour')`,
     [world.caller.orgId],
   );
+  await pool.query(
+    `INSERT INTO webhook_earlier_secrets (webhook_id, secret_id, secret_sealed, expires_at)
+     SELECT webhook_id, id, 'sealed', now() + hours * interval '1 hour'
+     FROM webhooks, (VALUES ('old secret', -1), ('new secret', 1)) AS s (id, hours) WHERE org_id = $1`,
+    [world.caller.orgId],
+  );
   await world.sweep();
   const left = await pool.query(
     `SELECT challenge_id AS id FROM otp_challenges WHERE challenge_id = ANY ($1)
-     UNION ALL SELECT key FROM idempotency_secrets WHERE org_id = $2`,
+     UNION ALL SELECT key FROM idempotency_secrets WHERE org_id = $2
+     UNION ALL SELECT secret_id FROM webhook_earlier_secrets WHERE secret_sealed = 'sealed'`,
     [asked, world.caller.orgId],
   );
-  expect(left.rows).toEqual([{ id: newCode }, { id: 'new' }]);
+  expect(left.rows).toEqual([{ id: newCode }, { id: 'new' }, { id: 'new secret' }]);
 });
 
 test('one sweep deletes a bounded number of rows of a table, and none that another transaction holds', async ({
