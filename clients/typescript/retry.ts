@@ -1,4 +1,5 @@
 /** When a request may be sent again, and how long to wait before. */
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectionFault } from './error.ts';
 
@@ -106,6 +107,8 @@ export function limitAttempt(signals: readonly (AbortSignal | undefined)[], time
     if (signal === undefined) return [];
     const abort = (): void => limit.abort(signal.reason);
     if (signal.aborted) abort();
+    // Many calls at once are no leak, of which Node.js would warn.
+    setMaxListeners(0, signal);
     signal.addEventListener('abort', abort, { once: true });
     return [() => signal.removeEventListener('abort', abort)];
   });

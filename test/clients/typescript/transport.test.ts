@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { test as base, beforeEach, describe, expect } from 'vitest';
@@ -236,6 +237,18 @@ describe('no second request is sent', () => {
     };
     const before = await bytesAfter(500);
     expect((await bytesAfter(2_000)) - before).toBeLessThan(500_000);
+  });
+
+  test('many calls at once may share a signal, without a warning of a leak', async ({ open, onTestFinished }) => {
+    const warnings: string[] = [];
+    const listener = ({ name }: Error) => void warnings.push(name);
+    process.on('warning', listener);
+    onTestFinished(() => void process.off('warning', listener));
+    const { signal } = new AbortController();
+    const { settlements } = open({ fetch: async () => Response.json({ status: 'settled' }) });
+    await Promise.all(Array.from({ length: 20 }, () => settlements.get('stl_1', { signal })));
+    await setImmediate();
+    expect(warnings).toEqual([]);
   });
 
   test('a call that the caller has ended stays ended', async ({ open }) => {
