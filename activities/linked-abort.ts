@@ -1,4 +1,5 @@
 /** A signal for a piece of work, which other signals abort, or a time limit. */
+import { setMaxListeners } from 'node:events';
 
 /**
  * Runs with a signal that is aborted by each of `signals`, and after `timeoutMs`. It is not `AbortSignal.any`: Node.js
@@ -14,6 +15,8 @@ export async function withLinkedAbort<Result>(
   const abort = () => linked.abort();
   for (const signal of signals) {
     if (signal.aborted) abort();
+    // Many pieces of work at once are no leak, of which Node.js would warn.
+    setMaxListeners(0, signal);
     signal.addEventListener('abort', abort, { once: true });
   }
   const timer = timeoutMs === undefined ? undefined : setTimeout(abort, timeoutMs);
