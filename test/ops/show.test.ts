@@ -211,6 +211,22 @@ test('the next command of a settlement whose window ended long ago is redispatch
   expect(next[0].command).toContain(`redispatch ${settlementId}`);
 });
 
+test('show has how far the clock of a settlement is ahead, by which its window ends, and what the bank took back', async ({
+  api,
+  partner,
+  ops,
+}) => {
+  const id = await openSettlement(api, partner, ['awaiting_funds']);
+  const columns = 'clock_offset_ms = 7200000, amount_received_minor = 1200, taken_back_minor = 1200';
+  await api.owner.pool.query(`UPDATE settlements SET ${columns} WHERE settlement_id = $1`, [id]);
+  const { clock_ahead_seconds, taken_back, next } = JSON.parse((await ops('show', id, '--json')).printed.join(''));
+  expect([clock_ahead_seconds, taken_back, next[0].say]).toEqual([
+    7_200,
+    '12.00 USD',
+    expect.stringMatching(/^Its window has ended/),
+  ]);
+});
+
 test('every section that a next step names is a heading of docs/operations.md', () => {
   const headings = readSource('docs/operations.md')
     .split('\n')
