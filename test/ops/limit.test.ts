@@ -39,17 +39,23 @@ describe('org tier', () => {
     ]);
   });
 
-  test('refuses the tier that it has, an unknown one and an unknown organization, and writes nothing', async ({
+  test('refuses the tier that it has, an unknown one, and an unknown organization or one of another environment', async ({
     api,
     ops,
     owner,
   }) => {
+    const elsewhere = await api.createCaller();
+    await api.owner.pool.query(`UPDATE organizations SET environment = 'production' WHERE org_id = $1`, [
+      elsewhere.orgId,
+    ]);
     await expectUnchanged(api.connection.pool, async () => {
       const refused = [
         await ops('org', 'tier', owner.orgId, 'standard', ...AUDIT, '--yes'),
         await ops('org', 'tier', 'nobody', 'large', ...AUDIT, '--yes'),
+        await ops('org', 'tier', elsewhere.orgId, 'large', ...AUDIT, '--yes'),
       ];
       expect(refused).toMatchObject([
+        { exitCode: 1, printed: [] },
         { exitCode: 1, printed: [] },
         { exitCode: 1, printed: [] },
       ]);
