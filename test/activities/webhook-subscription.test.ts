@@ -34,6 +34,8 @@ describe('nothing is sent', () => {
     await world.call('PATCH', '', { status: 'disabled' });
     await api.call(world.owner, 'DELETE', `/v1/webhooks/${other.webhook_id}`);
     expect(await world.readDelivery(disabled)).toMatchObject({ status: 'skipped', next_attempt_at: null });
+    const subscriptions = [world.webhook.webhook_id, other.webhook_id];
+    expect(await world.rowsOf('SELECT 1 FROM outbox WHERE object_id = ANY ($1)', subscriptions)).toHaveLength(2);
     expect(await world.round()).toMatchObject({ waitMs: null, found: { status: 'disabled', waiting: 0 } });
     expect(await world.round(other.webhook_id)).toMatchObject({ waitMs: null, found: { status: 'deleted' } });
     await world.deliver();
@@ -153,6 +155,13 @@ describe('a failed attempt', () => {
     const { next_attempt_at, attempts } = await world.readDelivery(delivery);
     const [{ at, duration_ms }] = attempts;
     expect(Date.parse(next_attempt_at) - Date.parse(at) - duration_ms).toBe(waitMs);
+  });
+
+  test('410 to a first attempt wakes the workflow, which ends what waits for a retry', async ({ world }) => {
+    await world.ping();
+    world.answer = async () => answered(410);
+    await world.deliver();
+    expect(await world.messages()).toEqual([{ signal: 'retriesAdded' }]);
   });
 
   test('410 disables the subscription, skips pending deliveries, its own as well, and ends its replay', async ({
