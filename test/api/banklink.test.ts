@@ -126,6 +126,9 @@ describe('an access token', () => {
       `${token}.`,
       `${token}.x`,
       token.slice(0, -1),
+      // As long as a nonce, and shorter.
+      token.replace(/\..*$/, `.${'A'.repeat(16)}`),
+      token.replace(/\..*$/, '.AAAA'),
       token.slice(15),
       `x${token}`,
       token.toLowerCase(),
