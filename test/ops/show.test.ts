@@ -223,7 +223,7 @@ test('show has how far the clock of a settlement is ahead, by which its window e
   expect([clock_ahead_seconds, taken_back, next[0].say]).toEqual([
     7_200,
     '12.00 USD',
-    expect.stringMatching(/^Its window has ended/),
+    expect.stringMatching(/^Its wait should have ended/),
   ]);
 });
 
