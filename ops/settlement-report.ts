@@ -105,15 +105,12 @@ function factsOf(settlement: Settlement, since: Date, review: ReviewRequest | un
   };
 }
 
-/** Whether its wait should have ended by now, on its own clock: its time is over, or the money is there. */
+/** Whether its wait should have ended by now, on its own clock: as `isOverdue` says it in SQL. */
 function overdue(settlement: Settlement, now: Date): boolean {
   const { status, expiresAt, updatedAt } = settlement;
-  const endsAt = status === 'awaiting_funds' && isCovered(settlement) ? updatedAt : expiresAt;
-  return (
-    !isTerminal(status) &&
-    endsAt !== null &&
-    settlementTime(settlement, now).getTime() > endsAt.getTime() + OVERDUE_GRACE_MS
-  );
+  const paidAt = status === 'awaiting_funds' && isCovered(settlement) ? updatedAt : null;
+  const latestMs = settlementTime(settlement, now).getTime() - OVERDUE_GRACE_MS;
+  return !isTerminal(status) && [expiresAt, paidAt].some((at) => at !== null && at.getTime() < latestMs);
 }
 
 const evidenceRow = (row: Awaited<ReturnType<typeof listEvidence>>[number]): Row => ({

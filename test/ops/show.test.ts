@@ -227,6 +227,19 @@ test('show has how far the clock of a settlement is ahead, by which its window e
   ]);
 });
 
+test('show says that a window is over, as stuck does, also when money has come a moment ago', async ({
+  api,
+  partner,
+  ops,
+}) => {
+  const id = await openSettlement(api, partner, ['awaiting_funds']);
+  const columns = `clock_offset_ms = 7200000, amount_received_minor = amount_minor, updated_at = now() + '2 hours'`;
+  await api.owner.pool.query(`UPDATE settlements SET ${columns} WHERE settlement_id = $1`, [id]);
+  const { next } = JSON.parse((await ops('show', id, '--json')).printed.join(''));
+  expect(next[0].say).toMatch(/^Its wait should have ended/);
+  expect((await ops('stuck')).printed.join('\n')).toContain(id);
+});
+
 test('every section that a next step names is a heading of docs/operations.md', () => {
   const headings = readSource('docs/operations.md')
     .split('\n')
