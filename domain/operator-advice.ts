@@ -64,7 +64,7 @@ export type SettlementSituation = {
   readonly paymentMethod: PaymentMethod;
   /** The end of its wait, as text; null if the wait has no end. */
   readonly until: string | null;
-  /** The wait is over, or the money is there, for longer than a timer or a signal may be late: nothing has happened. */
+  /** Its wait ended, or its money came, longer ago than a timer or a signal may be late, and nothing has followed. */
   readonly isOverdue: boolean;
   /** What operators have requested, if it is in review; the workflow does not know it. */
   readonly review?: ReviewRequest | undefined;

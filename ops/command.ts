@@ -53,7 +53,7 @@ type ChangeParameters = Parameters & { readonly operator: Parameter<string> };
  * A command that changes something. It first checks the operator. Its preview is the command itself in a transaction
  * that is rolled back, so that it refuses what the command would refuse.
  *
- * @param spec `checksOperator`: `run` does it, in its transaction
+ * @param spec `checksOperator`: `run` checks the operator itself, in its transaction
  */
 export const changeCommand = <Takes extends ChangeParameters>({
   checksOperator = false,

@@ -16,7 +16,7 @@ export type HostResolver = (hostname: string) => Promise<readonly string[]>;
 type Lookup = Pick<Resolver, 'resolve4' | 'resolve6'>;
 
 /**
- * @param open makes a resolver of the machine's present name servers; for tests
+ * @param open makes a resolver that asks the machine's present name servers; only tests give another one
  * @returns a resolver that rejects when a name has neither an IPv4 nor an IPv6 address, or no server answers in time
  */
 export function createHostResolver(

@@ -19,7 +19,7 @@ const CAUSE_LENGTH_MAX = 300;
 export const createRuns = (client: Client): Runs => ({
   findRunning: async (workflowIds) => {
     const running = new Set<string>();
-    // The list is late: by a second, or by minutes while Temporal has trouble. So few are not asked of it, such as lanes.
+    // The list lags by a second, or by minutes while Temporal has trouble. So a few runs, as the lanes', skip it.
     const toList = workflowIds.length > CALLS_AT_ONCE ? workflowIds : [];
     for (const ids of chunksOf(toList, IDS_PER_QUERY_MAX)) {
       for (const id of await listRunning(client, ids)) running.add(id);

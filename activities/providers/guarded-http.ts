@@ -101,7 +101,7 @@ const TOTAL_TIMEOUT_MS = 15_000;
 const RESPONSE_BYTES_MAX = 16 * 1024;
 /** For how many URLs the check of their text is remembered. Their addresses are checked at each connection. */
 const TARGETS_MAX = 4_096;
-/** It ends with its head, whatever that says of a body (RFC 9112 §6.3). undici ends the connection if it says something. */
+/** Such an answer has no body (RFC 9112 §6.3). undici closes the connection if the head announces one. */
 const NO_CONTENT = 204;
 const NOTHING_READ = { bytes: 0, sha256: createHash('sha256').digest() };
 const REDIRECTS = { min: 300, max: 399 } as const;
@@ -150,8 +150,8 @@ async function exchange(options: GuardOptions, request: Exchange): Promise<Answe
   if (!url) throw new AttemptFailure('blocked_target');
   const idle = kept?.take(url.origin);
   if (idle) {
-    // The subscriber may have closed an idle connection at this moment. Then the request goes out on a new one. Not once
-    // an answer has begun: the subscriber has the request.
+    // The subscriber may have closed an idle connection at this moment. Then the request goes out on a new one. But
+    // once an answer has begun, the subscriber has the request.
     const answer = await requestOn(idle, url, request).catch((error: unknown) => {
       if (signal.aborted || error instanceof AttemptFailure || failureKind(error) !== 'connection_lost') throw error;
       onLost();

@@ -33,7 +33,7 @@ const MAILS_MAX = 20;
  * activity's timeout (workflows/activities.ts).
  */
 const TIMING = { phaseMs: 20_000, deadlineMs: 50_000 } as const;
-/** Between two tries to give the second copy. */
+/** The wait between two tries to send the second copy. */
 const AGAIN_MS = 1_000;
 /**
  * The answers to RCPT that are about the recipient's mailbox (RFC 3463). 5.1.7 and 5.1.8 are about the sender's, and
@@ -100,7 +100,7 @@ export function createMailer(settings: MailerSettings): Mailer | undefined {
   const sendOnceOrTwice = async (mail: Mail, signal: AbortSignal): Promise<MailOutcome> => {
     let outcome: MailOutcome | undefined = await sendCopy(mail, signal);
     if (outcome !== 'unanswered') return outcome;
-    // It may have ended meanwhile, and be starting again.
+    // The server may have stopped, and be starting again.
     do {
       outcome = await sendCopy(mail, signal).catch(() => undefined);
       if (!outcome) await delay(AGAIN_MS, undefined, { signal }).catch(() => undefined);

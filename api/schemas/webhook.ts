@@ -60,16 +60,16 @@ const OWN_LISTS = 'For your own lists: what receives the events.';
 const description = () =>
   text(1, DESCRIPTION_LENGTH_MAX).nullish().meta({ description: OWN_LISTS, example: EXAMPLE_DESCRIPTION });
 
-/** What no environment refuses. */
-const LAXEST: TargetRules = { allowLocal: true };
+/** No environment allows more than the local sandbox. */
+const LOCAL_RULES: TargetRules = { allowLocal: true };
 
 export const CreateWebhookRequest = z
-  .strictObject({ url: webhookUrl(LAXEST), event_types: eventTypes(), description: description() })
+  .strictObject({ url: webhookUrl(LOCAL_RULES), event_types: eventTypes(), description: description() })
   .meta({ id: 'CreateWebhookRequest' });
 
 export const UpdateWebhookRequest = z
   .strictObject({
-    url: webhookUrl(LAXEST).optional(),
+    url: webhookUrl(LOCAL_RULES).optional(),
     event_types: eventTypes().optional(),
     description: description(),
     status: WebhookStatus.optional().meta({

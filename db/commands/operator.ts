@@ -19,8 +19,8 @@ type Act = Omit<OperatorAct, 'requestId'>;
 const objectIdOf = (name: string): string => `operator:${name}`;
 
 /**
- * @param operator `hash`: of the new operator's token. `requireAdder` throws unless who adds it is an operator; it is
- *   asked under the lock, and not for the first operator ever: of two that come at once, the second one is not the first
+ * @param operator `hash`: of the new operator's token. `requireAdder` throws unless the caller is an operator. It is
+ *   called under the lock, and not for the first operator ever. So of two first operators at once, one is refused
  * @throws DomainError `state_conflict` when there is an active operator of this name; what `requireAdder` throws
  */
 export async function addOperator(

@@ -114,12 +114,12 @@ const isAbout = (known: string | null, given: string | undefined): boolean =>
   known === null || given === undefined || known === given;
 
 /**
- * What is kept of the body. What is said about a person is also sealed by the recipient's own key, so that an erasure
- * reaches it.
+ * What is stored of the body. A body about a person is also sealed by the recipient's own key, so that an erasure makes
+ * it unreadable.
  */
 function keptBody(bytes: Buffer, target: Target | undefined, binding: string): Buffer | string {
   if (target?.about !== 'verification') return bytes;
-  // Nothing new is kept about who was erased.
+  // Nothing more is stored about a person who was erased.
   return target.locked.held?.dataKey.seal(bytes, binding) ?? '';
 }
 

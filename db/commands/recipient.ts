@@ -22,7 +22,7 @@ import { type Creation, type CreationDeps, commitCreation } from './creation.ts'
 /**
  * Registers a recipient: active and unverified.
  *
- * @param draft its details are those that a recipient of its country can have
+ * @param draft its details must be those of its country: the schema of the request checks them
  * @throws DomainError `idempotency_key_reused`, `quota_exceeded`
  */
 export async function createRecipient(

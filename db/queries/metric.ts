@@ -14,7 +14,7 @@ import { isOpenSettlement, settlementsWithEntry } from './settlement.ts';
 export type StateCounts = {
   /**
    * Settlements that have not ended. `oldestSeconds`: since the oldest of them entered the state. `overdue`: those
-   * whose wait is over, or has brought what it was for.
+   * whose wait is over, or whose money has come.
    */
   readonly open: readonly {
     readonly status: SettlementStatus;
@@ -53,8 +53,8 @@ const EXPIRY_MS = 14 * 24 * HOUR_MS;
 const ENDED = DELIVERY_STATUSES.filter((status) => status !== 'pending');
 
 /**
- * Whether the wait of a settlement should have ended: its time is over, or the money is there, and nothing has followed.
- * The signal about the money may be lost with the last moments of Temporal, and the wait for it lasts for days.
+ * Whether the wait of a settlement should have ended: its time is over, or its money has come, and nothing has followed.
+ * When Temporal fails over, it may lose the signal about the money. The run would then wait for days.
  *
  * @param ownNow the time on the settlement's own clock
  */

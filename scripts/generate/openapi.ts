@@ -40,7 +40,7 @@ function standIn(name: string): object {
   const refuse = (): never => {
     throw new Error(`${name} was used while the OpenAPI document was made`);
   };
-  // No function: Fastify calls one that it gets as a plugin's options, and its error would be thrown past every promise.
+  // An object: Fastify calls a function that it gets as a plugin's options, and nobody would catch its error.
   return new Proxy({}, { get: refuse });
 }
 

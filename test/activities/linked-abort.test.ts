@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { withLinkedAbort } from '../../activities/linked-abort.ts';
 
-test('hundreds of activities may end with one signal, without a warning of a leak, and leave nothing at it', async ({
+test('hundreds of activities follow one signal without a warning of a leak, and leave nothing behind', async ({
   onTestFinished,
 }) => {
   const warnings: string[] = [];

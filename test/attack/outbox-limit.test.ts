@@ -109,7 +109,7 @@ describe('the outbox has more rows than it may', () => {
   });
 });
 
-test('422 comes first also where a rule is broken: by details, a URL, or the account of somebody else', async ({
+test('details, a URL or a bank account that break a rule are 422, also while the outbox is full', async ({
   strict,
 }) => {
   await fillOutbox(strict, 1);

@@ -126,10 +126,7 @@ describe('a sweep', () => {
   });
 });
 
-test('one of a few runs that has ended does not run, whatever the list of runs says, which may be late', async ({
-  stack,
-  lost,
-}) => {
+test('a run that has ended is not found as running, also when a late list still has it', async ({ stack, lost }) => {
   const [ended, running] = [await lost.terminated(), await lost.waiting()].map(settlementWorkflowId);
   const late = async function* () {
     for (const workflowId of [ended, running]) yield { workflowId };

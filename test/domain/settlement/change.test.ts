@@ -57,7 +57,7 @@ describe('the date of a change', () => {
   });
 });
 
-test('at the end, what has waited for a decision is an exception, unless it has decided, counts or took money back', () => {
+test('at the end, evidence that waits becomes an exception, unless it decided, is counted or took money back', () => {
   const known = [
     pending('counted', 'collection_succeeded', { pending: false, amountMinor: 100n, currency: 'USD' }),
     pending('decided', 'payout_refused'),
