@@ -8,6 +8,7 @@ import type { BenchStack } from './stack.ts';
 const SILENT_CARD_TOKEN = 'tok_manual';
 
 export type Payer = Partner & {
+  readonly recipientId: string;
   /** The body of `POST /v2/settle`. */
   readonly settleBody: string;
   /** @returns the settlement's id */
@@ -35,6 +36,7 @@ export async function createPayer(
   const cardproc = createClient(connection);
   return {
     ...partner,
+    recipientId,
     settleBody: JSON.stringify(body),
     settle: async () => (await client.settlements.create(body)).settlement_id,
     pay: async (settlementId) => {

@@ -3,10 +3,13 @@
  * and how soon one of these settles once it is paid: in the cache, and where its history is read and replayed first.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import { createClient } from '../../clients/typescript/index.ts';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { workerMetricsPort } from '../../process/metrics.ts';
+import { cardSettlementBody } from '../../scripts/sandbox/partner.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { inParallel } from '../support/parallel.ts';
+import { bankledgerBody, bankledgerSignature, PROVIDER_SECRETS } from '../support/provider-event.ts';
 import { until } from '../support/wait.ts';
 import { type Bench, type Cell, count, percentile, report, untilNone } from './bench.ts';
 import { startCpu, usageOf } from './cpu.ts';
@@ -46,7 +49,7 @@ export const worker: Bench = command({
       }
       if (!last) throw new Error('No worker was started.');
       await stack.start('api/main.ts');
-      const payer = await createPayer(stack);
+      const payer = byWire(await createPayer(stack), stack);
       const openedMs = performance.now();
       const ids = await open(stack, payer, settlements, printer.warn);
       const openSeconds = (performance.now() - openedMs) / 1_000;
@@ -74,6 +77,23 @@ export const worker: Bench = command({
     }),
 });
 
+type ByWire = Pick<Payer, 'settle' | 'pay'>;
+
+/** A wire may take ten days. A card has 30 minutes, and it takes longer to open 100 000 settlements. */
+function byWire({ client, recipientId }: Payer, { apiUrl }: BenchStack): ByWire {
+  const body = cardSettlementBody(recipientId, { payment_method: 'wire', card_token: null });
+  const bankledger = createClient({ baseUrl: apiUrl, attemptsMax: 1 });
+  return {
+    settle: async () => (await client.settlements.create(body)).settlement_id,
+    pay: async (settlementId) => {
+      const event = bankledgerBody(settlementId);
+      const signature = bankledgerSignature(JSON.stringify(event), PROVIDER_SECRETS.bankledger);
+      const headers = { 'x-signature': signature };
+      await bankledger.request('POST', '/v2/webhooks/bankledger', { headers, body: event });
+    },
+  };
+}
+
 async function residentMib({ pid }: Started): Promise<number> {
   await delay(SETTLE_DOWN_MS);
   return usageOf([pid]).residentMib;
@@ -82,7 +102,7 @@ async function residentMib({ pid }: Started): Promise<number> {
 /**
  * Opens settlements that wait for money, a part at a time: the API refuses new ones while too many are not dispatched.
  */
-async function open({ database }: BenchStack, { settle }: Payer, wanted: number, warn: Printer['warn']) {
+async function open({ database }: BenchStack, { settle }: ByWire, wanted: number, warn: Printer['warn']) {
   const left = `SELECT FROM outbox UNION ALL SELECT FROM settlements WHERE status <> 'awaiting_funds' LIMIT 1`;
   const ids: string[] = [];
   while (ids.length < wanted) {
@@ -97,7 +117,7 @@ async function open({ database }: BenchStack, { settle }: Payer, wanted: number,
 /** Pays one after the other, and waits until each has settled. @returns the cells of a row after its name */
 async function settleEach(
   { database }: BenchStack,
-  { pay }: Payer,
+  { pay }: ByWire,
   { worker, metricsUrl }: { readonly worker: number; readonly metricsUrl: string },
   ids: readonly string[],
 ): Promise<readonly Cell[]> {
