@@ -61,10 +61,15 @@ export const retryInLane: Pass = (world) => failOnce(world, async () => undefine
 
 /** A later one is made by the workflow of the subscription. It gets the first one here, which is due after seconds. */
 export const retryByWorkflow: Pass = (world) =>
-  failOnce(world, async ({ tenant: { orgId }, webhookId }, eventId) => {
+  failOnce(world, async ({ tenant: { orgId }, webhookId, events }, eventId) => {
     const moved = `UPDATE webhook_deliveries SET lane_key = NULL
       WHERE event_id = '${eventId}' AND attempt_count = 1 AND claimed_by = 0 RETURNING 1`;
-    await until(`failure of ${eventId}`, async () => (await query(world, moved))[0]);
+    const found = await until(`failure of ${eventId}`, async () => {
+      if (events.has(eventId)) return 'arrived';
+      return (await query(world, moved)).length > 0 ? 'moved' : undefined;
+    });
+    // On a busy machine its lane may be faster. The next pass has another event.
+    if (found === 'arrived') return;
     await query(
       world,
       `INSERT INTO outbox (kind, object_id, signal, context, request_id)
