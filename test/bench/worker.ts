@@ -79,7 +79,7 @@ export const worker: Bench = command({
 
 type ByWire = Pick<Payer, 'settle' | 'pay'>;
 
-/** A wire may take ten days. A card has 30 minutes, and it takes longer to open 100 000 settlements. */
+/** By wire a settlement waits for ten days. By card it expires after 30 minutes, before 100 000 of them are open. */
 function byWire({ client, recipientId }: Payer, { apiUrl }: BenchStack): ByWire {
   const body = cardSettlementBody(recipientId, { payment_method: 'wire', card_token: null });
   const bankledger = createClient({ baseUrl: apiUrl, attemptsMax: 1 });

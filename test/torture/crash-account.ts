@@ -68,7 +68,7 @@ export const retryByWorkflow: Pass = (world) =>
       if (events.has(eventId)) return 'arrived';
       return (await query(world, moved)).length > 0 ? 'moved' : undefined;
     });
-    // On a busy machine its lane may be faster. The next pass has another event.
+    // The lane has made the retry before this looked, as on a busy machine. The next pass sends another event.
     if (found === 'arrived') return;
     await query(
       world,
