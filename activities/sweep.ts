@@ -21,34 +21,56 @@ export function sweepActivities(deps: ActivityDeps) {
      * subscription with a due retry and of each lane, if it has none. Then deletes deliveries that were kept for long
      * enough, drops a month that has expired, and deletes secrets of subscriptions that no longer sign, answers with a secret
      * that are no longer repeated, and one-time codes with their contacts, a bounded number of each. May be repeated.
+     *
+     * A step that fails, as when Temporal lists no runs, holds up no other one, and fails the activity in the end.
      */
     restartLostRuns: async ({ nowMs }: { readonly nowMs: number }): Promise<SweepResult> => {
-      // Before what could fail, as when Temporal lists no runs: without a month to write to, nothing can be accepted.
-      const added = await addPartitions(deps.db);
-      if (added > 0) deps.log.info({ added }, 'partitions for coming months are made');
-      const restarted = await restartLostRuns(deps, new Date(nowMs));
-      if (Object.values(restarted).some((count) => count > 0))
-        deps.log.warn(restarted, 'open objects had no workflow; it was restarted');
-      const deleted = await deleteExpired(deps);
-      if (deleted > 0) deps.log.info({ deleted }, 'deliveries were kept for long enough; they are deleted');
-      const partition = await dropExpiredPartition(deps.db, deps.retentionDays);
-      if (partition !== null) deps.log.info({ partition }, 'a month was kept for long enough; it is dropped');
-      await deleteExpiredSecrets(deps.db, new Date(nowMs));
+      const at = new Date(nowMs);
+      const faults: unknown[] = [];
+      const step = <T>(taken: Promise<T>): Promise<T | undefined> =>
+        taken.catch((fault: unknown) => {
+          faults.push(fault);
+          return undefined;
+        });
+      await step(addMonths(deps));
+      const restarted = await step(restart(deps, at));
+      await step(deleteDeliveries(deps));
+      await step(dropMonth(deps));
+      await step(deleteExpiredSecrets(deps.db, at));
       // As requests judge them, by real time.
-      await deleteExpiredSecretAnswers(deps.db, deps.now());
-      await deleteOldChallenges(deps.db, deps.now());
+      await step(deleteExpiredSecretAnswers(deps.db, deps.now()));
+      await step(deleteOldChallenges(deps.db, deps.now()));
+      if (!restarted || faults.length > 0) throw faults[0];
       return restarted;
     },
   };
 }
 
+async function addMonths({ db, log }: ActivityDeps): Promise<void> {
+  const added = await addPartitions(db);
+  if (added > 0) log.info({ added }, 'partitions for coming months are made');
+}
+
+async function restart(deps: ActivityDeps, at: Date): Promise<SweepResult> {
+  const restarted = await restartLostRuns(deps, at);
+  if (Object.values(restarted).some((count) => count > 0))
+    deps.log.warn(restarted, 'open objects had no workflow; it was restarted');
+  return restarted;
+}
+
+async function dropMonth({ db, log, retentionDays }: ActivityDeps): Promise<void> {
+  const partition = await dropExpiredPartition(db, retentionDays);
+  if (partition !== null) log.info({ partition }, 'a month was kept for long enough; it is dropped');
+}
+
 /** In steps, so that no transaction is long. What is left after the time goes with the next sweep. */
-async function deleteExpired({ db, retentionDays }: ActivityDeps): Promise<number> {
+async function deleteDeliveries({ db, log, retentionDays }: ActivityDeps): Promise<void> {
   const endsAtMs = performance.now() + DELETING_MS;
   let deleted = 0;
-  for (;;) {
-    const step = await deleteExpiredDeliveries(db, retentionDays.events);
-    deleted += step;
-    if (step < DELIVERIES_DELETED_MAX || performance.now() >= endsAtMs) return deleted;
+  let last = DELIVERIES_DELETED_MAX;
+  while (last === DELIVERIES_DELETED_MAX && performance.now() < endsAtMs) {
+    last = await deleteExpiredDeliveries(db, retentionDays.events);
+    deleted += last;
   }
+  if (deleted > 0) log.info({ deleted }, 'deliveries were kept for long enough; they are deleted');
 }

@@ -1,6 +1,7 @@
 /**
  * What only grows is kept for 90 days at least, against every role. Then deliveries go by rows, and the rest by months.
  */
+import type pg from 'pg';
 import { v7 } from 'uuid';
 import { describe, expect } from 'vitest';
 import type { ActivityDeps } from '../../activities/deps.ts';
@@ -31,6 +32,7 @@ const MONTHS_AGO = DAYS + 35;
 const KEPT = { events: DAYS, quotes: 1 };
 const REFUSED = { code: '23001' };
 const DENIED = { code: '42501' };
+const MISSING = { cause: { code: '42883' } };
 
 const test = withApi().extend('world', FILE, async ({ api }) => {
   const caller = await api.createCaller();
@@ -310,6 +312,25 @@ test('what is kept for an hour or a day goes by itself: one-time codes with thei
   expect(left.rows).toEqual([{ id: newCode }, { id: 'new' }, { id: 'new secret' }]);
 });
 
+test.for(['add_partitions', 'delete_expired_deliveries', 'drop_expired_partition', 'the list of runs'])(
+  'one-time codes are deleted also while %s fails, and the sweep says so',
+  async (failing, { api, world }) => {
+    const { pool } = api.owner;
+    const { challenge_id: challengeId } = jsonOf(
+      await api.call(null, 'POST', '/consumer/auth/request-otp', { email: 'kept@person.example' }),
+    );
+    await pool.query(
+      `UPDATE otp_challenges SET created_at = created_at - interval '61 minutes' WHERE challenge_id = $1`,
+      [challengeId],
+    );
+    const findRunning = () => Promise.reject(new Error('no list'));
+    if (failing === 'the list of runs') await expect(world.sweep({ runs: { findRunning } })).rejects.toThrow('no list');
+    else await whileRenamed(pool, failing, () => expect(world.sweep()).rejects.toMatchObject(MISSING));
+    const left = await pool.query('SELECT FROM otp_challenges WHERE challenge_id = $1', [challengeId]);
+    expect(left.rowCount).toBe(0);
+  },
+);
+
 test('one sweep deletes a bounded number of rows of a table, and none that another transaction holds', async ({
   api,
 }) => {
@@ -325,6 +346,16 @@ test('one sweep deletes a bounded number of rows of a table, and none that anoth
   expect(await whileLocked(pool, held, async () => [await step(), await step()])).toEqual([2_000, 1]);
   await expect.poll(step).toBe(1);
 });
+
+/** Runs this while the database has no such function. */
+async function whileRenamed(owner: pg.Pool, name: string, run: () => Promise<unknown>): Promise<void> {
+  await owner.query(`ALTER FUNCTION ${name} RENAME TO renamed`);
+  try {
+    await run();
+  } finally {
+    await owner.query(`ALTER FUNCTION renamed RENAME TO ${name}`);
+  }
+}
 
 describe('an expired month', () => {
   test.beforeEach(({ api }) => startMonthsAgo(api.owner.pool, 6));
