@@ -1,5 +1,5 @@
 /** What a lane knows of a subscription, and how many of its requests may be in flight. */
-import type { Queryable } from '../db/client.ts';
+import type { Database } from '../db/client.ts';
 import type { JudgedResult } from '../db/commands/webhook-attempt.ts';
 import type { ClaimedDelivery } from '../db/queries/webhook-attempt.ts';
 import { findTarget, type Target } from '../db/queries/webhook-lane.ts';
@@ -48,11 +48,7 @@ export const createSubscriber = ({ webhookId, orgId }: ClaimedDelivery, secretsO
  * Whether a delivery may still be sent as it was claimed. Its subscription may have been disabled, deleted, moved or
  * given another secret since. One look serves all that waits, for as long as a delivery may wait without one.
  */
-export async function isCurrent(
-  db: Queryable,
-  subscriber: Subscriber,
-  { delivery, sinceMs }: Queued,
-): Promise<boolean> {
+export async function isCurrent(db: Database, subscriber: Subscriber, { delivery, sinceMs }: Queued): Promise<boolean> {
   const nowMs = performance.now();
   if (nowMs - sinceMs <= QUEUED.ms) return true;
   if (nowMs - subscriber.look.atMs > QUEUED.ms)

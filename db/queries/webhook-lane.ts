@@ -6,7 +6,8 @@
  * organization's part among its subscriptions. What one of them does not need, another one gets.
  */
 import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
-import type { Queryable } from '../client.ts';
+import type { Database, Queryable } from '../client.ts';
+import { inGroups } from '../group.ts';
 import { statement } from '../statement.ts';
 import {
   ABANDONED_BEFORE,
@@ -200,16 +201,24 @@ export async function exchangeDeliveries(
 /** What decides, of a subscription, whether and how it gets a request. */
 export type Target = { readonly url: string; readonly endings: number; readonly secretSealed: string | null };
 
-const targetStatement = statement<[webhookId: string], Target>(
-  'find_target',
-  `SELECT url, endings, secret_sealed AS "secretSealed" FROM webhooks WHERE webhook_id = $1`,
+const targetsStatement = statement<[webhookIds: readonly string[]], Target & { readonly webhookId: string }>(
+  'find_targets',
+  `SELECT webhook_id AS "webhookId", url, endings, secret_sealed AS "secretSealed"
+  FROM webhooks WHERE webhook_id = ANY ($1::text[])`,
+);
+
+/** Many subscriptions may wait for a place of one host: their looks, together, take no connection from the lanes. */
+const findTogether = inGroups<string, Target | undefined>(
+  async (db, webhookIds) => {
+    const found = new Map((await targetsStatement(db, webhookIds)).map((row) => [row.webhookId, row]));
+    return webhookIds.map((webhookId) => found.get(webhookId));
+  },
+  { sizeMax: TURNS_MAX },
 );
 
 /** The target of a subscription, also of a deleted one. */
-export async function findTarget(db: Queryable, webhookId: string): Promise<Target | undefined> {
-  const [row] = await targetStatement(db, webhookId);
-  return row;
-}
+export const findTarget = (db: Database, webhookId: string): Promise<Target | undefined> =>
+  findTogether(db, '', webhookId);
 
 const releaseStatement = statement<[claimant: number, deliveryIds: readonly string[]], never>(
   'release_deliveries',

@@ -57,7 +57,7 @@ describe('a lane', () => {
     // Eight have waited for more than half a second: none is given back, and one look serves those of a subscription.
     const made = statements();
     expect(made).not.toContain('release_deliveries');
-    expect(made.filter((name) => name === 'find_target').length).toBeLessThan(8);
+    expect(made.filter((name) => name === 'find_targets').length).toBeLessThan(8);
   });
 
   test('counts how late a request begins, also after it was claimed', async ({ world }) => {

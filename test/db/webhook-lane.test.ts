@@ -12,7 +12,7 @@ import {
   endDeliveries,
   openClaimant,
 } from '../../db/queries/webhook-attempt.ts';
-import { exchangeDeliveries, type LaneClaim, notifyLanes } from '../../db/queries/webhook-lane.ts';
+import { exchangeDeliveries, findTarget, type LaneClaim, notifyLanes } from '../../db/queries/webhook-lane.ts';
 import { claimRetry, lookForRetries, releaseRetries, wakeSubscriptions } from '../../db/queries/webhook-retry.ts';
 import { statementTexts } from '../../db/statement.ts';
 import { LANE_KEYS, LANES, laneKeyOf } from '../../domain/webhook.ts';
@@ -324,6 +324,22 @@ describe('a claim', () => {
     expect(await world.rowsOf(`SELECT count(*)::int FROM outbox WHERE signal = 'retriesAdded'`)).toEqual([
       { count: 19 },
     ]);
+  });
+
+  test('looks for the targets of 20 subscriptions that wait together with two statements, and finds each its own', async ({
+    world,
+    api,
+  }) => {
+    const { db, pool } = api.connection;
+    const subscriptions = await world.populate([Array.from({ length: 20 }, () => 0)]);
+    const ids = subscriptions.map(({ webhookId }) => webhookId);
+    await pool.query(`UPDATE webhooks SET url = 'http://127.0.0.1:9999/' || webhook_id WHERE webhook_id = ANY ($1)`, [
+      ids,
+    ]);
+    const statements = recordStatements(pool);
+    const found = await Promise.all([...ids, 'none'].map((id) => findTarget(db, id)));
+    expect(statements()).toHaveLength(2);
+    expect(found.map((target) => target?.url)).toEqual([...ids.map((id) => `http://127.0.0.1:9999/${id}`), undefined]);
   });
 });
 
