@@ -15,6 +15,12 @@ export type Statement<Parameters extends readonly Parameter[], Row> = (
   ...parameters: Parameters
 ) => Promise<readonly Row[]>;
 
+/**
+ * A common table expression for changes that may be lost when PostgreSQL crashes, because they are then made again: their
+ * transaction does not wait until the disk has them. The statement must read it.
+ */
+export const NOT_WAITING_FOR_DISK = `not_durable AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`;
+
 /** The texts of all statements by their names, for the test that explains each of them. */
 export const statementTexts = new Map<string, string>();
 

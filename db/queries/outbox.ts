@@ -7,7 +7,7 @@ import { and, eq, inArray, sql } from 'drizzle-orm';
 import type { OutboxKind, OutboxMessage } from '../../domain/outbox.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { outbox } from '../schema/outbox.ts';
-import { statement } from '../statement.ts';
+import { NOT_WAITING_FOR_DISK, statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
 
 export type OutboxRow = OutboxMessage & {
@@ -50,12 +50,6 @@ export async function enqueue(tx: Tx, ...messages: OutboxMessage[]): Promise<voi
     });
 }
 
-/**
- * The dispatcher's transactions do not wait until the disk has them. Where a crash of PostgreSQL loses one, the rows
- * are dispatched once more, which changes nothing. The transaction that wrote a row is durable.
- */
-const NOT_WAITING_FOR_DISK = `not_durable AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`;
-
 type ClaimedRow = {
   readonly outbox_id: string;
   readonly kind: string;
@@ -69,6 +63,9 @@ type ClaimedRow = {
 };
 
 /**
+ * Neither this nor the deletion waits for the disk: where a crash of PostgreSQL loses one, the rows are dispatched once
+ * more, which changes nothing. The transaction that wrote a row is durable.
+ *
  * A claimed row of a subscription leaves the unique index before its signal is sent: a later commit may be too late for
  * this signal, so it gets a row of its own.
  */

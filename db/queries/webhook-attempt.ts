@@ -117,10 +117,12 @@ export const redeliveredNowText = (delivery: string): string =>
  * The common table expressions that record results: `$1` is their JSON, `$2` the claimant. An attempt that failed makes
  * its delivery wait for the retry, in its lane or without one. A result of a delivery that has been claimed since, also
  * by the same claimant, is dropped.
+ *
+ * @param from what they read first, with a comma
  */
-export const RECORDED = `
+export const recordedText = (from = ''): string => `
   result AS (
-    SELECT r.* FROM jsonb_to_recordset($1::jsonb) AS r (webhook_id text, delivery_id text, claimed_at timestamptz,
+    SELECT r.* FROM ${from} jsonb_to_recordset($1::jsonb) AS r (webhook_id text, delivery_id text, claimed_at timestamptz,
       at timestamptz, outcome text, response_status integer, response_bytes integer, response_sha256 text,
       duration_ms integer, error text, lost_ms integer, next_attempt_at timestamptz, stays_in_lane boolean)
     -- Also tells the planner that these are few, so that it looks each delivery up, even while the table is small.
@@ -159,7 +161,7 @@ export const RECORDED = `
 
 const recordStatement = statement<[results: string, claimant: number], never>(
   'record_attempts',
-  `WITH ${RECORDED} SELECT`,
+  `WITH ${recordedText()} SELECT`,
 );
 
 /** Records the results of attempts and moves their deliveries. Recording them again changes nothing. */

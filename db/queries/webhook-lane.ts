@@ -8,14 +8,14 @@
 import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
 import type { Database, Queryable } from '../client.ts';
 import { inGroups } from '../group.ts';
-import { statement } from '../statement.ts';
+import { NOT_WAITING_FOR_DISK, statement } from '../statement.ts';
 import {
   ABANDONED_BEFORE,
   type AttemptResult,
   CLAIMED_COLUMNS,
   type ClaimedDelivery,
   claimedText,
-  RECORDED,
+  recordedText,
 } from './webhook-attempt.ts';
 
 /** The keys of a lane: `from` is among them, `to` is not. */
@@ -80,9 +80,14 @@ type ExchangeParameters = [
 /** Whether a delivery `d` is still to be sent: its subscription `w` has not ended it. */
 const IS_PENDING = 'd.endings >= w.endings';
 
-/** @param takeable which deliveries `d` may be claimed */
+/**
+ * It does not wait for the disk, which would delay each request. Where a crash of PostgreSQL loses claims or results, the
+ * same deliveries are claimed and sent again.
+ *
+ * @param takeable which deliveries `d` may be claimed
+ */
 const exchangeText = (takeable: string): string =>
-  `WITH RECURSIVE ${RECORDED}, listed AS (
+  `WITH RECURSIVE ${NOT_WAITING_FOR_DISK}, ${recordedText('not_durable,')}, listed AS (
     (SELECT lane_key, org_id, webhook_id, 1 AS turn FROM webhook_deliveries d
       WHERE lane_key >= $3 AND lane_key < $4 AND (lane_key, org_id, webhook_id) > ($5::smallint, $6, $7) AND $10 > 0
         AND ${takeable}
@@ -128,7 +133,7 @@ const exchangeText = (takeable: string): string =>
       claimed_by = CASE WHEN ${IS_PENDING} THEN $2 ELSE 0 END,
       claimed_at = CASE WHEN ${IS_PENDING} THEN now() END,
       redelivery_requested = false
-    FROM webhooks w
+    FROM not_durable, webhooks w
     -- As an array: so the planner uses the primary key, however many rows it expects.
     WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM chosen WHERE lane_key IS NOT NULL))
       AND w.webhook_id = d.webhook_id

@@ -1,5 +1,6 @@
 /** What a lane claims and records, in whose turn; and when the workflow of a subscription is woken for its retries. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { describe, expect, vi } from 'vitest';
 import type { Tx } from '../../db/client.ts';
@@ -11,6 +12,7 @@ import {
   type ClaimedDelivery,
   endDeliveries,
   openClaimant,
+  recordResults,
 } from '../../db/queries/webhook-attempt.ts';
 import { exchangeDeliveries, findTarget, type LaneClaim, notifyLanes } from '../../db/queries/webhook-lane.ts';
 import { claimRetry, lookForRetries, releaseRetries, wakeSubscriptions } from '../../db/queries/webhook-retry.ts';
@@ -324,6 +326,25 @@ describe('a claim', () => {
     expect(await world.rowsOf(`SELECT count(*)::int FROM outbox WHERE signal = 'retriesAdded'`)).toEqual([
       { count: 19 },
     ]);
+  });
+
+  test('and what it records do not wait for the disk, but the judgement of a failure does', async ({ world, api }) => {
+    await world.populate([[2]]);
+    const claimant = await world.open();
+    const waiting = <T>(run: (tx: Tx) => Promise<T>) =>
+      api.connection.db.transaction(async (tx) => {
+        await tx.execute(sql`SET LOCAL synchronous_commit = on`);
+        const done = await run(tx);
+        return { done, waits: (await tx.execute(sql`SHOW synchronous_commit`)).rows[0]?.['synchronous_commit'] };
+      });
+    const claim = await waiting((tx) => exchangeDeliveries(tx, [], claimBy(claimant)));
+    const [succeeded, failed] = [claim.done.claimed.slice(0, 1), claim.done.claimed.slice(1)];
+    const record = await waiting((tx) => exchangeDeliveries(tx, resultsOf(succeeded), claimBy(claimant, { limit: 0 })));
+    const judgement = await waiting((tx) => recordResults(tx, claimant, resultsOf(failed, { failed: true })));
+    expect([claim.waits, record.waits, judgement.waits]).toEqual(['off', 'off', 'on']);
+    expect(
+      await world.rowsOf('SELECT 1 FROM webhook_attempts WHERE delivery_id = ANY ($1)', idsOf(claim.done.claimed)),
+    ).toHaveLength(2);
   });
 
   test('looks for the targets of 20 subscriptions that wait together with two statements, and finds each its own', async ({
