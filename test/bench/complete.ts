@@ -6,6 +6,8 @@
  *
  * A turn has two parts. First all settlements (or workflows) are started, until all of them wait for money (or for the
  * signal). Then all of them are paid (or signalled), until the last one is done.
+ *
+ * Afterwards settlements begin at a steady rate, without a subscriber and of the five organizations: how long each takes.
  */
 import { randomUUID } from 'node:crypto';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
@@ -14,12 +16,14 @@ import { inParallel } from '../support/parallel.ts';
 import { until } from '../support/wait.ts';
 import { type Bench, count, ROUNDS, report, untilNone } from './bench.ts';
 import { type Contender, compare, type Turn } from './contender.ts';
+import { startDrive, untilSettled } from './drive.ts';
 import { createPayer } from './payer.ts';
 import { type BenchStack, withBenchStack } from './stack.ts';
 
 const AT_ONCE = 16;
 const REACHED = { timeoutMs: 180_000, everyMs: 25 };
 const MANY = 5;
+const STEADY = { perSecond: 5, ms: 20_000 } as const;
 
 /** What is begun and resumed. The counts are of all turns together. */
 type Subject = {
@@ -35,6 +39,11 @@ type Subject = {
   readonly left?: string;
 };
 
+type Settlements = Subject & {
+  /** A statement with one row, `p50` and `p99`: ms from acceptance to `settled`, of those accepted from `$1` on. */
+  readonly lives: string;
+};
+
 export const complete: Bench = command({
   name: 'complete',
   description: 'Settlements per second from acceptance to settled, without and with a subscriber.',
@@ -48,18 +57,26 @@ export const complete: Bench = command({
         const { processes: product, worker } = await stack.startProduct();
         const bareWorker = await stack.start('test/bench/bare-worker.ts');
         const processes = { ...product, worker: [worker.pid, bareWorker.pid] };
-        const contender = (subject: Subject, ...against: readonly Contender[]): Contender => ({
+        const burst = (subject: Subject, ...against: readonly Contender[]): Contender => ({
           ...{ labels: [subject.name], processes, against },
           take: () => takeTurn(stack, subject, settlements),
         });
-        const bare = contender(bareWorkflow(stack));
-        const alone = contender(await settlement(stack, 'card settlement', []), bare);
-        const one = contender(await settlement(stack, 'the same with one subscriber', [url]), alone);
+        const steady = (subject: Settlements, ...against: readonly Contender[]): Contender => ({
+          ...{ labels: [subject.name], processes, against },
+          take: () => takeSteadyTurn(stack, subject),
+        });
+        const none = await settlement(stack, 'card settlement', []);
+        const one = await settlement(stack, 'the same with one subscriber', [url]);
         const urls = Array.from({ length: MANY }, (_, n) => `${url}/${n}`);
-        const name = `of ${MANY} organizations with ${MANY} subscribers each`;
-        const many = contender(await settlement(stack, name, urls, MANY), alone);
-        const { table } = await compare(printer, { rounds, labels: ['what'] }, [alone, one, many, bare]);
-        report(printer, 'complete', [table]);
+        const many = await settlement(stack, `of ${MANY} organizations with ${MANY} subscribers each`, urls, MANY);
+        const bare = burst(bareWorkflow(stack));
+        const alone = burst(none, bare);
+        const bursts = [alone, burst(one, alone), burst(many, alone), bare];
+        const { table: inBursts } = await compare(printer, { rounds, labels: ['what'] }, bursts);
+        const unsent = steady(none);
+        const labels = [`at ${STEADY.perSecond} a second`];
+        const { table: atRate } = await compare(printer, { rounds, labels }, [unsent, steady(many, unsent)]);
+        report(printer, 'complete', [inBursts, atRate]);
         return EXIT.done;
       }),
     ),
@@ -83,13 +100,23 @@ async function takeTurn({ database }: BenchStack, subject: Subject, size: number
   };
 }
 
+async function takeSteadyTurn({ database }: BenchStack, { begin, resume, lives }: Settlements): Promise<Turn> {
+  const from = new Date();
+  const drive = startDrive([{ settle: begin, pay: resume }], STEADY.perSecond, performance.now() + STEADY.ms);
+  const { paid, skipped, failed } = await drive.done;
+  if (skipped + failed > 0) throw new Error(`${skipped} requests were left out, and ${failed} failed.`);
+  await untilSettled(database);
+  const [life] = (await database.query<{ p50: number; p99: number }>(lives, [from])).rows;
+  return { done: paid, figures: { 'p50 ms': life?.p50 ?? Number.NaN, 'p99 ms': life?.p99 ?? Number.NaN } };
+}
+
 /** @param urls of each organization's subscribers to all events */
 async function settlement(
   stack: BenchStack,
   name: string,
   urls: readonly string[],
   organizations = 1,
-): Promise<Subject> {
+): Promise<Settlements> {
   const first = await createPayer(stack);
   const payers = [first];
   while (payers.length < organizations) payers.push(await createPayer(stack));
@@ -109,6 +136,10 @@ async function settlement(
     waiting: reached('awaiting_funds'),
     ended: reached('settled'),
     left: `SELECT FROM webhook_deliveries WHERE status = 'pending' LIMIT 1`,
+    lives: `SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY ms) AS p50, percentile_cont(0.99) WITHIN GROUP (ORDER BY ms) AS p99
+      FROM (SELECT extract(epoch FROM at - created_at)::float8 * 1000 AS ms
+        FROM settlements JOIN settlement_transitions USING (settlement_id)
+        WHERE to_status = 'settled' AND org_id IN (${among}) AND created_at >= $1) lives`,
   };
 }
 

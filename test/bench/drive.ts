@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Patience } from '../support/wait.ts';
 import { untilNone } from './bench.ts';
-import type { Payer } from './payer.ts';
+import type { Settler } from './payer.ts';
 
 /** More requests that wait for an answer mean that the rate is too high at the moment. */
 const IN_FLIGHT_MAX = 64;
@@ -15,11 +15,11 @@ const OPEN = `SELECT FROM settlements WHERE status <> 'settled' UNION ALL
 export type Driven = { readonly paid: number; readonly skipped: number; readonly failed: number };
 
 /**
- * Settles at this rate until `endMs`, by each payer in turn.
+ * Settles at this rate until `endMs`, by each settler in turn.
  *
  * @returns `takeTimes`: how long each `POST /v2/settle` since the last call took, in ms
  */
-export function startDrive(payers: readonly Payer[], perSecond: number, endMs: number) {
+export function startDrive(settlers: readonly Settler[], perSecond: number, endMs: number) {
   let times: number[] = [];
   const drive = async (): Promise<Driven> => {
     const startedMs = performance.now();
@@ -27,7 +27,7 @@ export function startDrive(payers: readonly Payer[], perSecond: number, endMs: n
     let paid = 0;
     let skipped = 0;
     let failed = 0;
-    const settle = async ({ settle: request, pay }: Payer): Promise<void> => {
+    const settle = async ({ settle: request, pay }: Settler): Promise<void> => {
       const askedMs = performance.now();
       const settlementId = await request();
       times.push(performance.now() - askedMs);
@@ -37,12 +37,12 @@ export function startDrive(payers: readonly Payer[], perSecond: number, endMs: n
     for (let index = 0; performance.now() < endMs; index += 1) {
       const dueMs = startedMs + (index * 1_000) / perSecond;
       await delay(Math.max(0, dueMs - performance.now()));
-      const payer = payers[index % payers.length];
-      if (!payer || underWay.size >= IN_FLIGHT_MAX) {
+      const settler = settlers[index % settlers.length];
+      if (!settler || underWay.size >= IN_FLIGHT_MAX) {
         skipped += 1;
         continue;
       }
-      const settling = settle(payer)
+      const settling = settle(settler)
         .catch(() => {
           failed += 1;
         })

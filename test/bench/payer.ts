@@ -7,17 +7,22 @@ import type { BenchStack } from './stack.ts';
 /** The simulated card processor reports nothing for this token. */
 const SILENT_CARD_TOKEN = 'tok_manual';
 
-export type Payer = Partner & {
-  readonly recipientId: string;
-  /** The body of `POST /v2/settle`. */
-  readonly settleBody: string;
+/** Makes settlements, and has them paid. */
+export type Settler = {
   /** @returns the settlement's id */
   settle(): Promise<string>;
-  /** Sends the card processor's signed event: the whole amount was collected. */
+  /** Sends the provider's signed event: the whole amount was collected. */
   pay(settlementId: string): Promise<void>;
-  /** Subscribes to all events. */
-  subscribe(url: string): Promise<void>;
 };
+
+export type Payer = Partner &
+  Settler & {
+    readonly recipientId: string;
+    /** The body of `POST /v2/settle`. */
+    readonly settleBody: string;
+    /** Subscribes to all events. */
+    subscribe(url: string): Promise<void>;
+  };
 
 /** What a payer needs of a stack. */
 export type PayerStack = Pick<BenchStack, 'apiUrl' | 'cardprocSecret'>;

@@ -13,7 +13,7 @@ import { bankledgerBody, bankledgerSignature, PROVIDER_SECRETS } from '../suppor
 import { until } from '../support/wait.ts';
 import { type Bench, type Cell, count, percentile, report, untilNone } from './bench.ts';
 import { startCpu, usageOf } from './cpu.ts';
-import { createPayer, type Payer } from './payer.ts';
+import { createPayer, type Payer, type Settler } from './payer.ts';
 import { type BenchStack, type Started, withBenchStack } from './stack.ts';
 
 const AT_ONCE = 16;
@@ -77,10 +77,8 @@ export const worker: Bench = command({
     }),
 });
 
-type ByWire = Pick<Payer, 'settle' | 'pay'>;
-
 /** By wire a settlement waits for ten days. By card it expires after 30 minutes, before 100 000 of them are open. */
-function byWire({ client, recipientId }: Payer, { apiUrl }: BenchStack): ByWire {
+function byWire({ client, recipientId }: Payer, { apiUrl }: BenchStack): Settler {
   const body = cardSettlementBody(recipientId, { payment_method: 'wire', card_token: null });
   const bankledger = createClient({ baseUrl: apiUrl, attemptsMax: 1 });
   return {
@@ -102,7 +100,7 @@ async function residentMib({ pid }: Started): Promise<number> {
 /**
  * Opens settlements that wait for money, a part at a time: the API refuses new ones while too many are not dispatched.
  */
-async function open({ database }: BenchStack, { settle }: ByWire, wanted: number, warn: Printer['warn']) {
+async function open({ database }: BenchStack, { settle }: Settler, wanted: number, warn: Printer['warn']) {
   const left = `SELECT FROM outbox UNION ALL SELECT FROM settlements WHERE status <> 'awaiting_funds' LIMIT 1`;
   const ids: string[] = [];
   while (ids.length < wanted) {
@@ -117,7 +115,7 @@ async function open({ database }: BenchStack, { settle }: ByWire, wanted: number
 /** Pays one after the other, and waits until each has settled. @returns the cells of a row after its name */
 async function settleEach(
   { database }: BenchStack,
-  { pay }: ByWire,
+  { pay }: Settler,
   { worker, metricsUrl }: { readonly worker: number; readonly metricsUrl: string },
   ids: readonly string[],
 ): Promise<readonly Cell[]> {
