@@ -97,7 +97,8 @@ const JUDGED_STATUS = `CASE
   WHEN r.outcome = 'succeeded' AND w.deleted_at IS NULL THEN 'succeeded'
   WHEN d.status <> 'pending' THEN d.status
   WHEN w.deleted_at IS NOT NULL THEN 'canceled'
-  WHEN w.status = 'disabled' OR d.endings < w.endings THEN 'skipped'
+  -- What was asked for since is sent once, although the subscription is disabled.
+  WHEN d.endings < w.endings OR w.status = 'disabled' AND NOT d.redelivery_requested THEN 'skipped'
   WHEN r.next_attempt_at IS NULL AND NOT d.redelivery_requested THEN 'exhausted'
   ELSE 'pending' END`;
 const IS_PENDING = `(${JUDGED_STATUS}) = 'pending'`;

@@ -115,19 +115,23 @@ describe('a redelivery', () => {
     expect(await world.read()).toMatchObject({ status: 'disabled', disabled_reason: 'requested' });
   });
 
-  test('follows at once, not after the wait, if it is requested during an attempt', async ({ world }) => {
-    const delivery = await world.ping();
-    world.answer = async () => {
-      if (world.sent.length > 1) return await succeeding('');
-      await world.redeliver(delivery);
-      return await failing('');
-    };
-    await world.deliver();
-    expect(await world.readDelivery(delivery)).toMatchObject({
-      status: 'succeeded',
-      attempts: [{ outcome: 'failed' }, { outcome: 'succeeded' }],
-    });
-  });
+  test.for(['enabled', 'disabled'])(
+    'to an %s subscription follows at once, if it is requested during an attempt that fails',
+    async (status, { world }) => {
+      const delivery = await world.ping();
+      world.answer = async () => {
+        if (world.sent.length > 1) return await succeeding('');
+        await world.call('PATCH', '', { status });
+        await world.redeliver(delivery);
+        return await failing('');
+      };
+      await world.deliver();
+      expect(await world.readDelivery(delivery)).toMatchObject({
+        status: 'succeeded',
+        attempts: [{ outcome: 'failed' }, { outcome: 'succeeded' }],
+      });
+    },
+  );
 
   test('of a delivery that waits for its retry is sent by the lane at once', async ({ world }) => {
     const delivery = await world.ping();
