@@ -133,6 +133,8 @@ export async function revokeApiKey(
   const at = deps.now();
   return await commit(deps, 'api_key.revoke', async (tx) => {
     const { key } = await lockKey(tx, caller, keyId, at);
+    // Its descendants are other keys, also where it revokes itself.
+    if (withDescendants) await getValidCaller(tx, caller, at);
     // Refused, because the caller wants this key to have no valid successor.
     if (key.status === 'rotated' && !withDescendants) {
       throw stateConflict(

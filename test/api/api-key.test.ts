@@ -21,7 +21,8 @@ const list = async (api: TestApi, caller: Caller): Promise<Json[]> =>
   jsonOf(await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}/keys`));
 const rotate = (api: TestApi, caller: Caller, keyId: string) =>
   api.call(caller, 'POST', `/v1/orgs/keys/${keyId}/rotate`);
-const revoke = (api: TestApi, caller: Caller, keyId: string) => api.call(caller, 'DELETE', `/v1/orgs/keys/${keyId}`);
+const revoke = (api: TestApi, caller: Caller, keyId: string, query = '') =>
+  api.call(caller, 'DELETE', `/v1/orgs/keys/${keyId}${query}`);
 const find = async (api: TestApi, caller: Caller, keyId: string): Promise<Json> =>
   (await list(api, caller)).find((key) => key.key_id === keyId);
 /** For `raceBehind`: changes of the organization's keys wait. */
@@ -336,6 +337,18 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
     const answers = await raceBehind(api.connection.pool, holdingKeysOf(one), tasks);
     expect(statusesOf(answers)).toEqual([200, status]);
     expect([await works(api, one), await works(api, two)].sort()).toEqual([false, true]);
+  });
+
+  test('401 for a key that is revoked while it revokes itself with its descendants, and these stay valid', async ({
+    api,
+  }) => {
+    const leaked = await api.createCaller('full');
+    const made = callerOf(jsonOf(await create(api, leaked, { name: 'a', scope: 'full' })));
+    const other = await api.createKey(leaked.orgId, 'full');
+    const [answer] = await raceBehind(api.connection.pool, revoking(leaked), [
+      () => revoke(api, leaked, leaked.keyId, '?descendants=true'),
+    ]);
+    expect([answer?.statusCode, await works(api, made), await works(api, other)]).toEqual([401, true, true]);
   });
 });
 
