@@ -5,7 +5,9 @@
 import { sql } from 'drizzle-orm';
 import type { Budget, Counted } from '../../domain/rate-limit.ts';
 import type { Queryable, Tx } from '../client.ts';
+import { rateLimits } from '../schema/rate-limit.ts';
 import { statement } from '../statement.ts';
+import { deleteExpiredRows, ROWS_DELETED_MAX } from './retention.ts';
 
 /** Counts are kept for so long; those with the prefix, whose windows are longer, for a day. */
 const KEPT_SECONDS = 600;
@@ -94,10 +96,11 @@ export async function release(tx: Tx, { caller, cost }: Pick<Charge, 'caller' | 
   await tx.execute(sql`UPDATE rate_limits SET used = greatest(0, used - ${cost}) WHERE caller = ${caller}`);
 }
 
-/** Deletes counts whose windows are over. */
+const IS_OVER = sql`(
+  window_start < now() - make_interval(secs => ${KEPT_SECONDS}) AND NOT starts_with(caller, ${LONG_COUNT_PREFIX})
+  OR window_start < now() - interval '25 hours')`;
+
+/** Deletes counts whose windows are over, in steps: a request that begins such a count again waits for one at most. */
 export async function deleteRateLimits(db: Queryable): Promise<void> {
-  await db.execute(sql`
-    DELETE FROM rate_limits
-     WHERE window_start < now() - make_interval(secs => ${KEPT_SECONDS}) AND NOT starts_with(caller, ${LONG_COUNT_PREFIX})
-        OR window_start < now() - interval '25 hours'`);
+  while ((await deleteExpiredRows(db, rateLimits, IS_OVER)) === ROWS_DELETED_MAX);
 }

@@ -25,8 +25,8 @@ export async function deleteExpiredDeliveries(db: Queryable, days: number): Prom
   return row?.deleted ?? 0;
 }
 
-/** How many rows of a table one sweep deletes at most. */
-const ROWS_DELETED_MAX = 2_000;
+/** How many rows of a table one statement deletes at most. */
+export const ROWS_DELETED_MAX = 2_000;
 
 /** Deletes rows that meet the condition, and leaves those that another transaction holds. @returns how many */
 export async function deleteExpiredRows(db: Queryable, table: PgTable, condition: SQL): Promise<number> {

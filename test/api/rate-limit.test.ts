@@ -225,6 +225,19 @@ test('counts are deleted ten minutes after their window began, and those of long
   expect(rows.map(({ caller }) => caller)).toEqual(['org:young', 'otp:young']);
 });
 
+test('a count that begins again while old ones are deleted stays, and neither waits for the other', async ({ api }) => {
+  const { db, pool } = api.connection;
+  const [counted, deleted] = ['address:idle', 'org:idle'].map((caller) => ({ caller, windowSeconds: 60, cost: 1 }));
+  if (!counted || !deleted) throw new Error('two callers');
+  const old = `INSERT INTO rate_limits SELECT $1, now() - interval '11 minutes', 9`;
+  for (const { caller } of [counted, deleted]) await pool.query(old, [caller]);
+  await db.transaction(async (tx) => {
+    expect(await countRequests(tx, [counted])).toMatchObject([{ used: 1 }]);
+    await deleteRateLimits(db);
+    expect(await countRequests(tx, [deleted])).toMatchObject([{ used: 1 }]);
+  });
+});
+
 test('a request that is counted late does not begin the window before again', async ({ api }) => {
   const { db, pool } = api.connection;
   const late = { caller: 'org:late', windowSeconds: 60, cost: 1 };

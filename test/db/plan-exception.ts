@@ -30,7 +30,7 @@ export const SEARCHES: readonly Search[] = [
   part('where ("audit_entries"."sequence", "audit_entries"."audit_id") >', 1_000 + ROWS_MAX),
   // Commands are refused beyond so many rows of the outbox. Counts of requests are deleted after a day.
   part('SELECT 1 FROM "outbox" OFFSET'),
-  part('DELETE FROM rate_limits'),
+  part('SELECT ctid FROM "rate_limits"'),
   // Metrics count what is open and what is recent.
   part('AS "oldestSeconds"'),
   // Usage adds up the days that are asked for.
