@@ -58,7 +58,6 @@ type ClaimedRow = {
   readonly context: unknown;
   readonly request_id: string;
   readonly attempts: number;
-  readonly start_delay_ms: number | null;
   readonly traceparent: string | null;
 };
 
@@ -86,12 +85,24 @@ const claimStatement = statement<[limit: number, subscriptionsMin: number, lease
   UPDATE outbox SET attempts = attempts + 1, claimed = true, due_at = now() + make_interval(secs => $3)
   FROM due, not_durable
   WHERE outbox.outbox_id = due.outbox_id
-  RETURNING outbox.outbox_id, kind, object_id, signal, context, request_id, attempts, traceparent,
-    CASE kind WHEN 'webhook_subscription' THEN (
-      SELECT (least(${START_DELAY_SECONDS_MAX}, greatest(0, extract(epoch FROM retries_at - now()))) * 1000)::integer
-      FROM webhooks WHERE webhook_id = object_id
-    ) END AS start_delay_ms`,
+  RETURNING outbox.outbox_id, kind, object_id, signal, context, request_id, attempts, traceparent`,
 );
+
+const delayStatement = statement<[webhookIds: readonly string[]], { readonly id: string; readonly ms: number }>(
+  'find_start_delays',
+  `SELECT webhook_id AS id,
+    (least(${START_DELAY_SECONDS_MAX}, greatest(0, extract(epoch FROM retries_at - now()))) * 1000)::integer AS ms
+  FROM webhooks WHERE webhook_id = ANY ($1::text[])`,
+);
+
+/**
+ * How long the workflows of these subscriptions have nothing to do. To be read after their rows are claimed: a claim
+ * does not see what is committed while it begins, and whoever commits later writes a row of its own.
+ */
+async function findStartDelays(db: Queryable, webhookIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  const delays = webhookIds.length === 0 ? [] : await delayStatement(db, webhookIds);
+  return new Map(delays.map(({ id, ms }) => [id, ms]));
+}
 
 /**
  * Claims up to `limit` due rows, those that have been due for longest, and those of subscriptions last: no settlement
@@ -100,19 +111,25 @@ const claimStatement = statement<[limit: number, subscriptionsMin: number, lease
  * @returns the rows of subscriptions last
  */
 export async function claimOutbox(db: Queryable, limit: number): Promise<OutboxRow[]> {
-  const rows = (await claimStatement(db, limit, SUBSCRIPTIONS_MIN, LEASE_SECONDS)).map(toOutboxRow);
+  const claimed = await claimStatement(db, limit, SUBSCRIPTIONS_MIN, LEASE_SECONDS);
+  const subscriptions = claimed.filter(({ kind }) => kind === 'webhook_subscription');
+  const delays = await findStartDelays(
+    db,
+    subscriptions.map(({ object_id }) => object_id),
+  );
+  const rows = claimed.map((row) => toOutboxRow(row, delays.get(row.object_id) ?? 0));
   const isLast = ({ kind }: OutboxRow): number => (kind === 'webhook_subscription' ? 1 : 0);
   return rows.sort((a, b) => isLast(a) - isLast(b) || a.outboxId - b.outboxId);
 }
 
 /** Only whole messages are written, so each row's signal and context are those of its kind. */
-const toOutboxRow = ({ outbox_id, object_id, request_id, start_delay_ms, ...row }: ClaimedRow): OutboxRow =>
+const toOutboxRow = ({ outbox_id, object_id, request_id, ...row }: ClaimedRow, startDelayMs: number): OutboxRow =>
   ({
     ...row,
     outboxId: Number(outbox_id),
     objectId: object_id,
     requestId: request_id,
-    startDelayMs: start_delay_ms ?? 0,
+    startDelayMs,
   }) as OutboxRow;
 
 /** Which of these objects have a row that is not dispatched yet. */

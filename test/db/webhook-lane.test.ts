@@ -470,6 +470,27 @@ describe('a failed attempt', () => {
     expect(await world.claimWakeRows()).toMatchObject([{ startDelayMs: 0 }]);
   });
 
+  test('has a row that is claimed with the time that is committed by then, not when the claim began', async ({
+    world,
+    api: { connection, owner },
+  }) => {
+    await fail(world, 300_000);
+    const wait = 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END';
+    await owner.pool.query(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS '${wait}'`);
+    await owner.pool.query('CREATE TRIGGER wait BEFORE UPDATE ON outbox FOR EACH ROW EXECUTE FUNCTION wait()');
+    const [claimed] = await raceBehind(
+      connection.pool,
+      {
+        hold: (holder) => holder.query('SELECT pg_advisory_xact_lock(1)'),
+        change: (holder) =>
+          holder.query('UPDATE webhooks SET retries_at = now() WHERE webhook_id = $1', [world.own.webhookId]),
+      },
+      [world.claimWakeRows],
+    );
+    await owner.pool.query('DROP FUNCTION wait() CASCADE');
+    expect(claimed).toMatchObject([{ startDelayMs: 0 }]);
+  });
+
   test('keeps its outbox row after a failed dispatch, unless another row was written meanwhile', async ({
     world,
     api,

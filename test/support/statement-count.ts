@@ -2,7 +2,7 @@
 import type { Pool, PoolClient } from 'pg';
 
 /** The dispatcher's own: it sends them for batches of commits, and once a second without any. */
-const OF_DISPATCHER = ['claim_outbox', 'delete_outbox', 'postpone_outbox', 'notify_lanes'];
+const OF_DISPATCHER = ['claim_outbox', 'find_start_delays', 'delete_outbox', 'postpone_outbox', 'notify_lanes'];
 
 export type SentQuery = { readonly label: string; readonly text: string; readonly values: unknown[] };
 
