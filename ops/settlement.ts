@@ -1,5 +1,5 @@
 /** Settlements: an operator changes them under the rules of the API and the workflows, with an audit entry. */
-import { type OpenKind, redispatchOpen } from '../db/commands/redispatch.ts';
+import { countOpen, type OpenKind, redispatchOpen } from '../db/commands/redispatch.ts';
 import { cancelSettlementAsOperator, recordRefund, redispatchSettlement } from '../db/commands/settlement.ts';
 import { findSettlementObject } from '../db/queries/operator/settlement.ts';
 import { formatMoney, parseMoney } from '../domain/money.ts';
@@ -98,7 +98,10 @@ async function redispatchAll(
   const requestId = newRequestId();
   const totals = new Map<OpenKind, number>();
   for (const kind of KINDS) {
-    const total = await redispatchOpen(deps, kind, { ...act, requestId });
+    // In one transaction, as a preview is, all batches would hold their locks, and every other command would wait.
+    const total = deps.isPreview
+      ? await countOpen(deps.db, kind)
+      : await redispatchOpen(deps, kind, { ...act, requestId });
     totals.set(kind, total);
     deps.print(`${kind}: ${total} will be started or signalled.`);
   }

@@ -2,7 +2,7 @@
  * Redispatching everything that is open: for an empty Temporal namespace, after a restore or when Temporal has lost its
  * data. Workflows read the database, so starting or signalling one twice changes nothing.
  */
-import type { Tx } from '../client.ts';
+import type { Queryable, Tx } from '../client.ts';
 import { type AuditAction, insertAuditEntries, type OperatorAct } from '../queries/audit.ts';
 import {
   listOpenSettlements,
@@ -18,7 +18,7 @@ const BATCH_SIZE = 100;
 
 type Kind = {
   readonly action: AuditAction;
-  readonly list: (tx: Tx, page: OpenPage, requestId: string) => Promise<OpenObject[]>;
+  readonly list: (db: Queryable, page: OpenPage, requestId: string) => Promise<OpenObject[]>;
 };
 
 const KIND = {
@@ -34,18 +34,24 @@ export type OpenKind = keyof typeof KIND;
  *
  * @returns how many objects are open
  */
-export async function redispatchOpen(
+export const redispatchOpen = (
   deps: CommitDeps & Pick<CommandDeps, 'now'>,
   kind: OpenKind,
   act: OperatorAct,
-): Promise<number> {
+): Promise<number> =>
+  inBatches((page) =>
+    commit(deps, 'open_objects.redispatch', (tx) => redispatchBatch(tx, KIND[kind], page, { ...act, at: deps.now() })),
+  );
+
+/** How many objects of this kind `redispatchOpen` would find. */
+export const countOpen = (db: Queryable, kind: OpenKind): Promise<number> =>
+  inBatches((page) => KIND[kind].list(db, page, 'none'));
+
+async function inBatches(take: (page: OpenPage) => Promise<readonly OpenObject[]>): Promise<number> {
   let total = 0;
   let after: string | undefined = '';
   while (after !== undefined) {
-    const page: OpenPage = { after, limit: BATCH_SIZE };
-    const batch = await commit(deps, 'open_objects.redispatch', (tx) =>
-      redispatchBatch(tx, KIND[kind], page, { ...act, at: deps.now() }),
-    );
+    const batch = await take({ after, limit: BATCH_SIZE });
     total += batch.length;
     after = batch.length < BATCH_SIZE ? undefined : batch.at(-1)?.message.objectId;
   }

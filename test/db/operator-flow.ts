@@ -75,6 +75,7 @@ export async function playOperators(api: TestApi, { partner, webhookId, recipien
   };
   for (const [name, each] of Object.entries(filters)) for (const args of each) await run('list', name, ...args);
   await run('redispatch', settlementId, ...ACT);
+  await runAs([EXIT.preview], ['redispatch', '--all', ...ACT.filter((arg) => arg !== '--yes')]);
   await run('redispatch', '--all', ...ACT);
   await run('cancel', settlementId, ...ACT);
   const paid = await steps.waiting(BY_MANUAL_CARD);

@@ -1,6 +1,7 @@
 /** Without `--yes` a change is only shown: the same checks, the same sentence, and nothing is written. */
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
+import { whileLocked } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { insertGateEvidence } from '../support/gate.ts';
 import { createOps } from '../support/ops.ts';
@@ -80,6 +81,14 @@ test('the preview of gate record says what would be recorded', async ({ api, ops
     expect(exitCode).toBe(3);
     expect(printed[0]).toMatch(/^Preview: .* recorded for dispute_accounting on US-JM/);
   });
+});
+
+test('the preview of redispatch --all waits for no other command, so none waits for it', async ({ api, ops, ids }) => {
+  const audit = `SELECT pg_advisory_xact_lock(hashtextextended('audit_entries', 0))`;
+  const run = () => ops('redispatch', '--all', ...AUDIT_ARGS);
+  const { exitCode, printed } = await whileLocked(api.owner.pool, audit, run);
+  const open = [ids.settlement, ids.reviewed].length;
+  expect([exitCode, printed[0]]).toEqual([3, `Preview: settlements: ${open} will be started or signalled.`]);
 });
 
 test('keys reseal shows what still needs an older key', async ({ api, ops }) => {
