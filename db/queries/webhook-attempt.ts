@@ -105,8 +105,11 @@ const IS_PENDING = `(${JUDGED_STATUS}) = 'pending'`;
 /** A request that was lost with a kept connection is an attempt of its own. */
 const LOST = '(r.lost_ms IS NOT NULL)::integer';
 const NUMBER = `d.attempt_count + 1 + ${LOST}`;
-/** A redelivery was asked for during the last attempt: the next attempt is the first one of a new generation. */
-const BEGINS_AGAIN = `(${IS_PENDING} AND r.next_attempt_at IS NULL)`;
+/**
+ * A redelivery was asked for during the last attempt: the next attempt is the first one of a new generation. Where that
+ * attempt had been ended with its subscription, the redelivery has begun the generation already.
+ */
+const BEGINS_AGAIN = `(${IS_PENDING} AND r.next_attempt_at IS NULL AND d.attempt_count > d.prior_attempts)`;
 
 /**
  * `redelivered_at` of a delivery whose next generation begins now. @param delivery its table, or the name of its row

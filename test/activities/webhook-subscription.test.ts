@@ -80,28 +80,32 @@ describe('the retries of a subscription', () => {
 });
 
 describe('a redelivery', () => {
-  test('begins the next generation when the attempt fails, if it is requested during the last attempt', async ({
-    world,
-  }) => {
-    const delivery = await world.ping();
-    world.answer = failing;
-    for (let n = 1; n < 8; n += 1) {
+  test.for(['enabled', 'disabled'])(
+    'begins one generation, if it is requested during the last attempt, of a subscription that is %s by then',
+    async (status, { world }) => {
+      const delivery = await world.ping();
+      world.answer = failing;
+      for (let n = 1; n < 8; n += 1) {
+        await world.attempt();
+        world.nowMs += DAY_MS / 2;
+      }
+      world.answer = async () => {
+        if (world.sent.length === 8) {
+          await world.call('PATCH', '', { status });
+          await world.redeliver(delivery);
+        }
+        return await (world.sent.length === 9 ? succeeding('') : failing(''));
+      };
       await world.attempt();
-      world.nowMs += DAY_MS / 2;
-    }
-    world.answer = async () => {
-      if (world.sent.length === 8) await world.redeliver(delivery);
-      return await (world.sent.length === 9 ? succeeding('') : failing(''));
-    };
-    await world.attempt();
-    await world.deliver();
-    const { status, attempts } = await world.readDelivery(delivery);
-    expect(status).toBe('succeeded');
-    expect(attempts.at(-1)).toMatchObject({ number: 9, outcome: 'succeeded' });
-    const begun =
-      'SELECT generation, cardinality(redelivered_at) AS today FROM webhook_deliveries WHERE delivery_id = $1';
-    expect(await world.rowsOf(begun, delivery.delivery_id)).toEqual([{ generation: 2, today: 1 }]);
-  });
+      await world.deliver();
+      const sent = await world.readDelivery(delivery);
+      expect(sent.status).toBe('succeeded');
+      expect(sent.attempts.at(-1)).toMatchObject({ number: 9, outcome: 'succeeded' });
+      const begun =
+        'SELECT generation, cardinality(redelivered_at) AS today FROM webhook_deliveries WHERE delivery_id = $1';
+      expect(await world.rowsOf(begun, delivery.delivery_id)).toEqual([{ generation: 2, today: 1 }]);
+    },
+  );
 
   test('to a disabled subscription is one attempt: if that fails, it is skipped again, and who disabled it stays', async ({
     world,
@@ -116,7 +120,7 @@ describe('a redelivery', () => {
   });
 
   test.for(['enabled', 'disabled'])(
-    'to an %s subscription follows at once, if it is requested during an attempt that fails',
+    'follows at once, if it is requested during an attempt that fails, of a subscription that is %s by then',
     async (status, { world }) => {
       const delivery = await world.ping();
       world.answer = async () => {
