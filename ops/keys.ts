@@ -5,7 +5,7 @@
 import type { Config } from '../config/load.ts';
 import { type Queryable, readSnapshot, type Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
-import { findLatestAuditEntry, insertAuditEntry } from '../db/queries/audit.ts';
+import { findLatestAuditEntry, insertAuditEntry, lockAudit } from '../db/queries/audit.ts';
 import { allowLongStatements } from '../db/queries/operator/waiting.ts';
 import { type CountedList, KEY_USES } from '../db/queries/service-key.ts';
 import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps } from './command.ts';
@@ -61,6 +61,7 @@ async function record(deps: OpsDeps, act: KeysAct): Promise<ExitCode> {
 
 /** Writes an audit entry for each list that differs from its last record. */
 async function recordChanges(deps: OpsDeps, tx: Tx, { operator, note }: KeysAct): Promise<KeyChange[]> {
+  await lockAudit(tx);
   const changes: KeyChange[] = [];
   for (const [name, keysOf] of LISTS) {
     const now = idsOf(keysOf(deps.keys));

@@ -21,13 +21,18 @@ export async function insertAuditEntry(tx: Tx, orgId: string | null, entry: Audi
   await insertAuditEntries(tx, [{ ...entry, orgId }]);
 }
 
+/** Makes every other writer of entries wait until the transaction ends: for one who decides by the entries. */
+export async function lockAudit(tx: Tx): Promise<void> {
+  await tx.execute(sql`SELECT pg_advisory_xact_lock(hashtextextended('audit_entries', 0))`);
+}
+
 /** Several entries in one statement. */
 export async function insertAuditEntries(
   tx: Tx,
   entries: readonly (AuditEntry & { readonly orgId: string | null })[],
 ): Promise<void> {
   if (entries.length === 0) return;
-  await tx.execute(sql`SELECT pg_advisory_xact_lock(hashtextextended('audit_entries', 0))`);
+  await lockAudit(tx);
   // A statement of its own: its snapshot has what the writer before has committed.
   let last = await findLastLink(tx);
   const rows: AuditRow[] = [];

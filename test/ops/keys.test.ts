@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { eq, getTableColumns, getTableName, is } from 'drizzle-orm';
 import { type AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
+import type pg from 'pg';
 import { describe, expect } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import type { NamedKey } from '../../config/environment.ts';
@@ -16,7 +17,7 @@ import { hashConsumerContact } from '../../process/contact-hash.ts';
 import { type Caller, TEST_KEYS, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { insertConsumerSession, newEmail, requestOtp, signIn } from '../support/consumer.ts';
-import { digestTables, dumpTables } from '../support/database.ts';
+import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
 import { createRecipient, settle } from '../support/partner.ts';
@@ -272,6 +273,15 @@ test('each change of a list is recorded once: who, why, and the ids before and a
   expect(JSON.parse(recorded.printed[0] ?? '').changes).toEqual([
     { list: 'ENCRYPTION_KEYS', from: ['two'], to: ['one', 'two'] },
   ]);
+});
+
+test('a change of a list that two operators record at the same moment is recorded once', async ({ api, ops }) => {
+  const hold = (holder: pg.PoolClient) =>
+    holder.query(`SELECT pg_advisory_xact_lock(hashtextextended('audit_entries', 0))`);
+  const record = () => ops(rotated(newKey('both')), 'record', ...AUDIT_ARGS);
+  const results = await raceBehind(api.connection.pool, { hold }, [record, record]);
+  const printed = results.flatMap((result) => result.printed);
+  expect(printed.filter((line) => line.endsWith(' to both.'))).toHaveLength(1);
 });
 
 test('no command shows a key, and no audit entry holds one', async ({ api, ops }) => {
