@@ -232,7 +232,8 @@ const recordKeyEvent = (
   });
 
 /**
- * Reads a key under its organization's lock. A key may always act on itself; on another one only while it is valid.
+ * Reads a key under its organization's lock. A key may act on itself until it is revoked: one that was rotated meanwhile
+ * is told so. On another key it acts only while it is valid.
  *
  * @returns `other` is the caller's key where it is another one
  */
@@ -244,7 +245,9 @@ async function lockKey(
 ): Promise<{ readonly key: ApiKey; readonly other: ApiKey | undefined }> {
   await lockOrganization(tx, caller.orgId);
   const other = keyId === caller.keyId ? undefined : await getValidCaller(tx, caller, now);
-  return { key: await getApiKey(tx, caller.orgId, keyId), other };
+  const key = await getApiKey(tx, caller.orgId, keyId);
+  if (!other && key.status === 'revoked') throw new DomainError('credential_invalid');
+  return { key, other };
 }
 
 /**

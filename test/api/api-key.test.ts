@@ -261,6 +261,12 @@ describe('POST /v1/orgs/keys/{key_id}/rotate', () => {
     expect(answer?.statusCode).toBe(401);
     expect(await works(api, key)).toBe(true);
   });
+
+  test('401 for a key that is revoked while it rotates itself', async ({ api }) => {
+    const key = await api.createCaller('read');
+    const [answer] = await raceBehind(api.connection.pool, revoking(key), [() => rotate(api, key, key.keyId)]);
+    expect(answer?.statusCode).toBe(401);
+  });
 });
 
 describe('DELETE /v1/orgs/keys/{key_id}', () => {
