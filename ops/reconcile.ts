@@ -3,9 +3,11 @@
  * either they differ. Changes nothing.
  */
 import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { listLostRuns } from '../db/commands/lost-run.ts';
 import { isSettlementId } from '../db/id.ts';
 import { findStatuses, listSettled, type Period, type Stored } from '../db/queries/operator/reconcile.ts';
+import { settlementWorkflowId, verificationWorkflowId } from '../domain/workflow-id.ts';
 import { type ListedRun, RUNS_LISTED_MAX } from '../process/runs.ts';
 import type { OpsCommand, OpsDeps } from './command.ts';
 import { optional, text, withDefault } from './command-line/parameter.ts';
@@ -14,6 +16,8 @@ import { span } from './list.ts';
 
 /** Of each list. */
 const LINES_MAX = 1_000;
+/** A run ends a moment after its row, and the list of runs is a second old. */
+const ENDING_MS = 2_000;
 
 type Payout = { readonly settlementId: string; readonly isPaid: boolean };
 type Difference = { readonly title: string; readonly next: string; readonly ids: readonly string[] };
@@ -80,9 +84,21 @@ async function compareRuns(deps: OpsDeps, since: Date): Promise<Readonly<Record<
     runs_of_ended_rows: {
       title: 'Temporal runs what has ended in the database',
       next: 'Temporal is behind. None: each run reads its row at its next step, changes nothing, and ends.',
-      ids: idsOf(runs.filter(({ objectId, isRunning }) => isRunning && statuses.get(objectId)?.hasEnded)),
+      ids: await stillRunning(
+        deps,
+        idsOf(runs.filter(({ objectId, isRunning }) => isRunning && statuses.get(objectId)?.hasEnded)),
+      ),
     },
   };
+}
+
+/** Those of these settlements and verifications whose run is not just ending. */
+async function stillRunning({ runs }: OpsDeps, ids: readonly string[]): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const workflowIdOf = (id: string) => (isSettlementId(id) ? settlementWorkflowId(id) : verificationWorkflowId(id));
+  await delay(ENDING_MS);
+  const running = await runs.findRunning(ids.map(workflowIdOf));
+  return ids.filter((id) => running.has(workflowIdOf(id)));
 }
 
 async function comparePayouts(

@@ -3,6 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'vitest';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { RUNS_LISTED_MAX } from '../../process/runs.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
@@ -72,6 +73,18 @@ test('reconcile names what the rail paid twice, and what it paid although the se
       payouts_without_settlement: [],
     },
   ]);
+});
+
+test('reconcile leaves out a run that ends while it compares', async ({ api, partner }) => {
+  const [ending, stale] = [
+    await openSettlement(api, partner, [...PAYING_OUT, 'failed']),
+    await openSettlement(api, partner, [...PAYING_OUT, 'failed']),
+  ];
+  const { printed } = await createOps(api.connection.db, {
+    listRuns: async () => [ending, stale].map((objectId) => ({ objectId, isRunning: true })),
+    runs: { findRunning: async () => new Set([settlementWorkflowId(stale)]) },
+  })('reconcile', '--json');
+  expect(JSON.parse(printed.join('')).runs_of_ended_rows).toEqual([stale]);
 });
 
 test('reconcile says that it compares not every run when there are more than it lists', async ({ api, steps }) => {
