@@ -9,6 +9,9 @@ import type pino from 'pino';
  */
 const FAULT_SIGNALS = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'] as const;
 
+/** Node.js itself writes a heap snapshot at this signal, if it is told to: docs/operations.md, `MemoryRunsOut`. */
+const SNAPSHOT_SIGNAL = 'SIGUSR2';
+
 export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
 const endAtOnce = (signal: (typeof STOP_SIGNALS)[number]): void => process.exit(128 + os.constants.signals[signal]);
 
@@ -43,6 +46,8 @@ export function closeInOrder(
   steps: readonly Step[],
 ): void {
   for (const signal of STOP_SIGNALS) process.removeListener(signal, endAtOnce);
+  // It would end a process that is not told to.
+  process.on(SNAPSHOT_SIGNAL, () => undefined);
   if (endAfterLine) process.removeListener(UNHANDLED, endAfterLine);
   let closing: string | undefined;
   const close = async ({ err }: { readonly err?: unknown }): Promise<void> => {
@@ -61,7 +66,7 @@ export function closeInOrder(
     {
       delay: timeoutMs,
       logger: false,
-      skip: [...FAULT_SIGNALS],
+      skip: [...FAULT_SIGNALS, SNAPSHOT_SIGNAL],
       onTimeout: () => log.error({ closing }, 'the process did not close in time'),
       onSecondError: (err) => log.error({ err, closing }, 'an error ended the process while it closed'),
       onSecondSignal: (signal) => log.error({ signal, closing }, 'a signal ended the process while it closed'),

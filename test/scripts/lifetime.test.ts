@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -110,18 +111,27 @@ describe('a signal to the stack', () => {
 });
 
 describe('the API and the worker', () => {
-  const endedBy = async (signals: readonly NodeJS.Signals[], ...mode: string[]) => {
+  const start = (...mode: string[]) => {
     const child = spawn(process.execPath, ['--import', 'tsx', CLOSING, ...mode], { cwd: repositoryRoot });
     let output = '';
     child.stdout.on('data', (chunk) => {
       output += String(chunk);
     });
+    return { child, output: () => output };
+  };
+  const endedBy = async (signals: readonly NodeJS.Signals[], ...mode: string[]) => {
+    const { child, output } = start(...mode);
     for (const [index, signal] of signals.entries()) {
-      await expect.poll(() => output).toContain(index === 0 ? 'Ready' : 'Closing');
+      await expect.poll(output).toContain(index === 0 ? 'Ready' : 'Closing');
       child.kill(signal);
     }
     const [[code, signal]] = await Promise.all([once(child, 'exit'), once(child.stdout, 'end')]);
-    return [code ?? signal, ...output.split('\n').filter((line) => line.startsWith('{'))];
+    return [
+      code ?? signal,
+      ...output()
+        .split('\n')
+        .filter((line) => line.startsWith('{')),
+    ];
   };
 
   test('end at once after a fault, and close in order at SIGTERM', async () => {
@@ -130,6 +140,16 @@ describe('the API and the worker', () => {
     expect(await endedBy(['SIGTERM'])).toEqual([0]);
     // With a handler of its own, since the first process of a container has no default.
     expect(await endedBy(['SIGTERM'], 'starting')).toEqual([143]);
+  });
+
+  test('go on at SIGUSR2, at which Node.js writes a heap snapshot if it is told to', async () => {
+    const { child, output } = start();
+    await expect.poll(output).toContain('Ready');
+    const ended = once(child, 'exit');
+    child.kill('SIGUSR2');
+    await delay(250);
+    child.kill('SIGKILL');
+    expect([await ended, output()]).toEqual([[null, 'SIGKILL'], 'Ready\n']);
   });
 
   test.for([
