@@ -7,7 +7,7 @@ import pg from 'pg';
 import { PARTITIONS_AHEAD } from '../domain/retention.ts';
 import { Client, CONNECT_TIMEOUT_MS } from './client.ts';
 import { isDirect } from './database-session.ts';
-import { giveSettings, grantServicePrivileges, refuseMissingRole } from './privilege.ts';
+import { giveSettings, grantServicePrivileges, MigrationError, refuseMissingRole } from './privilege.ts';
 
 const MIGRATIONS_FOLDER = path.join(path.dirname(fileURLToPath(import.meta.url)), 'migrations');
 
@@ -61,7 +61,7 @@ export type DatabaseUrls = { readonly databaseUrl: string; readonly migrationUrl
  *
  * @param options `onLocked` gets a sentence each time that a table is locked, and while another process migrates, which
  *   it waits for `waitTimeoutMs`
- * @throws Error in one sentence when `migrationUrl` leads to a pooler or is not the owner's, when other migrations made
+ * @throws MigrationError when `migrationUrl` leads to a pooler or is not the owner's, when other migrations made
  *   the database, when a table or the migrations stay locked, or when the service's role does not exist
  */
 export async function migrate(
@@ -82,7 +82,7 @@ export async function migrate(
   try {
     // The pooler would keep the lock when this connection has ended, and the next migration would wait for ever.
     if (!(await isDirect(client)))
-      throw new Error(
+      throw new MigrationError(
         "MIGRATION_DATABASE_URL leads to a pooler: it must be PostgreSQL's own address, since a migration holds a lock of its session.",
       );
     if (!isOwner) await refuseMissingRole(client, serviceRole);
@@ -131,7 +131,7 @@ async function lockMigrations(
     const waitedMs = performance.now() - startedMs;
     if (waitedMs < Math.min(sayAfterMs, waitTimeoutMs)) continue;
     const sentence = `another process migrates${await describeHolder(client, OF_MIGRATIONS)}`;
-    if (waitedMs >= waitTimeoutMs) throw new Error(`The migrations could not begin: ${sentence}`);
+    if (waitedMs >= waitTimeoutMs) throw new MigrationError(`The migrations could not begin: ${sentence}`);
     onLocked(sentence);
     sayAfterMs += WAIT_REPEAT_MS;
   }
@@ -223,7 +223,9 @@ async function whenUnlocked(
       if (!isLocked) throw error;
       const sentence = `a table is locked${await describeHolder(client, OF_TABLES)}`;
       if (tries === LOCK_TRIES_MAX)
-        throw new Error(`A migration could not begin, and those after it are missing: ${sentence}`, { cause: error });
+        throw new MigrationError(`A migration could not begin, and those after it are missing: ${sentence}`, {
+          cause: error,
+        });
       onLocked(`try ${tries} of ${LOCK_TRIES_MAX}: ${sentence}`);
       await delay(LOCK_PAUSE_MS);
     }
@@ -251,7 +253,7 @@ async function refuseOtherMigrations(client: pg.Client): Promise<number> {
   );
   const isOther = ownMigrations().some(({ hash }, index) => (applied.rows[index]?.hash ?? hash) !== hash);
   if (isOther)
-    throw new Error(
+    throw new MigrationError(
       'Other migrations made this database, and nothing leads from them to these: begin with an empty one ("npm run reset" for the stack of npm start).',
     );
   return applied.rows.length;
@@ -259,7 +261,7 @@ async function refuseOtherMigrations(client: pg.Client): Promise<number> {
 
 function explainRefusal(migrationUrl: string, error: unknown): never {
   if (!(error instanceof pg.DatabaseError) || error.code !== INSUFFICIENT_PRIVILEGE) throw error;
-  throw new Error(
+  throw new MigrationError(
     `The role "${roleOf(migrationUrl)}" does not own the tables: set MIGRATION_DATABASE_URL to the address of their ` +
       'owner (docs/operations.md, "Database roles").',
     { cause: error },

@@ -159,12 +159,15 @@ function columnNames(table: PgTable, update: Privileges<string>['update']): Tabl
   return columns.filter(isGranted).map(([, { name }]) => name);
 }
 
-/** @throws Error in one sentence when the role does not exist */
+/** Why a database is not migrated, in one sentence. */
+export class MigrationError extends Error {}
+
+/** @throws MigrationError when the role does not exist */
 export async function refuseMissingRole(owner: pg.ClientBase, serviceRole: string): Promise<void> {
   const { rowCount } = await owner.query('SELECT 1 FROM pg_roles WHERE rolname = $1', [serviceRole]);
   if (rowCount === 1) return;
   const role = pg.escapeIdentifier(serviceRole);
-  throw new Error(`The database has no role ${role}: create it (docs/operations.md, "Database roles").`);
+  throw new MigrationError(`The database has no role ${role}: create it (docs/operations.md, "Database roles").`);
 }
 
 /**

@@ -1,6 +1,7 @@
 /** Which errors of a command are expected, and the sentence and exit code of each. */
 import { ConfigError } from '../config/fault.ts';
 import { causeOf, isUnavailable } from '../db/client.ts';
+import { MigrationError } from '../db/privilege.ts';
 import { DatabaseRoleError } from '../db/role.ts';
 import { DomainError } from '../domain/error.ts';
 import { temporalFaultOf } from '../process/temporal-health.ts';
@@ -13,6 +14,7 @@ export async function withCommandErrors(act: () => Promise<ExitCode>): Promise<E
   } catch (error) {
     if (error instanceof DomainError) throw new CommandError(EXIT.refused, `Refused, ${error.code}: ${error.detail}`);
     if (error instanceof ConfigError) throw new CommandError(EXIT.configuration, error.message);
+    if (error instanceof MigrationError) throw new CommandError(EXIT.refused, error.message);
     const cause = causeOf(error);
     if (cause instanceof DatabaseRoleError) throw new CommandError(EXIT.configuration, cause.message);
     if (isUnavailable(error) && cause instanceof Error)

@@ -10,6 +10,8 @@ import { connect } from '../../db/client.ts';
 import { type DatabaseUrls, migrate } from '../../db/migrate.ts';
 import { listServicePrivileges } from '../../db/privilege.ts';
 import { findRoleFault } from '../../db/role.ts';
+import { EXIT } from '../../ops/command-line/program.ts';
+import { withCommandErrors } from '../../ops/failure.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { FILE } from '../support/fixture.ts';
 import { testServer } from '../support/postgres.ts';
@@ -320,14 +322,24 @@ describe('a process of a remote runtime', () => {
   });
 });
 
+const migrateAsCommand = (urls: DatabaseUrls) =>
+  withCommandErrors(async () => {
+    await migrate(urls);
+    return EXIT.done;
+  });
+
 test('a migration for a role that does not exist fails in one sentence', async ({ database }) => {
   const databaseUrl = Object.assign(new URL(database.databaseUrl), { username: 'nobody_here' }).href;
-  await expect(migrate({ ...database, databaseUrl })).rejects.toThrow('The database has no role "nobody_here"');
+  await expect(migrateAsCommand({ ...database, databaseUrl })).rejects.toMatchObject({
+    exitCode: 1,
+    message: 'The database has no role "nobody_here": create it (docs/operations.md, "Database roles").',
+  });
 });
 
 test('a migration as a role that is not the owner fails in one sentence', async ({ database }) => {
   const { databaseUrl } = database;
-  await expect(migrate({ databaseUrl, migrationUrl: databaseUrl })).rejects.toThrow(
-    /^The role "\w+_service" does not own the tables: set MIGRATION_DATABASE_URL/,
-  );
+  await expect(migrateAsCommand({ databaseUrl, migrationUrl: databaseUrl })).rejects.toMatchObject({
+    exitCode: 1,
+    message: expect.stringMatching(/^The role "\w+_service" does not own the tables: set MIGRATION_DATABASE_URL/),
+  });
 });
