@@ -66,13 +66,22 @@ const pepperId = (pepper: string): string =>
 const hasTwins = (keys: readonly { readonly id: string }[]): boolean =>
   new Set(keys.map(({ id }) => id)).size < keys.length;
 
-const port = z.coerce.number({ error: 'must be a port number' }).int().min(0).max(65_535);
+const whole = (min: number, max: number, what: string) => {
+  const rule = { error: `${what} from ${min} to ${max}` };
+  return z.coerce.number(rule).int(rule).min(min, rule).max(max, rule);
+};
+const wholeNumber = (min: number, max: number) => whole(min, max, 'must be a whole number');
+const port = (max = 65_535) => whole(0, max, 'must be a port number');
 const listenHost = z
   .string()
   .refine((host) => isIP(host) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(host), {
     error: 'must be an IP address, without brackets, or the name of a host',
   });
-const url = (protocol: RegExp) => z.url({ protocol, error: required('must be a URL of the right kind') });
+const url = (...schemes: readonly string[]) =>
+  z.url({
+    protocol: new RegExp(`^(${schemes.join('|')})$`),
+    error: required(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`),
+  });
 /** The driver takes them from the address before those that each session has (db/database-session.ts). */
 const SESSION_PARAMETERS = [
   'options',
@@ -95,16 +104,17 @@ export function partsOf(address: string) {
     return undefined;
   }
 }
-const connectionUrl = (protocol: RegExp) =>
-  url(protocol).refine((address) => !URL.canParse(address) || partsOf(address) !== undefined, {
+const connectionUrl = (...schemes: readonly string[]) =>
+  url(...schemes).refine((address) => !URL.canParse(address) || partsOf(address) !== undefined, {
     error: 'must write a % of its user, password, host or path as %25',
   });
-const databaseUrl = connectionUrl(/^postgres(ql)?$/).refine(
+const POSTGRES = ['postgresql', 'postgres'] as const;
+const databaseUrl = connectionUrl(...POSTGRES).refine(
   (address) => !parametersOf(address).some((name) => SESSION_PARAMETERS.includes(name)),
   { error: 'must not set options or timeouts: the service sets them for each session' },
 );
 /** Others would change how its TLS is verified. */
-const mailServerUrl = connectionUrl(/^smtps?$/).refine(
+const mailServerUrl = connectionUrl('smtps', 'smtp').refine(
   (address) => parametersOf(address).every((name) => name === 'from'),
   {
     error: 'must have no parameter but from',
@@ -151,8 +161,7 @@ const taskQueues = z
   .string()
   .transform((value) => [...new Set(value.split(',').map((part) => part.trim()))])
   .pipe(z.array(z.enum(TASK_QUEUES, { error: `must be a list of ${TASK_QUEUES.join(' and ')}` })));
-const wholeNumber = (min: number, max: number) =>
-  z.coerce.number({ error: 'must be a whole number' }).int().min(min).max(max);
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'silent'] as const;
 
 /** The descriptions are the table of docs/configuration.md. */
 export const Environment = z.object({
@@ -160,16 +169,15 @@ export const Environment = z.object({
     .enum(RUNTIME_ENVIRONMENTS, { error: `must be one of ${RUNTIME_ENVIRONMENTS.join(', ')}; there is no default` })
     .describe('`local-sandbox`, `remote-sandbox` or `production`. `npm start` sets the first.'),
   HOST: listenHost.default('127.0.0.1').describe('The address that the API and the metrics listen on.'),
-  PORT: port.default(3000).describe('The port of the API.'),
-  METRICS_PORT: port
-    .max(65_534)
+  PORT: port().default(3000).describe('The port of the API.'),
+  METRICS_PORT: port(65_534)
     .optional()
     .describe("The port of the API's metrics; the worker's is the next one. Without it there are no metrics."),
-  PUBLIC_BASE_URL: url(/^https?$/)
+  PUBLIC_BASE_URL: url('https', 'http')
     .optional()
     .describe('The address of the API as partners see it. Without it: `http://<HOST>:<PORT>`.'),
   DATABASE_URL: databaseUrl.describe('PostgreSQL, with the role of the service.'),
-  MIGRATION_DATABASE_URL: connectionUrl(/^postgres(ql)?$/)
+  MIGRATION_DATABASE_URL: connectionUrl(...POSTGRES)
     .optional()
     .describe('PostgreSQL, with the role that owns the tables. Only `npm run migrate` reads it.'),
   DATABASE_LISTEN_URL: databaseUrl
@@ -187,10 +195,10 @@ export const Environment = z.object({
     .describe(
       'A list of hosts of PostgreSQL and Temporal that are reached without TLS, such as containers on one private network. Outside the local sandbox every other host but this machine needs `sslmode=verify-full` in its address, and `TEMPORAL_TLS`.',
     ),
-  TEMPORAL_UI_URL: url(/^https?$/)
+  TEMPORAL_UI_URL: url('https', 'http')
     .optional()
     .describe('Where operators reach Temporal UI. `ops show` and `npm run demo` link to it.'),
-  RUNBOOK_URL: url(/^https?$/)
+  RUNBOOK_URL: url('https', 'http')
     .optional()
     .describe('Where operators read [operations.md](operations.md). Temporal UI and `ops show` link to it.'),
   // The values that Temporal's own configuration knows. It would read any other text as false.
@@ -227,7 +235,7 @@ export const Environment = z.object({
   CARDPROC_WEBHOOK_SECRET: secretList.describe('Verifies the events of the card processor. A list; each one verifies.'),
   BANKLEDGER_WEBHOOK_SECRET: secretList.describe('The same for the bank ledger.'),
   IDVERIFY_WEBHOOK_SECRET: secretList.describe('The same for the identity provider.'),
-  IDVERIFY_BASE_URL: url(/^https?$/)
+  IDVERIFY_BASE_URL: url('https', 'http')
     .optional()
     .describe('The identity provider. Without it, only the local sandbox verifies, by a simulation.'),
   IDVERIFY_APP_TOKEN: secret.optional().describe('Its credential. Set all three or none.'),
@@ -263,7 +271,7 @@ export const Environment = z.object({
   QUOTE_RETENTION_DAYS: wholeNumber(RETENTION.quotes.daysMin, RETENTION.quotes.daysMax)
     .default(RETENTION.quotes.daysDefault)
     .describe("For how many days at least consumers' quotes are kept. A quote is valid for 30 seconds."),
-  OTEL_EXPORTER_OTLP_ENDPOINT: url(/^https?$/)
+  OTEL_EXPORTER_OTLP_ENDPOINT: url('https', 'http')
     .optional()
     .describe('The collector of traces, by OTLP over HTTP. Without it there are none.'),
   OTEL_EXPORTER_OTLP_HEADERS: z
@@ -279,7 +287,7 @@ export const Environment = z.object({
     .optional()
     .describe('For the torture suite, in the local sandbox only: where the process ends itself.'),
   LOG_LEVEL: z
-    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent'], { error: 'must be a pino level' })
+    .enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` })
     .default('info')
-    .describe('`fatal`, `error`, `warn`, `info`, `debug` or `silent`.'),
+    .describe(`${LOG_LEVELS.map((level) => `\`${level}\``).join(', ')}.`),
 });

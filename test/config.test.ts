@@ -209,6 +209,19 @@ const REFUSED: readonly Refused[] = [
     { CONSUMER_ALLOWED_ORIGINS: 'https://app.example, http://localhost:5173' },
     'CONSUMER_ALLOWED_ORIGINS must name https origins',
   ],
+  ...(
+    [
+      ['DATABASE_URL', 'a URL that begins with postgresql:// or postgres://', ['mysql://s@127.0.0.1/s']],
+      ['PUBLIC_BASE_URL', 'a URL that begins with https:// or http://', ['api.example', 'ftp://api.example']],
+      ['DATABASE_POOL_MAX', 'a whole number from 2 to 1000', ['1', '1001', '2.5', 'many']],
+      ['EVENT_RETENTION_DAYS', 'a whole number from 90 to 36500', ['89', '0', '-1', '90.5', '36501', 'ever']],
+      ['QUOTE_RETENTION_DAYS', 'a whole number from 1 to 36500', ['0', '-1', '36501']],
+      ['METRICS_PORT', 'a port number from 0 to 65534', ['65535']],
+      ['LOG_LEVEL', 'one of fatal, error, warn, info, debug, silent', ['trace']],
+    ] as const
+  ).flatMap(([name, rule, values]) =>
+    values.map((given): Refused => [`${name}=${given}`, { [name]: given }, `${name} must be ${rule}`]),
+  ),
   [
     'a host that is neither an address nor a name',
     { HOST: 'not a host!' },
@@ -286,15 +299,6 @@ describe('the configuration is refused', () => {
       ]);
     },
   );
-
-  test.for([
-    ...['89', '0', '-1', '90.5', '36501', 'ever'].map((given) => ['EVENT_RETENTION_DAYS', given] as const),
-    ...['0', '-1', '36501'].map((given) => ['QUOTE_RETENTION_DAYS', given] as const),
-  ])('%s=%s', ([name, given], { faultsOf }) => {
-    expect(faultsOf(remoteEnvironment('production', { [name]: given }))).toEqual([
-      expect.stringMatching(new RegExp(`^${name} `)),
-    ]);
-  });
 
   test.for(['remote-sandbox', 'production', 'local-sandbox'])(
     'one value for three providers, a password and two kinds of key in %s, with a fault for each and no value',
