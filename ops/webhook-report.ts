@@ -7,6 +7,7 @@ import {
   listDeliveriesTo,
 } from '../db/queries/operator/delivery.ts';
 import { listAuditEntries, listOutboxRows } from '../db/queries/operator/object.ts';
+import { listDueSubscriptions } from '../db/queries/operator/waiting.ts';
 import { findWebhookObject } from '../db/queries/operator/webhook.ts';
 import { findRunningReplay } from '../db/queries/webhook-replay.ts';
 import { maskUrl } from '../domain/mask.ts';
@@ -27,7 +28,8 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
   const counts = await countDeliveriesTo(db, webhookId);
   const run = await reportRun(deps, webhookSubscriptionWorkflowId(webhookId));
   const replay = await findRunningReplay(db, webhookId);
-  const hasWork = replay !== undefined || counts.some((counted) => counted.status === 'pending');
+  // What its lane sends needs no run of its own.
+  const due = await listDueSubscriptions(db, { after: '', limit: 1, among: [webhookId] }, '');
   return {
     kind: 'subscription',
     id: webhookId,
@@ -55,7 +57,7 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
       audit: (await listAuditEntries(db, webhookId)).map(auditRow),
     },
     next: [
-      obstacleAdvice(run, outbox, { id: webhookId, needsRun: hasWork }) ??
+      obstacleAdvice(run, outbox, { id: webhookId, needsRun: due.length > 0 }) ??
         subscriptionAdvice({
           status,
           disabledReason,

@@ -178,6 +178,17 @@ test.for<['settlement' | 'verification' | 'subscription', string]>([
   expect(next).toMatchObject([{ say: sentence, section: 'Lost runs' }]);
 });
 
+test('show says of a subscription without a run that it works while its lane sends what is pending', async ({
+  api,
+  partner,
+}) => {
+  const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/');
+  await ping(api, partner, webhookId);
+  const ops = createOps(api.connection.db, { describeRun: async () => undefined });
+  const { counts, next } = JSON.parse((await ops('show', webhookId, '--json')).printed.join(''));
+  expect([counts, next[0].say]).toEqual([[{ status: 'pending', deliveries: 1 }], 'None: it works.']);
+});
+
 test('show says that committed work waits, with the last error', async ({ api, partner, ops }) => {
   const settlementId = await openSettlement(api, partner);
   await api.connection.pool.query(
