@@ -66,7 +66,7 @@ function recipientAdvice({ isActive, erasedAt, verificationStatus }: Recipient, 
   if (openId !== undefined) return advice('A verification is open:', `npm run ops -- show ${openId}`);
   return verificationStatus === 'verified'
     ? advice('None: it takes settlements of any amount.')
-    : advice('From 1 000.00 a settlement waits until the partner has it verified: POST /v1/kyc/verify.');
+    : advice('From 1 000.00 a settlement waits until the partner has it verified.');
 }
 
 export async function reportVerification(deps: OpsDeps, verificationId: string): Promise<Report | undefined> {
