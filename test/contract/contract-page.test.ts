@@ -12,6 +12,7 @@ import { formatMoney, formatRate } from '../../domain/money.ts';
 import { OTP_LIMITS } from '../../domain/otp.ts';
 import { COUNTED_MAX, PAGE } from '../../domain/page.ts';
 import { INPUT_METHODS, METHOD_RULES } from '../../domain/payment-method.ts';
+import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { SCOPES } from '../../domain/scope.ts';
 import {
   PURPOSES,
@@ -199,6 +200,7 @@ test.each([
     2,
     `More than ${REQUESTS.ofOrganization} requests of an organization, or ${REQUESTS.ofAddress} of an address, under way`,
   ],
+  [2, `a PDF, a read of usage or a sign-up costs ${REQUEST_WEIGHTS.usage}`],
   [11, `at most ${SUBSCRIPTIONS_MAX}.`],
   [11, `up to ${TARGET_LENGTH_MAX} characters`],
   [11, `after ${RETRY_DELAYS_MS.map(delay).join(', ')}`],
