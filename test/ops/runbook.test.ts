@@ -2,6 +2,7 @@
  * Every operators' command that docs/operations.md, a guide or a next step names is one that the command line accepts.
  */
 import { expect, test } from 'vitest';
+import { Environment } from '../../config/environment.ts';
 import { connect } from '../../db/client.ts';
 import {
   type Advice,
@@ -12,6 +13,8 @@ import {
   settlementAdvice,
   unservedAdvice,
 } from '../../domain/operator-advice.ts';
+import { requestsPerMinuteOf, TIERS } from '../../domain/quota.ts';
+import { budgetsOf } from '../../domain/rate-limit.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import { DELIVERY_STATUSES } from '../../domain/webhook.ts';
 import { createOps } from '../support/ops.ts';
@@ -81,4 +84,13 @@ test('the runbook has commands to check', () => {
 test.each([...commands])("the runbook's command is valid: %s", async (command) => {
   const { exitCode, warned } = await ops(...argsOf(command));
   expect([exitCode === 2, warned]).toEqual([false, warned]);
+});
+
+test('the runbook has the default of every rate limit', () => {
+  const [, table = ''] = readSource('docs/operations.md').split('| limit | unit | default |\n');
+  const shown = new Set((table.split('\n\n')[0] ?? '').match(/(?<=\()\d+(?=\))/g)?.map(Number));
+  const perMinute = Environment.shape.RATE_LIMIT_PER_MINUTE.parse(undefined);
+  const budgets = Object.values(budgetsOf(perMinute)).map(({ quota }) => quota);
+  const ofTiers = TIERS.map((tier) => requestsPerMinuteOf({ tier, limits: {} }, perMinute));
+  expect(shown).toEqual(new Set([...budgets, ...ofTiers]));
 });
