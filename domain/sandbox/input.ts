@@ -9,7 +9,7 @@ export const SANDBOX_NAMES = {
 } as const;
 
 /** Words in a recipient's name that make the simulated identity provider decide by itself. */
-const SANDBOX_REVIEWS: Readonly<Record<string, ReviewAnswer>> = { 'KYC REJECT': 'RED', 'KYC APPROVE': 'GREEN' };
+export const SANDBOX_REVIEWS: Readonly<Record<string, ReviewAnswer>> = { 'KYC REJECT': 'RED', 'KYC APPROVE': 'GREEN' };
 
 /** What the simulated identity provider decides about this name; undefined when a decision must be sent. */
 export const sandboxReview = (name: string): ReviewAnswer | undefined =>

@@ -5,6 +5,7 @@ import { GUIDES } from '../../api/pages/guide.ts';
 import { ERROR_CODES } from '../../domain/error.ts';
 import { EVENT_OF_STATUS, EVENT_TYPES } from '../../domain/event.ts';
 import { FAILURE_HELP, failureAddress, PROVIDER_FAILURE_HELP, sectionId } from '../../domain/failure-help.ts';
+import { SANDBOX_NAMES, SANDBOX_REVIEWS } from '../../domain/sandbox/input.ts';
 import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
 import { FAILURES } from '../../domain/settlement/failure.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
@@ -115,10 +116,14 @@ test("a settlement's life: every status, with what is to be done", () => {
   expect(listed).toEqual(expect.arrayContaining([...SETTLEMENT_STATUSES]));
 });
 
-test('the quickstart lists every card of the sandbox', () => {
-  const cards = new Set(SCENARIOS.flatMap(({ given: { card_token: token } }) => token ?? []));
+test('the quickstart lists every card, account and name by which the sandbox decides', () => {
+  const tokens = SCENARIOS.flatMap(({ given: { card_token: card, public_token: account } }) => [
+    card ?? [],
+    account ?? [],
+  ]);
+  const inputs = [...tokens.flat(), ...Object.values(SANDBOX_NAMES), ...Object.keys(SANDBOX_REVIEWS)];
   const listed = codes(rowsOf(guide('quickstart')).join(' '));
-  expect([...cards].filter((token) => !listed.includes(token))).toEqual([]);
+  expect(inputs.filter((input) => !listed.includes(input))).toEqual([]);
 });
 
 describe('failures', () => {
