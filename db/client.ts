@@ -19,8 +19,8 @@ export const CONNECT_TIMEOUT_MS = 3_000;
 /** Of a process that serves tenants: who waits for a lock holds a connection that others need. */
 export const TENANTS = { lockTimeoutMs: 250 } as const;
 /**
- * Of a process that serves: twice the time after which PostgreSQL itself ends a statement (session.ts). A host that
- * vanishes ends no connection: without this limit, its statements would wait for a quarter of an hour.
+ * Of a process that serves: twice the time after which PostgreSQL itself ends a statement (database-session.ts). A host
+ * that vanishes ends no connection: without this limit, its statements would wait for a quarter of an hour.
  */
 export const STATEMENT_TIMEOUT_MS = 10_000;
 
@@ -93,7 +93,7 @@ export type Connection = {
  * @param options `onIdleError` is called when an idle connection breaks; the pool replaces it. `refusesOwner`: no
  * statement runs as a role that owns the tables. `untilReady`: each new connection waits for it, and fails as it does.
  * `tenants`: they get the connections in turn, and none waits longer for a lock. `isPooled`: the address leads to a
- * pooler (session.ts). `statementTimeoutMs`: of this side, for a server that does not answer
+ * pooler (database-session.ts). `statementTimeoutMs`: of this side, for a server that does not answer
  */
 export function connect(
   databaseUrl: string,

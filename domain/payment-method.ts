@@ -1,5 +1,5 @@
 /**
- * How money comes in (contract §5). `implementationState` says how much of an adapter is written, `admissionState`
+ * How money comes in (contract §5). `implementationState` says how much of an adapter is written, `localAdmissionState`
  * whether value may move through it. Neither says that a method is ready for production.
  */
 import type { CapabilityState, ImplementationState } from './capability-state.ts';
