@@ -11,7 +11,7 @@ export const event: SandboxCommand = command({
   takes: {
     settlementId: SETTLEMENT_ID,
     event: required('<event>', 'the event', oneOf(SANDBOX_EVENTS)),
-    amount: optional('--amount <amount>', 'the amount that arrives, such as 250.00', text),
+    amount: optional('--amount <amount>', 'what arrives or is disputed, such as 250.00', text),
     url: API_URL,
   },
   run: async ({ env, print, printData }: SandboxDeps, { settlementId, event: name, amount, url: given }) => {
