@@ -18,6 +18,7 @@ export const RUNBOOK_SECTIONS = [
   'Worker versions',
   'Payload encryption',
   'When the outbox grows',
+  'Brakes',
   'Alerts',
   'Logs',
 ] as const;
@@ -219,22 +220,20 @@ export const laneAdvice = (hasUntaken: boolean): Advice =>
     : alert('None: it takes what is due.');
 
 export function subscriptionAdvice(subscription: {
+  readonly webhookId: string;
   readonly status: WebhookStatus;
   readonly disabledReason: DisabledReason | null;
   readonly isDeleted: boolean;
   readonly isFailing: boolean;
 }): Advice {
-  const { status, disabledReason, isDeleted, isFailing } = subscription;
+  const { webhookId, status, disabledReason, isDeleted, isFailing } = subscription;
   if (isDeleted) return alert('None: the partner deleted it.');
   if (status === 'enabled')
     return isFailing
       ? alert('Its endpoint fails. Tell the partner. After five days without a success it is disabled.')
       : alert('None: it works.');
   if (disabledReason === 'operator')
-    return alert(
-      'An operator has disabled it; its audit entries say why. To end that:',
-      act('webhook enable <webhook id>'),
-    );
+    return brake('An operator has disabled it; its audit entries say why. To end that:', `webhook enable ${webhookId}`);
   return disabledReason === 'requested'
     ? alert('None: the partner disabled it.')
     : alert('Tell the partner, who enables it again when the endpoint works: PATCH /v1/webhooks/<id>.');
@@ -245,10 +244,10 @@ export function organizationAdvice(
   { hasFullKey, isSuspended }: { readonly hasFullKey: boolean; readonly isSuspended: boolean },
 ): Advice {
   if (isSuspended)
-    return advice('An operator has suspended it; its audit entries say why. To end that:', act(`org resume ${orgId}`));
+    return brake('An operator has suspended it; its audit entries say why. To end that:', `org resume ${orgId}`);
   return hasFullKey
-    ? advice('None. If it has lost its key, two operators give it a new one:', act(`org reissue-key ${orgId}`))
-    : advice('It has no active key of scope full. Two operators give it one:', act(`org reissue-key ${orgId}`));
+    ? brake('None. If it has lost its key, two operators give it a new one:', `org reissue-key ${orgId}`)
+    : brake('It has no active key of scope full. Two operators give it one:', `org reissue-key ${orgId}`);
 }
 
 export const advice = (say: string, command = '', section: RunbookSection = WAITS): Advice => ({
@@ -256,4 +255,5 @@ export const advice = (say: string, command = '', section: RunbookSection = WAIT
   command,
   section: command === '' && say.startsWith('None') ? null : section,
 });
+const brake = (say: string, command: string): Advice => advice(say, act(command), 'Brakes');
 const alert = (say: string, command = ''): Advice => advice(say, command, 'Alerts');

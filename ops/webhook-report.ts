@@ -59,6 +59,7 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
     next: [
       obstacleAdvice(run, outbox, { id: webhookId, needsRun: due.length > 0 }) ??
         subscriptionAdvice({
+          webhookId,
           status,
           disabledReason,
           isDeleted: deletedAt !== null,

@@ -29,7 +29,7 @@ async function retryAll({ webhookId, orgId }: WebhookSubscriptionInput): Promise
     const { nextAttemptAt } = found;
     if (nextAttemptAt === null && !isWoken) return;
     if (nextAttemptAt === null || waitMs === 0) continue;
-    publishFound(found);
+    publishFound(webhookId, found);
     await condition(() => isWoken, untilMs(Date.parse(nextAttemptAt)), {
       summary: 'Waiting until the next retry is due',
     });
@@ -38,14 +38,10 @@ async function retryAll({ webhookId, orgId }: WebhookSubscriptionInput): Promise
 }
 
 /** Shows operators, in Temporal UI, the subscription's status after a round, and what they do next. */
-function publishFound({
-  status,
-  disabledReason,
-  waiting,
-  failingSince,
-  nextAttemptAt,
-  lastOutcome,
-}: RetryResult['found']) {
+function publishFound(
+  webhookId: string,
+  { status, disabledReason, waiting, failingSince, nextAttemptAt, lastOutcome }: RetryResult['found'],
+) {
   publishDetails(
     [
       `Subscription: **${status}**${disabledReason === null ? '' : ` (${disabledReason})`}`,
@@ -55,6 +51,7 @@ function publishFound({
       `Last outcome: ${lastOutcome ?? 'none in the last round'}`,
     ],
     subscriptionAdvice({
+      webhookId,
       status: status === 'deleted' ? 'disabled' : status,
       disabledReason,
       isDeleted: status === 'deleted',

@@ -34,6 +34,8 @@ test('webhook disable skips what is pending at once, cancels a replay, and shows
   expect(await readDelivery(api, partner, delivery)).toMatchObject({ status: 'skipped' });
   expect((await call('GET', `/replays/${replay.json().replay_id}`)).json()).toMatchObject({ status: 'canceled' });
   expect((await call('GET')).json()).toMatchObject({ status: 'disabled', disabled_reason: 'operator' });
+  const shown = await createOps(api.connection.db)('show', webhookId);
+  expect(shown.printed.join('\n')).toMatch(new RegExp(`webhook enable ${webhookId} .*\n.*"Brakes"$`));
   expect(await listAudit(api.connection.db, webhookId)).toEqual([
     { orgId: partner.orgId, action: 'webhook_disable', operator: 'ana', note: AUDIT_ARGS[3] },
   ]);
