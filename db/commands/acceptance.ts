@@ -83,8 +83,10 @@ export async function acceptSettlement(
   const { recipient, held } = openRecipient(deps.sealer, facts.recipient);
   const now = deps.now();
   const gates = forbiddingGatesOfCorridor(facts.gateEvidence, { runtime: deps.runtime, corridor, now });
+  // Of an erased recipient nothing is known that could be judged.
+  if (!held) return await refuse(deps, request, inactive());
   const refusal = refusalOf(recipient, pricing, gates);
-  if (refusal || !held) return await refuse(deps, request, refusal ?? inactive());
+  if (refusal) return await refuse(deps, request, refusal);
   const payee = freezePayee(recipient, held.personalData, pricing.payoutRail);
   const settlement = newSettlement(deps, request, { pricing, payee, dataKey: held.dataKey, now });
   const first = answerTo(settlement, answer.status, answer.present(settlement, payeeResource(payee)));
@@ -149,11 +151,11 @@ const sealedToken = (
 
 const inactive = (): DomainError => stateConflict('inactive', 'The recipient is inactive and takes no new settlement.');
 
-/** Why the settlement is not accepted; undefined when it is. The recipient is judged before the gates (contract §2). */
+/** Why the settlement is not accepted; undefined when it is. 422, then 409, then the gates (contract §2). */
 function refusalOf(recipient: Recipient, pricing: Pricing, gates: readonly ClosedGate[]): Error | undefined {
-  if (!recipient.isActive) return inactive();
   const faults = payoutFaults(recipient, CORRIDORS[pricing.corridor], pricing.payoutRail);
   if (faults.length > 0) return new ValidationError(faults);
+  if (!recipient.isActive) return inactive();
   return gates.length > 0 ? new DomainError('launch_gates_closed', { gates }) : undefined;
 }
 

@@ -160,6 +160,22 @@ describe.for(ROUTES)('$route with a price that is out of bounds', (settle) => {
   });
 });
 
+test.for(ROUTES)(
+  '422 at $route for a recipient that it does not fit, also if it is inactive',
+  async (settle, { api }) => {
+    const { payerOf, route, bodyOf } = settle;
+    const payer = await payerOf(api, route);
+    const recipientId = await payer.createRecipient();
+    await api.connection.pool.query('UPDATE recipients SET is_active = false WHERE recipient_id = $1', [recipientId]);
+    const post = (more: Json) =>
+      payer.post({ ...bodyOf(recipientId, '250.00'), ...more }, { 'idempotency-key': crypto.randomUUID() });
+    await expectInvalid(api, () => post({ corridor: 'US-TT' }), [['body.recipient_id', 'value_error']]);
+    await expectInvalid(api, () => post({ payout_rail: 'mobile_money' }), [['body.payout_rail', 'value_error']]);
+    const valid = await post({});
+    expect([valid.statusCode, jsonOf(valid).current_state]).toEqual([409, 'inactive']);
+  },
+);
+
 test('422 while the outbox is full for what the handler would find invalid', async ({ full, recipientId }) => {
   const caller = await full.createCaller();
   await full.connection.pool.query(

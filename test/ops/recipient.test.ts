@@ -12,7 +12,7 @@ import { createConsumerRecipient, signIn } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { createRecipient, type Json, jsonOf, recipientBody, settleBody } from '../support/partner.ts';
-import { expectUnchanged } from '../support/refusal.ts';
+import { expectRefused, expectUnchanged } from '../support/refusal.ts';
 import { idverifyBody, openVerification, sendIdverify } from '../support/verification.ts';
 
 const NAME = 'Zenobia Quillfeather';
@@ -68,6 +68,8 @@ test('a second operator erases: reads show no personal data, and what was paid s
   const replayed = await api.call(partner, 'POST', '/v1/recipients', draft, key);
   expect(jsonOf(replayed)).toMatchObject({ code: 'idempotency_key_reused', mismatch: [] });
   expect((await api.call(partner, 'PUT', `/v1/recipients/${id}`, { name: NAME })).statusCode).toBe(409);
+  const settle = () => api.call(partner, 'POST', '/v2/settle', settleBody(id), { 'idempotency-key': newId() });
+  await expectRefused(api, settle, 409, { code: 'state_conflict', current_state: 'inactive' });
   expect((await api.call(partner, 'GET', `/v1/kyc/status/${id}`)).statusCode).toBe(200);
   const { rows } = await api.connection.pool.query(
     `SELECT data_key_sealed, requested_by, confirmed_by FROM recipients JOIN recipient_erasures USING (recipient_id)
