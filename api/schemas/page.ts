@@ -8,7 +8,7 @@ const queryInteger = (min: number, max: number, fallback: number, description: s
   z
     .unknown()
     .transform((value, context) => {
-      const parsed = typeof value === 'string' && /^-?[0-9]{1,15}$/.test(value) ? Number(value) : Number.NaN;
+      const parsed = typeof value === 'string' && /^-?[0-9]+$/.test(value) ? Number(value) : Number.NaN;
       const fault = (type: string, message: string) => {
         context.addIssue({ code: 'custom', message, params: { type } });
         return z.NEVER;

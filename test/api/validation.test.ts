@@ -115,6 +115,17 @@ describe('a 422 lists', () => {
     ]);
   });
 
+  test('the bound that an integer of a query breaks, however many digits it has', async ({ api, partner }) => {
+    const digits = '9'.repeat(400);
+    expect(outcome(await api.call(partner, 'GET', `/v1/recipients?limit=${digits}&offset=-${digits}`))).toEqual([
+      422,
+      [
+        ['query.limit', 'less_than_equal'],
+        ['query.offset', 'greater_than_equal'],
+      ],
+    ]);
+  });
+
   test('the faults of a header, in the spelling of the contract, and of the body together', async ({
     api,
     partner,
