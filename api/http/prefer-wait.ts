@@ -19,7 +19,7 @@ export const WAITERS = { max: 256, perOrganization: 16, perAddress: 64 } as cons
 
 /** The wait that a Prefer header requests, at most the maximum; undefined without a valid wait. */
 function preferredWaitMs(prefer: string | string[] | undefined): number | undefined {
-  const seconds = /(?:^|[,\s])wait=([0-9]{1,4})(?:$|[,;\s])/.exec([prefer ?? ''].flat().join(','))?.[1];
+  const seconds = /(?:^|,)\s*wait\s*=\s*"?([0-9]+)"?\s*(?:$|[,;])/i.exec([prefer ?? ''].flat().join(','))?.[1];
   return seconds === undefined ? undefined : Math.min(Number(seconds), WAIT_SECONDS_MAX) * 1_000;
 }
 

@@ -154,7 +154,7 @@ test('a waiting read is 304 when the answer is still the one that the caller has
   expect([next.headers['preference-applied'], next.headers['retry-after']]).toEqual(['wait=1', '1']);
 });
 
-test('a read without a wait is 304 at once for its tag, a cancellation is never conditional, and 30 s is the longest wait', async ({
+test('a read without a wait is 304 at once for its tag, and a cancellation is never conditional', async ({
   api,
   partner,
   steps,
@@ -168,6 +168,21 @@ test('a read without a wait is 304 at once for its tag, a cancellation is never 
   const canceled = await api.call(partner, 'POST', `${path}/cancel`, undefined, { 'if-none-match': '*' });
   expect([canceled.statusCode, jsonOf(canceled).status]).toEqual([200, 'canceled']);
   expect((await api.call(partner, 'GET', path, undefined, seen)).statusCode).toBe(200);
-  const longest = await api.call(partner, 'GET', path, undefined, { prefer: 'wait=9999' });
-  expect(longest.headers['preference-applied']).toBe('wait=30');
+});
+
+test('a wait is read in each form of RFC 7240, is at most 30 s, and is never read from a parameter', async ({
+  api,
+  partner,
+  steps,
+}) => {
+  const path = `/v2/settle/${await steps.accept(BY_WIRE)}`;
+  await api.call(partner, 'POST', `${path}/cancel`);
+  const applied = async (prefer: string) =>
+    (await api.call(partner, 'GET', path, undefined, { prefer })).headers['preference-applied'];
+  for (const prefer of ['Wait=5', 'wait="5"', 'wait = 5', 'respond-async, wait=5; x=y', 'wait=5, wait=9', 'x;y,wait=5'])
+    expect([prefer, await applied(prefer)]).toEqual([prefer, 'wait=5']);
+  for (const prefer of ['wait=31', 'wait=9999', `wait=${'9'.repeat(40)}`])
+    expect(await applied(prefer)).toBe('wait=30');
+  for (const prefer of ['wait', 'wait=', 'wait=-1', 'wait=5s', 'wait=1.5', 'x; wait=5', 'x=wait=5', 'await=5'])
+    expect([prefer, await applied(prefer)]).toEqual([prefer, undefined]);
 });
