@@ -2013,6 +2013,10 @@ class StateConflictProblem(ProblemFields):
     """The state that forbids it."""
     replay_id: NotRequired[str]
     """The replay that runs."""
+    verification_id: NotRequired[str]
+    """The verification that is open."""
+    rotated_to: NotRequired[str]
+    """The `key_id` of the key that took the place of this one."""
 
 
 class TestWebhookRequest(TypedDict):
