@@ -41,6 +41,10 @@ export const ReplayWebhookRequest = z
       example: ['settlement.settled'],
     }),
   })
+  .superRefine(({ since, until }, context) => {
+    if (until && until < since)
+      context.addIssue({ code: 'custom', path: ['until'], message: 'must not be before since' });
+  })
   .meta({ id: 'ReplayWebhookRequest' });
 
 export const StartedReplayResponse = z

@@ -9,7 +9,7 @@ import { REDELIVERIES_MAX } from '../../domain/webhook.ts';
 import { raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
-import { expectRefused } from '../support/refusal.ts';
+import { expectInvalid, expectRefused } from '../support/refusal.ts';
 import { ALWAYS, createMissed } from '../support/replay.ts';
 
 const TYPES = ['settlement.accepted', 'settlement.funded', 'settlement.settled'];
@@ -87,6 +87,15 @@ describe('a replay', () => {
       until: until.toISOString(),
     });
     expect(sent.length).toBeGreaterThan(0);
+  });
+
+  test('422 for a time that ends before it begins, so that no replay of nothing holds up another one', async ({
+    api,
+    missed,
+  }) => {
+    const backwards = { since: '2026-11-21T08:00:00Z', until: '2026-11-21T09:59:59+02:00' };
+    await expectInvalid(api, () => missed.replay(backwards), [['body.until', 'value_error']]);
+    expect((await missed.replay({ ...backwards, until: backwards.since })).statusCode).toBe(202);
   });
 
   test('leaves what succeeded alone, unless it is asked for', async ({ missed }) => {
