@@ -24,8 +24,10 @@ export const country = (description: string) =>
 const EMAIL_LENGTH_MAX = 254;
 const LOCAL_PART_LENGTH_MAX = 64;
 const LABEL = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
-/** What zod accepts, without lookahead; and the labels of the host as in RFC 1035. */
-const EMAIL_PATTERN = `^([A-Za-z0-9_'+-]+[.])*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@(${LABEL}[.])+[A-Za-z]{2,63}$`;
+/** Of the name before the `@`: dot-atoms of RFC 5322, without quoted names. */
+const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
+/** Without lookahead; the labels of the host are as in RFC 1035. */
+const EMAIL_PATTERN = `^(${ATOM}[.])*${ATOM}@(${LABEL}[.])+[A-Za-z]{2,63}$`;
 const EMAIL = new RegExp(EMAIL_PATTERN);
 const isEmail = (value: string): boolean => EMAIL.test(value) && value.indexOf('@') <= LOCAL_PART_LENGTH_MAX;
 export const email = (description: string) =>
