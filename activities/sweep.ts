@@ -22,7 +22,7 @@ export function sweepActivities(deps: ActivityDeps) {
      * enough, drops a month that has expired, and deletes secrets of subscriptions that no longer sign, answers with a secret
      * that are no longer repeated, and one-time codes with their contacts, a bounded number of each. May be repeated.
      *
-     * A step that fails, as when Temporal lists no runs, holds up no other one, and fails the activity in the end.
+     * If a step fails, as when Temporal lists no runs, the others are taken nevertheless, and then the activity fails.
      */
     restartLostRuns: async ({ nowMs }: { readonly nowMs: number }): Promise<SweepResult> => {
       const at = new Date(nowMs);

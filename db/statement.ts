@@ -16,8 +16,8 @@ export type Statement<Parameters extends readonly Parameter[], Row> = (
 ) => Promise<readonly Row[]>;
 
 /**
- * A common table expression for changes that may be lost when PostgreSQL crashes, because they are then made again: their
- * transaction does not wait until the disk has them. The statement must read it.
+ * A common table expression for changes that may be lost when PostgreSQL crashes, because they are then made again.
+ * Their commit does not wait for the disk. It has an effect only where the statement reads `not_durable`.
  */
 export const NOT_WAITING_FOR_DISK = `not_durable AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`;
 

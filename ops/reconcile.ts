@@ -92,7 +92,7 @@ async function compareRuns(deps: OpsDeps, since: Date): Promise<Readonly<Record<
   };
 }
 
-/** Those of these settlements and verifications whose run is not just ending. */
+/** Which of these settlements and verifications still have a run after a moment. */
 async function stillRunning({ runs }: OpsDeps, ids: readonly string[]): Promise<string[]> {
   if (ids.length === 0) return [];
   const workflowIdOf = (id: string) => (isSettlementId(id) ? settlementWorkflowId(id) : verificationWorkflowId(id));

@@ -98,7 +98,7 @@ async function redispatchAll(
   const requestId = newRequestId();
   const totals = new Map<OpenKind, number>();
   for (const kind of KINDS) {
-    // In one transaction, as a preview is, all batches would hold their locks, and every other command would wait.
+    // A preview is one transaction: all batches would keep their locks until its end, and other commands would wait.
     const total = deps.isPreview
       ? await countOpen(deps.db, kind)
       : await redispatchOpen(deps, kind, { ...act, requestId });

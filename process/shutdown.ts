@@ -46,7 +46,7 @@ export function closeInOrder(
   steps: readonly Step[],
 ): void {
   for (const signal of STOP_SIGNALS) process.removeListener(signal, endAtOnce);
-  // It would end a process that is not told to.
+  // Without a listener, the signal ends a process that was started without that option.
   process.on(SNAPSHOT_SIGNAL, () => undefined);
   if (endAfterLine) process.removeListener(UNHANDLED, endAfterLine);
   let closing: string | undefined;

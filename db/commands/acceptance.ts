@@ -83,7 +83,7 @@ export async function acceptSettlement(
   const { recipient, held } = openRecipient(deps.sealer, facts.recipient);
   const now = deps.now();
   const gates = forbiddingGatesOfCorridor(facts.gateEvidence, { runtime: deps.runtime, corridor, now });
-  // Of an erased recipient nothing is known that could be judged.
+  // An erased recipient has no details that could be checked.
   if (!held) return await refuse(deps, request, inactive());
   const refusal = refusalOf(recipient, pricing, gates);
   if (refusal) return await refuse(deps, request, refusal);

@@ -62,7 +62,7 @@ type ClaimedRow = {
 };
 
 /**
- * Neither this nor the deletion waits for the disk: where a crash of PostgreSQL loses one, the rows are dispatched once
+ * Neither this nor the deletion waits for the disk. If a crash of PostgreSQL loses one, the rows are dispatched once
  * more, which changes nothing. The transaction that wrote a row is durable.
  *
  * A claimed row of a subscription leaves the unique index before its signal is sent: a later commit may be too late for
@@ -96,8 +96,8 @@ const delayStatement = statement<[webhookIds: readonly string[]], { readonly id:
 );
 
 /**
- * How long the workflows of these subscriptions have nothing to do. To be read after their rows are claimed: a claim
- * does not see what is committed while it begins, and whoever commits later writes a row of its own.
+ * How long the workflows of these subscriptions have nothing to do. It is read after their rows are claimed: the claim
+ * does not see what is committed while it runs. Who commits after the claim writes another row.
  */
 async function findStartDelays(db: Queryable, webhookIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const delays = webhookIds.length === 0 ? [] : await delayStatement(db, webhookIds);

@@ -106,8 +106,8 @@ const IS_PENDING = `(${JUDGED_STATUS}) = 'pending'`;
 const LOST = '(r.lost_ms IS NOT NULL)::integer';
 const NUMBER = `d.attempt_count + 1 + ${LOST}`;
 /**
- * A redelivery was asked for during the last attempt: the next attempt is the first one of a new generation. Where that
- * attempt had been ended with its subscription, the redelivery has begun the generation already.
+ * A redelivery was asked for during the last attempt: the next attempt is the first one of a new generation. Where the
+ * subscription was disabled during that attempt, the redelivery itself has begun the generation.
  */
 const BEGINS_AGAIN = `(${IS_PENDING} AND r.next_attempt_at IS NULL AND d.attempt_count > d.prior_attempts)`;
 

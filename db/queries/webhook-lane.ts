@@ -81,8 +81,8 @@ type ExchangeParameters = [
 const IS_PENDING = 'd.endings >= w.endings';
 
 /**
- * It does not wait for the disk, which would delay each request. Where a crash of PostgreSQL loses claims or results, the
- * same deliveries are claimed and sent again.
+ * Its commit does not wait for the disk: each request would wait too. If a crash of PostgreSQL loses claims or results,
+ * the same deliveries are claimed and sent again.
  *
  * @param takeable which deliveries `d` may be claimed
  */
@@ -212,7 +212,7 @@ const targetsStatement = statement<[webhookIds: readonly string[]], Target & { r
   FROM webhooks WHERE webhook_id = ANY ($1::text[])`,
 );
 
-/** Many subscriptions may wait for a place of one host: their looks, together, take no connection from the lanes. */
+/** Many subscriptions may look at the same moment. One statement for all leaves the lanes their connections. */
 const findTogether = inGroups<string, Target | undefined>(
   async (db, webhookIds) => {
     const found = new Map((await targetsStatement(db, webhookIds)).map((row) => [row.webhookId, row]));

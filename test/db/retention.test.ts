@@ -313,7 +313,7 @@ test('what is kept for an hour or a day goes by itself: one-time codes with thei
 });
 
 test.for(['add_partitions', 'delete_expired_deliveries', 'drop_expired_partition', 'the list of runs'])(
-  'one-time codes are deleted also while %s fails, and the sweep says so',
+  'one-time codes are deleted also while %s fails, and then the sweep fails',
   async (failing, { api, world }) => {
     const { pool } = api.owner;
     const { challenge_id: challengeId } = jsonOf(

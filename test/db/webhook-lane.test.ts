@@ -347,7 +347,7 @@ describe('a claim', () => {
     ).toHaveLength(2);
   });
 
-  test('looks for the targets of 20 subscriptions that wait together with two statements, and finds each its own', async ({
+  test('takes two statements to look up the targets of 20 waiting subscriptions, and finds each its own', async ({
     world,
     api,
   }) => {
@@ -470,7 +470,7 @@ describe('a failed attempt', () => {
     expect(await world.claimWakeRows()).toMatchObject([{ startDelayMs: 0 }]);
   });
 
-  test('has a row that is claimed with the time that is committed by then, not when the claim began', async ({
+  test('starts its workflow at the time that was committed while its row was claimed, not at an older one', async ({
     world,
     api: { connection, owner },
   }) => {

@@ -90,7 +90,7 @@ function answerChecker(): (method: string, url: string, answer: SeenAnswer) => s
   const validatorOf = (pointer: readonly string[]): ValidateFunction => {
     const parts = pointer.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')));
     const $ref = `document#/${parts.join('/')}`;
-    // An answer may grow, and the document with it: it names each member. Only the answer that it is has others.
+    // The document names each member of an answer. Only for itself, as an answer, it does not.
     const closed = pointer.includes('/openapi.json') ? {} : { unevaluatedProperties: false };
     const known = compiled.get($ref) ?? ajv.compile({ $ref, ...closed });
     compiled.set($ref, known);
