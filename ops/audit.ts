@@ -40,7 +40,7 @@ export const auditCommands: OpsCommand = group('audit', 'The chain of audit entr
         deps.warn('No entry has the expected hash: the last entries are missing, or the chain was written anew.');
       if (expectedAt !== undefined)
         deps.print(`Entry ${expectedAt} has the expected hash; ${entries - expectedAt} follow.`);
-      deps.print(`${isIntact ? 'Intact' : 'NOT INTACT'}: ${entries} entries. Last hash: ${lastHash}`);
+      deps.print(`${isIntact ? 'Intact' : 'NOT INTACT'}. Entries: ${entries}. Last hash: ${lastHash}`);
       deps.printData({ intact: isIntact, entries, last_hash: lastHash, faults, expected_at: expectedAt ?? null });
       return isIntact ? EXIT.done : EXIT.refused;
     },

@@ -3,7 +3,7 @@ import { ConfigError } from '../config/fault.ts';
 import { causeOf, isUnavailable } from '../db/client.ts';
 import { MigrationError } from '../db/privilege.ts';
 import { DatabaseRoleError } from '../db/role.ts';
-import { DomainError } from '../domain/error.ts';
+import { DomainError, ERROR_TEXT } from '../domain/error.ts';
 import { temporalFaultOf } from '../process/temporal-health.ts';
 import { CommandError, EXIT, type ExitCode } from './command-line/program.ts';
 
@@ -12,7 +12,11 @@ export async function withCommandErrors(act: () => Promise<ExitCode>): Promise<E
   try {
     return await act();
   } catch (error) {
-    if (error instanceof DomainError) throw new CommandError(EXIT.refused, `Refused, ${error.code}: ${error.detail}`);
+    if (error instanceof DomainError) {
+      // The text for partners says "in your organization". An operator has none.
+      const detail = error.detail === ERROR_TEXT.not_found.detail ? 'There is no such object.' : error.detail;
+      throw new CommandError(EXIT.refused, `Refused, ${error.code}: ${detail}`);
+    }
     if (error instanceof ConfigError) throw new CommandError(EXIT.configuration, error.message);
     if (error instanceof MigrationError) throw new CommandError(EXIT.refused, error.message);
     const cause = causeOf(error);

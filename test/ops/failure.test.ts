@@ -4,6 +4,7 @@ import { DrizzleQueryError } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { ConfigError } from '../../config/fault.ts';
 import { connect } from '../../db/client.ts';
+import { DomainError } from '../../domain/error.ts';
 import { withCommandErrors } from '../../ops/failure.ts';
 import { createOps, temporalSilence } from '../support/ops.ts';
 
@@ -41,6 +42,13 @@ test('a command exits with 78 for an invalid configuration, and names each fault
   await expect(failureOf(new ConfigError(['DATABASE_URL is required']))).rejects.toMatchObject({
     exitCode: 78,
     message: expect.stringContaining('DATABASE_URL is required'),
+  });
+});
+
+test('a command for an object that does not exist says so without naming an organization', async () => {
+  await expect(failureOf(new DomainError('not_found'))).rejects.toMatchObject({
+    exitCode: 1,
+    message: 'Refused, not_found: There is no such object.',
   });
 });
 
