@@ -56,13 +56,21 @@ export async function releasedSources(): Promise<string> {
   await execa('tar', ['-xf', archive, '-C', temporary]);
   await rm(archive);
   // What builds and runs the sources is found in this clone, which is around them.
-  if (!(await sharesPackages(temporary))) await execa('npm', ['ci', '--omit=dev'], { cwd: temporary });
+  if (!(await sharesPackages(temporary))) await installPackages(temporary);
   await rename(temporary, directory).catch(async (error: unknown) => {
     await rm(temporary, { recursive: true, force: true });
     // Another process has done the same meanwhile.
     if (!(await isComplete())) throw error;
   });
   return directory;
+}
+
+/** Begins with links to the packages of this clone, so that npm only installs what differs. */
+async function installPackages(directory: string): Promise<void> {
+  await execa('cp', ['-al', path.join(repositoryRoot, 'node_modules'), directory]);
+  // npm would write into this file, which is this clone's too.
+  await rm(path.join(directory, 'node_modules/.package-lock.json'), { force: true });
+  await execa('npm', ['install', '--omit=dev', '--no-audit', '--no-fund'], { cwd: directory });
 }
 
 const Lock = z.object({ packages: z.record(z.string(), z.looseObject({ dev: z.boolean().optional() })) });
