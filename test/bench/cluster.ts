@@ -18,8 +18,11 @@ import { createPayer } from './payer.ts';
 /** How many APIs and workers, and how many settlements a second. */
 const SIZES = [3, 2, 1] as const;
 const RATES = [2, 5, 10] as const;
-/** Before the measurements of each size, so that V8 has compiled what runs often. */
-const WARM_UP_S = 15;
+/**
+ * Before the measurements of each size, so that V8 has compiled what runs often. The processes of the first size share
+ * the calls, so each of them has the fewest.
+ */
+const WARM_UP_S = 60;
 const NAMES = ['API', 'worker', 'Temporal', 'PostgreSQL'] as const;
 const { api, worker, temporal, postgres } = COST.cpuMs;
 const PLANNED_MS = api + worker + temporal + postgres;
