@@ -12,7 +12,7 @@ import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
 import { findDeliveryOwner } from '../queries/operator/waiting.ts';
 import { lockWebhook, requireNotStopped } from '../queries/webhook.ts';
-import { beginGeneration, lockDelivery, requestNextAttempt } from '../queries/webhook-delivery.ts';
+import { lockDelivery, sendAgain } from '../queries/webhook-delivery.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 import { type Creation, type CreationDeps, commitCreation } from './creation.ts';
 
@@ -80,10 +80,9 @@ async function redeliverLocked(
   const delivery = await lockDelivery(tx, orgId, key);
   const { status } = delivery;
   if (listedAs !== undefined && status !== listedAs) throw stateConflict(status, `it is ${status} by now.`);
-  const isPending = status === 'pending';
   // A pending delivery begins another generation only if its attempt that is under way was the last one, and fails.
-  if (at && !(isPending && delivery.claimedAt === null)) requireQuota(delivery, at);
-  return isPending ? await requestNextAttempt(tx, delivery) : await beginGeneration(tx, delivery, requestId);
+  if (at && !(status === 'pending' && delivery.claimedAt === null)) requireQuota(delivery, at);
+  return await sendAgain(tx, delivery, requestId);
 }
 
 function requireQuota(delivery: Delivery, at: Date): void {

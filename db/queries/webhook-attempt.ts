@@ -111,11 +111,8 @@ const NUMBER = `d.attempt_count + 1 + ${LOST}`;
  */
 const BEGINS_AGAIN = `(${IS_PENDING} AND r.next_attempt_at IS NULL AND d.attempt_count > d.prior_attempts)`;
 
-/**
- * `redelivered_at` of a delivery whose next generation begins now. @param delivery its table, or the name of its row
- */
-export const redeliveredNowText = (delivery: string): string =>
-  `(array_append(${delivery}.redelivered_at, now()))[greatest(1, cardinality(${delivery}.redelivered_at) - ${REDELIVERIES_MAX - 2}):]`;
+/** `redelivered_at` of a delivery `d` whose next generation begins now. */
+export const REDELIVERED_NOW = `(array_append(d.redelivered_at, now()))[greatest(1, cardinality(d.redelivered_at) - ${REDELIVERIES_MAX - 2}):]`;
 
 /**
  * The common table expressions that record results: `$1` is their JSON, `$2` the claimant. An attempt that failed makes
@@ -140,7 +137,7 @@ export const recordedText = (from = ''): string => `
       generation = d.generation + CASE WHEN ${BEGINS_AGAIN} THEN 1 ELSE 0 END,
       -- A lost request is an attempt of its own, which takes no retry away.
       prior_attempts = CASE WHEN ${BEGINS_AGAIN} THEN ${NUMBER} ELSE d.prior_attempts + ${LOST} END,
-      redelivered_at = CASE WHEN ${BEGINS_AGAIN} THEN ${redeliveredNowText('d')} ELSE d.redelivered_at END
+      redelivered_at = CASE WHEN ${BEGINS_AGAIN} THEN ${REDELIVERED_NOW} ELSE d.redelivered_at END
     FROM result r JOIN webhooks w ON w.webhook_id = r.webhook_id
     WHERE d.delivery_id = r.delivery_id AND d.claimed_by = $2 AND d.claimed_at = r.claimed_at
     RETURNING d.delivery_id, d.attempt_count, d.created_at, r.at AS sent_at, r.outcome, r.response_status,

@@ -16,8 +16,9 @@ import {
 } from '../../domain/webhook.ts';
 import { type Database, type Queryable, readSnapshot, type Tx } from '../client.ts';
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
+import { statement } from '../statement.ts';
 import { type List, pageOf, readPage } from './page.ts';
-import { ABANDONED_BEFORE, redeliveredNowText } from './webhook-attempt.ts';
+import { ABANDONED_BEFORE, REDELIVERED_NOW } from './webhook-attempt.ts';
 
 type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
@@ -172,50 +173,34 @@ export async function getDeliveryOfEvent(tx: Tx, webhookId: string, eventId: str
   return row;
 }
 
-const currentEndings = (webhookId: string) => sql`(SELECT endings FROM webhooks WHERE webhook_id = ${webhookId})`;
-const laneOf = (webhookId: string) => sql`(SELECT lane_key FROM webhooks WHERE webhook_id = ${webhookId})`;
-
 /**
- * Makes an ended delivery pending again, as a new generation whose attempts follow those made so far. If its last
- * attempt is still under way and fails, the next one follows at once.
+ * What a redelivery changes in a delivery `d`. An ended one begins a new generation, whose attempts follow those made so
+ * far; a pending one makes its next attempt now. While an attempt is under way, this is remembered: if it fails, the next
+ * one follows at once, and if it was the last one, a new generation begins.
+ *
+ * It reads a row `r`: `endings` and `lane_key` of the subscription, and the `request_id` of who asks.
+ *
+ * @param isPending whether the delivery is shown as pending
  */
-export async function beginGeneration(tx: Tx, delivery: Delivery, requestId: string): Promise<Delivery> {
-  const { deliveryId, webhookId, generation, attemptCount, claimedAt } = delivery;
-  const [begun] = await tx
-    .update(webhookDeliveries)
-    .set({
-      status: 'pending',
-      generation: generation + 1,
-      priorAttempts: attemptCount,
-      nextAttemptAt: sql`now()`,
-      laneKey: laneOf(webhookId),
-      endings: currentEndings(webhookId),
-      redeliveryRequested: claimedAt !== null,
-      redeliveredAt: sql.raw(redeliveredNowText('webhook_deliveries')),
-      requestId,
-    })
-    .where(eq(webhookDeliveries.deliveryId, deliveryId))
-    .returning();
-  if (!begun) throw new Error(`delivery ${deliveryId} does not exist any more`);
-  return begun;
-}
+export const redeliveredText = (isPending: string): string => `status = 'pending', endings = r.endings,
+      generation = CASE WHEN ${isPending} THEN d.generation ELSE d.generation + 1 END,
+      prior_attempts = CASE WHEN ${isPending} THEN d.prior_attempts ELSE d.attempt_count END,
+      redelivered_at = CASE WHEN ${isPending} THEN d.redelivered_at ELSE ${REDELIVERED_NOW} END,
+      request_id = CASE WHEN ${isPending} THEN d.request_id ELSE r.request_id END,
+      next_attempt_at = CASE WHEN ${isPending} THEN least(d.next_attempt_at, now()) ELSE now() END,
+      -- While somebody else sends it, it stays with that sender.
+      lane_key = CASE WHEN ${isPending} AND d.claimed_by <> 0 THEN d.lane_key ELSE r.lane_key END,
+      redelivery_requested = d.claimed_by <> 0`;
 
-/**
- * Makes the next attempt of a pending delivery due now. While an attempt is under way, this is remembered: if it fails,
- * the next one follows at once, and if it was the last one, a new generation begins.
- */
-export async function requestNextAttempt(tx: Tx, delivery: Delivery): Promise<Delivery> {
-  const { deliveryId, webhookId, claimedAt } = delivery;
-  const [row] = await tx
-    .update(webhookDeliveries)
-    .set({
-      nextAttemptAt: sql`least(${webhookDeliveries.nextAttemptAt}, now())`,
-      // While somebody else sends it, it stays with that sender.
-      laneKey: claimedAt === null ? laneOf(webhookId) : sql`${webhookDeliveries.laneKey}`,
-      redeliveryRequested: claimedAt !== null,
-    })
-    .where(eq(webhookDeliveries.deliveryId, deliveryId))
-    .returning();
-  if (!row) throw new Error(`delivery ${deliveryId} does not exist any more`);
-  return row;
+const redeliverStatement = statement<[deliveryId: string, isPending: boolean, requestId: string], never>(
+  'redeliver',
+  `UPDATE webhook_deliveries d SET ${redeliveredText('$2::boolean')}
+  FROM (SELECT webhook_id, endings, lane_key, $3::text AS request_id FROM webhooks) r
+  WHERE d.delivery_id = $1 AND r.webhook_id = d.webhook_id`,
+);
+
+/** Sends a locked delivery again. @returns what it is now */
+export async function sendAgain(tx: Tx, delivery: Delivery, requestId: string): Promise<Delivery> {
+  await redeliverStatement(tx, delivery.deliveryId, delivery.status === 'pending', requestId);
+  return await lockDelivery(tx, delivery.orgId, delivery);
 }

@@ -9,7 +9,7 @@ import { REDELIVERIES_MAX, REDELIVERY_WINDOW_MS, REPLAY_STEP, type Replay } from
 import type { Queryable, Tx } from '../client.ts';
 import { webhookReplays } from '../schema/webhook.ts';
 import { statement } from '../statement.ts';
-import { redeliveredNowText } from './webhook-attempt.ts';
+import { redeliveredText } from './webhook-delivery.ts';
 
 const isRunning = (webhookId: string) =>
   and(eq(webhookReplays.webhookId, webhookId), sql`${webhookReplays.status} = 'running'`);
@@ -66,10 +66,6 @@ const IS_USED_UP = `coalesce(cardinality(d.redelivered_at) >= ${REDELIVERIES_MAX
       AND d.redelivered_at[cardinality(d.redelivered_at) - ${REDELIVERIES_MAX - 1}]
         > now() - ${REDELIVERY_WINDOW_MS} * interval '1 millisecond', false)`;
 
-/**
- * An ended delivery begins a new generation, as `beginGeneration` does; a pending one makes its next attempt now, as
- * `requestNextAttempt` does (webhook-delivery.ts).
- */
 const stepStatement = statement<[webhookId: string], { readonly looked: number; readonly taken: number }>(
   'replay_step',
   `WITH replay AS MATERIALIZED (
@@ -99,15 +95,7 @@ const stepStatement = statement<[webhookId: string], { readonly looked: number; 
       ${IS_USED_UP} AND ((${SHOWN}) <> 'pending' OR d.claimed_by <> 0) AS is_left_out
     FROM taken t JOIN locked d ON d.delivery_id = t.delivery_id, replay r WHERE ${IS_WANTED}
   ), sent AS (
-    UPDATE webhook_deliveries d SET status = 'pending', endings = r.endings,
-      generation = CASE WHEN j.is_pending THEN d.generation ELSE d.generation + 1 END,
-      prior_attempts = CASE WHEN j.is_pending THEN d.prior_attempts ELSE d.attempt_count END,
-      redelivered_at = CASE WHEN j.is_pending THEN d.redelivered_at ELSE ${redeliveredNowText('d')} END,
-      request_id = CASE WHEN j.is_pending THEN d.request_id ELSE r.request_id END,
-      next_attempt_at = CASE WHEN j.is_pending THEN least(d.next_attempt_at, now()) ELSE now() END,
-      -- While somebody else sends it, it stays with that sender.
-      lane_key = CASE WHEN j.is_pending AND d.claimed_by <> 0 THEN d.lane_key ELSE r.lane_key END,
-      redelivery_requested = d.claimed_by <> 0
+    UPDATE webhook_deliveries d SET ${redeliveredText('j.is_pending')}
     FROM judged j, replay r WHERE d.delivery_id = j.delivery_id AND NOT j.is_left_out
     RETURNING 1
   ), moved AS (
