@@ -1,7 +1,7 @@
 /** The retries of a subscription by its workflow, and what follows from the results of attempts. */
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect } from 'vitest';
-import { isSignedBy, signWebhook } from '../../activities/webhook-signature.ts';
+import { signWebhook } from '../../activities/webhook-signature.ts';
 import { deleteExpiredSecrets } from '../../db/queries/webhook.ts';
 import { RETRY_JITTER } from '../../domain/webhook.ts';
 import { jsonOf } from '../support/partner.ts';
@@ -263,11 +263,7 @@ describe('the signatures of a delivery', () => {
       timestamp: 1_731_705_121,
       body: Buffer.from('{"event_type":"ping","data":{"success":true}}'),
     };
-    const signature = 'v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=';
-    expect(signWebhook([secret], content)).toBe(signature);
-    expect(isSignedBy(secret, `v1,AAAA ${signature}`, content)).toBe(true);
-    expect(isSignedBy(secret, signature, { ...content, timestamp: content.timestamp + 1 })).toBe(false);
-    expect(isSignedBy(Buffer.alloc(24), signature, content)).toBe(false);
+    expect(signWebhook([secret], content)).toBe('v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=');
   });
 
   test('use each earlier secret for 24 hours after its own rotation, the newest secret first', async ({

@@ -7,6 +7,7 @@ import { signWebhook } from '../../activities/webhook-signature.ts';
 import { createListener, open } from '../../scripts/sandbox/listen.ts';
 
 const KEY = Buffer.alloc(32, 7);
+const OTHER_KEY = Buffer.alloc(32, 8);
 const SECRET = `whsec_${KEY.toString('base64')}`;
 const NOW = new Date('2026-11-21T08:00:00.000Z');
 const ID = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b40';
@@ -31,10 +32,10 @@ beforeEach(async () => {
 afterAll(() => server.close());
 
 const deliver = async (
-  options: { key?: Buffer; body?: Buffer; at?: Date; headers?: Record<string, string> } = {},
+  options: { keys?: Buffer[]; body?: Buffer; at?: Date; headers?: Record<string, string> } = {},
 ): Promise<string> => {
   const timestamp = Math.floor((options.at ?? NOW).getTime() / 1_000);
-  const signature = signWebhook([options.key ?? KEY], { id: ID, timestamp, body: BODY });
+  const signature = signWebhook(options.keys ?? [KEY], { id: ID, timestamp, body: BODY });
   const headers = options.headers ?? {
     'webhook-id': ID,
     'webhook-timestamp': String(timestamp),
@@ -46,7 +47,7 @@ const deliver = async (
 
 describe('a delivery that does not verify is answered 400 with the reason', () => {
   test('wrong_secret, when another secret signed the unchanged bytes', async () => {
-    expect(await deliver({ key: Buffer.alloc(32, 8) })).toMatch(/^400 .*wrong_secret/);
+    expect(await deliver({ keys: [OTHER_KEY] })).toMatch(/^400 .*wrong_secret/);
   });
 
   test.each([
@@ -71,6 +72,10 @@ describe('a delivery that does not verify is answered 400 with the reason', () =
   test('headers_missing, when it is not a delivery of this service', async () => {
     expect(await deliver({ headers: {} })).toMatch(/^400 .*headers_missing/);
   });
+});
+
+test('a delivery that this secret has signed verifies, whichever other secret has signed it too', async () => {
+  expect(await deliver({ keys: [OTHER_KEY, KEY] })).toMatch(/^204 .*verified/);
 });
 
 test.each([-299, 0, 299])('a delivery signed %i seconds from now verifies and is printed', async (seconds) => {
