@@ -10,7 +10,7 @@ import { allowLongStatements } from '../db/queries/operator/waiting.ts';
 import { type CountedList, KEY_USES } from '../db/queries/service-key.ts';
 import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps } from './command.ts';
 import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
-import { reseal } from './reseal.ts';
+import { requireKnownKeys, reseal } from './reseal.ts';
 
 export type KeyRing = Pick<Config, 'encryptionKeys' | 'apiKeyPeppers' | 'certificateSigningKeys' | 'payloadKeys'>;
 export type KeysAct = { readonly operator: string; readonly note: string };
@@ -35,7 +35,10 @@ export const keysCommands: OpsCommand = group('keys', 'Keys: what is configured,
     description: 'Seals again, with the active key, every text that an older key has sealed.',
     takes: AUDIT_PARAMETERS,
     // It takes many transactions, so the preview shows what still needs the older keys.
-    preview: list,
+    preview: async (deps: OpsDeps) => {
+      await requireKnownKeys(deps);
+      return await list(deps);
+    },
     run: (deps: OpsDeps, act) => reseal(deps, act, async (tx) => (await recordChanges(deps, tx, act)).map(sentenceOf)),
   }),
 ]);

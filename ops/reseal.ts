@@ -15,11 +15,13 @@ import {
   type SealedColumn,
   sealedColumnName,
 } from '../db/queries/sealed.ts';
+import { findForeignKeys } from '../db/queries/service-key.ts';
 import { createSealer, type Sealer } from '../db/seal.ts';
 import { consumerContactBinding } from '../domain/consumer.ts';
 import { hashConsumerContact } from '../process/contact-hash.ts';
+import { serviceKeysOf } from '../process/key-check.ts';
 import type { OpsDeps } from './command.ts';
-import { EXIT, type ExitCode } from './command-line/program.ts';
+import { CommandError, EXIT, type ExitCode } from './command-line/program.ts';
 import type { KeysAct } from './keys.ts';
 
 const PAGE_SIZE = 200;
@@ -29,14 +31,31 @@ const PASSES_MAX = 5;
 type Tally = { readonly resealed: number; readonly busy: number; readonly unreadable: number };
 
 /**
+ * Requires that processes have the active keys. With keys that they lack, they could read nothing any more, and a
+ * consumer whom they do not find becomes a new one at the next sign-in, permanently.
+ *
+ * @throws CommandError
+ */
+export async function requireKnownKeys({ db, keys }: OpsDeps): Promise<void> {
+  const faults = await findForeignKeys(db, serviceKeysOf(keys));
+  if (faults.length > 0)
+    throw new CommandError(
+      EXIT.refused,
+      `${faults.join('; ')}. Run this with the keys of the running processes: a new key comes first there, then here.`,
+    );
+}
+
+/**
  * @param recordChanges writes the audit entries of changed key lists and returns a sentence for each
  * @returns `refused` when a row is still sealed by another key, because it is in use or cannot be opened
+ * @throws CommandError when no process has the active keys; nothing was changed
  */
 export async function reseal(
   deps: OpsDeps,
   act: KeysAct,
   recordChanges: (tx: Tx) => Promise<readonly string[]>,
 ): Promise<ExitCode> {
+  await requireKnownKeys(deps);
   const [active] = deps.keys.encryptionKeys;
   // Resealing takes many transactions, so the audit entry is written before the first one.
   const changes = await commit(deps, 'keys.reseal', async (tx) => {

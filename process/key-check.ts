@@ -3,7 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import type pino from 'pino';
 import type { Config } from '../config/load.ts';
 import { type Connection, causeOf, DatabaseNotReadyError, isUnavailable } from '../db/client.ts';
-import { checkServiceKeys } from '../db/queries/service-key.ts';
+import { checkServiceKeys, type ServiceKeys } from '../db/queries/service-key.ts';
 
 /** How soon a comparison that could not be made is tried again. */
 const RETRY_MS = 1_000;
@@ -13,8 +13,17 @@ const WAIT_MS = 3_000;
 /** SQLSTATE: a migration has not created the table, or not granted it to this role yet. */
 const NOT_MIGRATED = ['42P01', '42501'];
 
+type OwnKeys = Pick<Config, 'encryptionKeys' | 'certificateSigningKeys' | 'apiKeyPeppers'>;
+
+/** The keys of a configuration, as they are recorded. */
+export const serviceKeysOf = (config: OwnKeys): ServiceKeys => ({
+  ENCRYPTION_KEYS: config.encryptionKeys,
+  CERTIFICATE_SIGNING_KEY: config.certificateSigningKeys,
+  API_KEY_PEPPER: config.apiKeyPeppers.map(({ id, secret }) => ({ id, key: Buffer.from(secret) })),
+});
+
 export type KeyCheckDeps = {
-  readonly config: Pick<Config, 'encryptionKeys' | 'certificateSigningKeys'>;
+  readonly config: OwnKeys;
   /** Opens a connection for one try. */
   readonly open: () => Pick<Connection, 'db' | 'close'>;
   readonly log: Pick<pino.Logger, 'warn'>;
@@ -29,7 +38,7 @@ export type KeyCheckDeps = {
  * @returns resolves once the keys are those of the stored data, and otherwise rejects with `DatabaseNotReadyError`
  */
 export function createKeyCheck({ config, open, log, refuse }: KeyCheckDeps): () => Promise<void> {
-  const keys = { ENCRYPTION_KEYS: config.encryptionKeys, CERTIFICATE_SIGNING_KEY: config.certificateSigningKeys };
+  const keys = serviceKeysOf(config);
   let isCompared = false;
   let isWarned = false;
   let failedAtMs = Number.NEGATIVE_INFINITY;

@@ -4,7 +4,7 @@
  */
 import { createHmac } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
-import { type Database, DatabaseNotReadyError, readSnapshot, type Tx } from '../client.ts';
+import { type Database, DatabaseNotReadyError, type Queryable, readSnapshot, type Tx } from '../client.ts';
 import { serviceKeys } from '../schema/service-key.ts';
 import { countKeysByPepper } from './api-key.ts';
 import { countCertificatesByHeader } from './certificate.ts';
@@ -22,10 +22,12 @@ export const KEY_USES = {
 /** The lists of keys that stored data names. */
 export type CountedList = keyof typeof KEY_USES;
 
-/** Without these keys data would be lost. A pepper that is gone only refuses its API keys, as when it has leaked. */
-const LISTS = ['ENCRYPTION_KEYS', 'CERTIFICATE_SIGNING_KEY'] as const;
+/** Without these keys data would be lost. */
+const NEEDED_LISTS = ['ENCRYPTION_KEYS', 'CERTIFICATE_SIGNING_KEY'] as const;
+/** A pepper that is gone only refuses its API keys, as when it has leaked: it is recorded, and never needed. */
+const LISTS = [...NEEDED_LISTS, 'API_KEY_PEPPER'] as const;
 
-/** The keys of a process, by list. */
+/** The keys of a process, by list; the first of a list is its active one. */
 export type ServiceKeys = Readonly<
   Record<(typeof LISTS)[number], readonly { readonly id: string; readonly key: Buffer }[]>
 >;
@@ -34,7 +36,7 @@ export type ServiceKeys = Readonly<
 const SEARCH_LOCK = 7_146_303;
 
 /** A key that a process lacks. */
-type LackingKey = { readonly list: keyof ServiceKeys; readonly keyId: string };
+type LackingKey = { readonly list: (typeof NEEDED_LISTS)[number]; readonly keyId: string };
 
 /**
  * Records the keys of a process, and compares them with those that processes had before.
@@ -55,16 +57,39 @@ export async function checkServiceKeys(
   await db.insert(serviceKeys).values(own).onConflictDoNothing();
   const faults: string[] = [];
   for (const { list, keyId, fingerprint } of await db.select().from(serviceKeys)) {
-    const known = LISTS.find((name) => name === list);
     const same = own.find((key) => key.list === list && key.keyId === keyId);
-    if (!known || same?.fingerprint.equals(fingerprint)) continue;
-    if (same) faults.push(`${list} has another key under the id ${keyId} than processes before`);
-    else if (await isNeeded(db, { list: known, keyId }, onSearch))
+    // A later version may record other lists.
+    if (!LISTS.some((name) => name === list) || same?.fingerprint.equals(fingerprint)) continue;
+    const needed = NEEDED_LISTS.find((name) => name === list);
+    if (same) faults.push(anotherKey(list, keyId));
+    else if (needed && (await isNeeded(db, { list: needed, keyId }, onSearch)))
       faults.push(`${list} lacks the key ${keyId}, which stored data needs`);
     else await db.delete(serviceKeys).where(and(eq(serviceKeys.list, list), eq(serviceKeys.keyId, keyId)));
   }
   return faults;
 }
+
+/**
+ * Finds out whether the processes can read what these active keys seal or hash.
+ *
+ * @returns a sentence for each active key that no process has recorded, or that differs from the recorded one
+ */
+export async function findForeignKeys(
+  db: Queryable,
+  keys: Pick<ServiceKeys, 'ENCRYPTION_KEYS' | 'API_KEY_PEPPER'>,
+): Promise<readonly string[]> {
+  const recorded = await db.select().from(serviceKeys);
+  return (['ENCRYPTION_KEYS', 'API_KEY_PEPPER'] as const).flatMap((list) =>
+    keys[list].slice(0, 1).flatMap(({ id, key }) => {
+      const same = recorded.find((other) => other.list === list && other.keyId === id);
+      if (same?.fingerprint.equals(fingerprintOf(key))) return [];
+      return [same ? anotherKey(list, id) : `${list} begins with ${id}, which no process has`];
+    }),
+  );
+}
+
+const anotherKey = (list: string, keyId: string): string =>
+  `${list} has another key under the id ${keyId} than processes before`;
 
 const fingerprintOf = (key: Buffer): Buffer => createHmac('sha256', key).update('fingerprint').digest();
 

@@ -7,7 +7,7 @@ import { EXIT } from '../../ops/command-line/program.ts';
 import type { TestApi } from '../support/api.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { createConsumerRecipient, signIn } from '../support/consumer.ts';
-import { createOps } from '../support/ops.ts';
+import { createOps, recordKeys } from '../support/ops.ts';
 import { createRecipient } from '../support/partner.ts';
 import { BY_MANUAL_CARD, createSteps } from '../support/settlement.ts';
 import { ping, subscribe } from '../support/webhook.ts';
@@ -115,6 +115,7 @@ export async function playOperators(api: TestApi, { partner, webhookId, recipien
   await runOnFilled('audit', 'verify');
   await run('keys', 'list');
   await run('keys', 'record', ...ACT);
+  await recordKeys(api.connection.db);
   await runOnFilled('keys', 'reseal', ...ACT);
   await run('config', 'check');
   await run('gate', 'list');

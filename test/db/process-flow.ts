@@ -12,7 +12,6 @@ import { setContactHash } from '../../db/queries/consumer.ts';
 import { findOperatorByToken, setTokenHash } from '../../db/queries/operator/token.ts';
 import { eraseCode } from '../../db/queries/otp.ts';
 import { deleteRateLimits } from '../../db/queries/rate-limit.ts';
-import { checkServiceKeys } from '../../db/queries/service-key.ts';
 import { openClaimant } from '../../db/queries/webhook-attempt.ts';
 import {
   exchangeDeliveries,
@@ -27,7 +26,8 @@ import { LANES } from '../../domain/webhook.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
 import { stateExposition } from '../../process/state-metrics.ts';
 import { activityDeps } from '../support/activity.ts';
-import { TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { TEST_KEYS, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { recordKeys } from '../support/ops.ts';
 import { jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { ping, subscribe } from '../support/webhook.ts';
@@ -111,10 +111,10 @@ export async function playUpkeep(api: TestApi): Promise<void> {
   const config = { outboxMaxRows: 1_000, retentionDays: deps.retentionDays };
   await stateExposition(new Registry(), { db: deps.db, config, now: deps.now, log })();
   await startLanes(deps, 'test');
-  const { encryption, signing } = TEST_SECRETS;
+  const { encryption } = TEST_SECRETS;
   const earlier = { ...encryption, id: 'earlier' };
-  for (const keys of [[encryption, earlier], [encryption]])
-    await checkServiceKeys(deps.db, { ENCRYPTION_KEYS: keys, CERTIFICATE_SIGNING_KEY: [signing] }, deps.now());
+  await recordKeys(deps.db, { ...TEST_KEYS, encryptionKeys: [encryption, earlier] });
+  await recordKeys(deps.db);
   await deleteRateLimits(deps.db);
   await notifyLanes(deps.db);
 }

@@ -5,11 +5,12 @@ import { execa } from 'execa';
 import { expect, vi } from 'vitest';
 import { connect, isUnavailable } from '../../db/client.ts';
 import { addPartitions } from '../../db/queries/retention.ts';
-import { checkServiceKeys } from '../../db/queries/service-key.ts';
+import { checkServiceKeys, findForeignKeys } from '../../db/queries/service-key.ts';
 import { createSealer } from '../../db/seal.ts';
 import { createKeyCheck } from '../../process/key-check.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { freePort } from '../../scripts/stack/port.ts';
+import { TEST_SECRETS } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
 import { dropComingMonths } from '../support/months.ts';
 import { createRecipient } from '../support/partner.ts';
@@ -20,12 +21,17 @@ const test = withApi();
 
 const key = (id: string) => ({ id, key: randomBytes(32) });
 const now = new Date();
+type Key = ReturnType<typeof key>;
+const keysOf = (encryption: readonly Key[], signing: Key, peppers: readonly Key[] = []) => ({
+  ENCRYPTION_KEYS: encryption,
+  CERTIFICATE_SIGNING_KEY: [signing],
+  API_KEY_PEPPER: peppers,
+});
 
 test('a key under the name of another one is refused, and a new name is not', async ({ newApi }) => {
   const { connection } = await newApi();
   const [a, b, signing] = [key('a'), key('b'), key('s')];
-  const check = (encryption: (typeof a)[]) =>
-    checkServiceKeys(connection.db, { ENCRYPTION_KEYS: encryption, CERTIFICATE_SIGNING_KEY: [signing] }, now);
+  const check = (encryption: (typeof a)[]) => checkServiceKeys(connection.db, keysOf(encryption, signing), now);
   expect(await check([a])).toEqual([]);
   expect(await check([b, a])).toEqual([]);
   expect(await check([{ ...a, key: b.key }, b])).toEqual([
@@ -36,8 +42,7 @@ test('a key under the name of another one is refused, and a new name is not', as
 test('a key that stored data needs must be there, and one that nothing needs is forgotten', async ({ newApi }) => {
   const [old, active, signing] = [key('old'), key('active'), key('s')];
   const { connection, ...api } = await newApi({ deps: { sealer: createSealer([old]) } });
-  const check = (encryption: (typeof old)[]) =>
-    checkServiceKeys(connection.db, { ENCRYPTION_KEYS: encryption, CERTIFICATE_SIGNING_KEY: [signing] }, now);
+  const check = (encryption: (typeof old)[]) => checkServiceKeys(connection.db, keysOf(encryption, signing), now);
   expect(await check([old])).toEqual([]);
   expect(await check([active])).toEqual([]);
   expect(await check([old])).toEqual([]);
@@ -46,12 +51,27 @@ test('a key that stored data needs must be there, and one that nothing needs is 
   expect(await check([active, old])).toEqual([]);
 });
 
+test('a pepper that a process lacks is forgotten, also while API keys need it: one that has leaked is removed', async ({
+  newApi,
+}) => {
+  const { connection, createCaller } = await newApi();
+  await createCaller();
+  const [encryption, signing, next] = [key('a'), key('s'), key('next')];
+  const leaked = { id: TEST_SECRETS.apiKeyPepper.id, key: randomBytes(32) };
+  const foreign = async (pepper: Key) =>
+    await findForeignKeys(connection.db, { ENCRYPTION_KEYS: [encryption], API_KEY_PEPPER: [pepper] });
+  const check = (...peppers: Key[]) => checkServiceKeys(connection.db, keysOf([encryption], signing, peppers), now);
+  expect([await check(leaked, next), await foreign(leaked), await foreign(next)]).toEqual([[], [], []]);
+  expect(await check(next)).toEqual([]);
+  expect(await foreign(leaked)).toEqual([`API_KEY_PEPPER begins with ${leaked.id}, which no process has`]);
+});
+
 test('no statement of a process runs before its keys were compared, also when the database or the table comes later', async ({
   newApi,
 }) => {
   const { owner, databaseUrl } = await newApi();
   const [stored, given, signing] = [key('a'), key('a'), key('s')];
-  await checkServiceKeys(owner.db, { ENCRYPTION_KEYS: [stored], CERTIFICATE_SIGNING_KEY: [signing] }, now);
+  await checkServiceKeys(owner.db, keysOf([stored], signing), now);
   const role = new URL(databaseUrl).username;
   const elsewhere = (change: (url: URL) => void): string => {
     const url = new URL(databaseUrl);
@@ -65,7 +85,11 @@ test('no statement of a process runs before its keys were compared, also when th
     connect(databaseUrl, {
       ...settings,
       untilReady: createKeyCheck({
-        config: { encryptionKeys: [encryptionKey], certificateSigningKeys: [signing] },
+        config: {
+          encryptionKeys: [encryptionKey],
+          certificateSigningKeys: [signing],
+          apiKeyPeppers: [TEST_SECRETS.apiKeyPepper],
+        },
         open: () => connect(keyUrl, settings),
         log: { warn: vi.fn<() => void>() },
         refuse: refused,
@@ -109,7 +133,7 @@ const startWorker = async (env: Readonly<Record<string, string>>) =>
 test('a process with another key exits with 78 after one line of the log', async ({ newApi }) => {
   const { connection, databaseUrl } = await newApi();
   const signing = key('s');
-  await checkServiceKeys(connection.db, { ENCRYPTION_KEYS: [key('a')], CERTIFICATE_SIGNING_KEY: [signing] }, now);
+  await checkServiceKeys(connection.db, keysOf([key('a')], signing), now);
   const { exitCode, all } = await startWorker({
     DATABASE_URL: databaseUrl,
     ENCRYPTION_KEYS: `a:${randomBytes(32).toString('base64')}`,
@@ -139,8 +163,7 @@ test('a process that searches stored data for a key is live, says so, ends its s
   const [old, active, signing] = [key('old'), key('active'), key('s')];
   const { owner, databaseUrl, ...api } = await newApi({ deps: { sealer: createSealer([old]) } });
   await createRecipient({ owner, databaseUrl, ...api }, await api.createCaller());
-  const check = (encryption: (typeof old)[]) =>
-    checkServiceKeys(api.connection.db, { ENCRYPTION_KEYS: encryption, CERTIFICATE_SIGNING_KEY: [signing] }, now);
+  const check = (encryption: (typeof old)[]) => checkServiceKeys(api.connection.db, keysOf(encryption, signing), now);
   await check([old]);
   await owner.pool.query(
     `ALTER TABLE recipients RENAME TO many;

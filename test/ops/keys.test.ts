@@ -19,8 +19,9 @@ import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { insertConsumerSession, newEmail, requestOtp, signIn } from '../support/consumer.ts';
 import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
-import { createOps } from '../support/ops.ts';
+import { createOps, recordKeys } from '../support/ops.ts';
 import { createRecipient, settle } from '../support/partner.ts';
+import { expectUnchanged } from '../support/refusal.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 import { subscribe } from '../support/webhook.ts';
 
@@ -40,8 +41,11 @@ const test = withApi({ config: CONFIG })
 
 const opsOf =
   (api: TestApi) =>
-  (keys: Partial<KeyRing>, ...args: string[]) =>
-    createOps(api.connection.db, { keys: { ...TEST_KEYS, ...keys } })('keys', ...args);
+  async (given: Partial<KeyRing>, ...args: string[]) => {
+    const keys = { ...TEST_KEYS, ...given };
+    if (args[0] === 'reseal') await recordKeys(api.connection.db, keys);
+    return await createOps(api.connection.db, { keys })('keys', ...args);
+  };
 const rotated = (...encryptionKeys: KeyRing['encryptionKeys']) => ({ encryptionKeys });
 const columnNames = (columns: readonly AnyPgColumn[]) =>
   columns.map(({ table, name }) => `${getTableName(table)}.${name}`);
@@ -92,6 +96,35 @@ test('the lists of sealed columns have every column whose name ends in _sealed, 
 });
 
 describe('keys reseal', () => {
+  const pepper = { id: 'early000', secret: 'a pepper that no process has' };
+  test.for<[string, Partial<KeyRing>, string]>([
+    ['that no process has', rotated(newKey('early'), OLD), 'ENCRYPTION_KEYS begins with early, which no process has'],
+    [
+      "that differs from the processes' key of its name",
+      rotated(newKey(OLD.id)),
+      `ENCRYPTION_KEYS has another key under the id ${OLD.id} than processes before`,
+    ],
+    [
+      'that is a pepper and that no process has',
+      { apiKeyPeppers: [pepper, TEST_SECRETS.apiKeyPepper] },
+      'API_KEY_PEPPER begins with early000, which no process has',
+    ],
+  ])(
+    'is refused with an active key %s, as its preview, and changes nothing',
+    async ([, given, fault], { api, texts }) => {
+      await texts.fill();
+      await recordKeys(api.connection.db);
+      const ops = createOps(api.connection.db, { keys: { ...TEST_KEYS, ...given } });
+      await expectUnchanged(api.connection.pool, async () => {
+        for (const args of [AUDIT_ARGS, AUDIT_ARGS.slice(0, -1)]) {
+          const { exitCode, printed, warned } = await ops('keys', 'reseal', ...args);
+          expect([exitCode, printed, warned.length]).toEqual([1, [], 1]);
+          expect(warned[0]).toContain(fault);
+        }
+      });
+    },
+  );
+
   test('leaves a text that no configured key opens, reports it, and exits with 1', async ({ ops, texts }) => {
     await texts.fill();
     const before = await texts.openedBy(OLD);

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { whileLocked } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { insertGateEvidence } from '../support/gate.ts';
-import { createOps } from '../support/ops.ts';
+import { createOps, recordKeys } from '../support/ops.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { openSettlement } from '../support/settlement.ts';
 import { ping, subscribe } from '../support/webhook.ts';
@@ -92,6 +92,7 @@ test('the preview of redispatch --all waits for no other command, so none waits 
 });
 
 test('keys reseal shows what still needs an older key', async ({ api, ops }) => {
+  await recordKeys(api.connection.db);
   await expectUnchanged(api.connection.pool, async () => {
     const { exitCode, printed } = await ops('keys', 'reseal', ...AUDIT_ARGS);
     expect([exitCode, printed[0]?.startsWith('ENCRYPTION_KEYS: ')]).toEqual([3, true]);

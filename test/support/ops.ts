@@ -2,13 +2,16 @@
 import { eq } from 'drizzle-orm';
 import type { Database } from '../../db/client.ts';
 import { addOperator } from '../../db/commands/operator.ts';
+import { checkServiceKeys } from '../../db/queries/service-key.ts';
 import { auditEntries } from '../../db/schema/index.ts';
 import { operatorName } from '../../domain/gate.ts';
 import { RETENTION } from '../../domain/retention.ts';
 import type { OpsDeps } from '../../ops/command.ts';
 import type { ExitCode } from '../../ops/command-line/program.ts';
+import type { KeyRing } from '../../ops/keys.ts';
 import { runOps } from '../../ops/main.ts';
 import { hashToken } from '../../ops/operator-token.ts';
+import { serviceKeysOf } from '../../process/key-check.ts';
 import { TEST_KEYS } from './api.ts';
 
 export type OpsResult = {
@@ -50,6 +53,10 @@ export function createOps(db: Database, deps: Partial<OpsDeps> = {}) {
     return { exitCode, printed, warned };
   };
 }
+
+/** As a process does that starts with these keys. */
+export const recordKeys = (db: Database, keys: KeyRing = TEST_KEYS) =>
+  checkServiceKeys(db, serviceKeysOf(keys), new Date());
 
 /** The error of a call that Temporal does not answer, as gRPC gives it. */
 export const temporalSilence = (code = 14): Error =>

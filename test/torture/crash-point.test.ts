@@ -10,7 +10,7 @@ import { ensureSweepSchedule } from '../../process/sweep-schedule.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { FILE } from '../support/fixture.ts';
 import { startMailServer } from '../support/mail-server.ts';
-import { createOps } from '../support/ops.ts';
+import { createOps, recordKeys } from '../support/ops.ts';
 import { inParallel } from '../support/parallel.ts';
 import { stretched } from '../support/patience.ts';
 import { PROVIDER_SECRETS } from '../support/provider-event.ts';
@@ -50,6 +50,7 @@ const test = base.extend('world', FILE, async ({}, { onCleanup }): Promise<Crash
   const { temporal, api, baseUrl, close } = stack;
   await ensureSweepSchedule({ client: temporal });
   const client = () => temporal;
+  await recordKeys(api.connection.db);
   const ops = createOps(api.connection.db, { crash, client, runs: createRuns(temporal) });
   const world = await openWorld({
     ...{ baseUrl, databaseUrl: api.databaseUrl, temporal, mail },
