@@ -164,7 +164,7 @@ const USE_TEXTS: Record<CountedList, UseTexts> = {
     missing: 'NOT CONFIGURED, nothing can open them',
   },
   API_KEY_PEPPER: {
-    things: 'API keys and consumers',
+    things: 'API keys, consumers and operators',
     old: 'still verifies them; each moves to the active pepper when it is used, consumers also by keys reseal',
     missing: 'NOT CONFIGURED, they are refused',
   },

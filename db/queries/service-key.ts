@@ -9,6 +9,7 @@ import { serviceKeys } from '../schema/service-key.ts';
 import { countKeysByPepper } from './api-key.ts';
 import { countCertificatesByHeader } from './certificate.ts';
 import { countConsumersByPepper } from './consumer.ts';
+import { countOperatorsByPepper } from './operator/token.ts';
 import { allowLongStatements } from './operator/waiting.ts';
 import { countSealed, isSealedBy, SEALED_COLUMNS } from './sealed.ts';
 
@@ -117,8 +118,12 @@ async function sealedByKey(tx: Tx): Promise<Map<string, number>> {
 
 async function hashesByPepper(tx: Tx, at: Date): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
-  for (const { pepperId, count } of [...(await countKeysByPepper(tx, at)), ...(await countConsumersByPepper(tx))])
-    counts.set(pepperId, (counts.get(pepperId) ?? 0) + count);
+  const found = [
+    ...(await countKeysByPepper(tx, at)),
+    ...(await countConsumersByPepper(tx)),
+    ...(await countOperatorsByPepper(tx)),
+  ];
+  for (const { pepperId, count } of found) counts.set(pepperId, (counts.get(pepperId) ?? 0) + count);
   return counts;
 }
 

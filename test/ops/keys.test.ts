@@ -19,7 +19,7 @@ import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { insertConsumerSession, newEmail, requestOtp, signIn } from '../support/consumer.ts';
 import { digestTables, dumpTables, raceBehind } from '../support/database.ts';
 import { FILE, openApi, withApi } from '../support/fixture.ts';
-import { createOps, recordKeys } from '../support/ops.ts';
+import { createOps, createRemoteOps, recordKeys } from '../support/ops.ts';
 import { createRecipient, settle } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
@@ -266,7 +266,7 @@ test('keys list shows missing keys, and certificates by the key that signed them
   expect(exitCode).toBe(0);
   expect(printed).toContain('  2026: 2 certificates, active');
   expect(printed).toContain('  2025: 1 certificates, its public key stays published permanently');
-  expect(printed).toContain('  gone0000: 1 API keys and consumers, NOT CONFIGURED, they are refused');
+  expect(printed).toContain('  gone0000: 1 API keys, consumers and operators, NOT CONFIGURED, they are refused');
   expect(printed.join('\n')).not.toContain('gone0001');
   const { lists } = JSON.parse((await ops({ certificateSigningKeys: [recent] }, 'list', '--json')).printed[0] ?? '');
   const keysOf = (name: string) => lists.find(({ list }: { list: string }) => list === name).keys;
@@ -279,6 +279,25 @@ test('keys list shows missing keys, and certificates by the key that signed them
   expect((await ops({ certificateSigningKeys: [recent] }, 'list')).printed).toContain(
     '  2025: 1 certificates, NOT CONFIGURED, they do not verify',
   );
+});
+
+test('keys list counts the tokens of operators by their pepper, and no revoked one', async ({ fresh }) => {
+  const { db } = fresh.connection;
+  const [current] = TEST_KEYS.apiKeyPeppers;
+  const next = { id: 'next0002', secret: 'the pepper of the year after that' };
+  await createRemoteOps(db, {}, ['ana', 'bo']);
+  const countsOf = async () => {
+    const { printed } = await opsOf(fresh)({ apiKeyPeppers: [next, current] }, 'list', '--json');
+    const { lists } = JSON.parse(printed[0] ?? '');
+    const { keys } = lists.find(({ list }: { list: string }) => list === 'API_KEY_PEPPER');
+    return keys.find(({ id }: { id: string }) => id === current.id).count;
+  };
+  const before = await countsOf();
+  const { name } = schema.operators;
+  await db.update(schema.operators).set({ revokedAt: new Date(), revokedBy: 'bo' }).where(eq(name, 'ana'));
+  expect(await countsOf()).toBe(before - 1);
+  await db.update(schema.operators).set({ pepperId: next.id }).where(eq(name, 'bo'));
+  expect(await countsOf()).toBe(before - 2);
 });
 
 test('each change of a list is recorded once: who, why, and the ids before and after', async ({ api, ops }) => {

@@ -46,6 +46,14 @@ export async function countOperators(db: Queryable): Promise<{ readonly active: 
   return row ?? { active: 0, ever: 0 };
 }
 
+/** How many tokens of active operators are hashed with each pepper. */
+export const countOperatorsByPepper = (db: Queryable) =>
+  db
+    .select({ pepperId: operators.pepperId, count: count() })
+    .from(operators)
+    .where(isActive)
+    .groupBy(operators.pepperId);
+
 export async function insertOperator(tx: Tx, operator: Omit<Operator, 'revokedBy' | 'revokedAt'>): Promise<void> {
   await tx.insert(operators).values(operator);
 }
