@@ -151,6 +151,8 @@ async function work(lane: Lane, stop: AbortSignal): Promise<void> {
     const exchangedMs = performance.now();
     let restUntilMs = exchangedMs;
     try {
+      // At one host that hangs, its subscriptions' queues would take minutes, for which nobody serves the lane.
+      if (mustEnd) await giveBack(lane, [...lane.subscribers.values()]);
       const found = await exchange(lane, mustEnd ? 0 : CLAIMED_AT_ONCE);
       failures = 0;
       if (found.isMore) continue;

@@ -85,6 +85,20 @@ describe('a lane', () => {
     },
   );
 
+  test('gives back what waits for a busy host once it must end, and the next one sends it', async ({ world }) => {
+    await world.burst(3);
+    const { release, stop } = await hold(world, 1, { destinations: createDestinations(1) });
+    const stopped = stop();
+    const isFree = 'SELECT 1 FROM webhook_deliveries WHERE webhook_id = $1 AND lane_key IS NOT NULL AND claimed_by = 0';
+    await vi.waitUntil(async () => (await world.rowsOf(isFree, world.webhook.webhook_id)).length === 2, WAIT);
+    release();
+    await stopped;
+    expect(world.sent).toHaveLength(1);
+    world.answer = succeeding;
+    await world.deliver();
+    expect(world.sent).toHaveLength(3);
+  });
+
   test('has four requests to a new subscription in flight, and sends the next when one is answered', async ({
     world,
   }) => {
