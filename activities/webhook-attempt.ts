@@ -29,18 +29,27 @@ export function openSecrets({ sealer }: Pick<ActivityDeps, 'sealer'>): SecretsOf
   };
 }
 
-/** @param at the time of the attempt, on the clock by which its retry is due */
+/**
+ * @param connections for the request. `at`: the time of the attempt, on the clock by which its retry is due.
+ *   `waitedMs`: since the claim
+ */
 export async function sendDelivery(
-  deps: Pick<ActivityDeps, 'guardedHttp' | 'now' | 'crash'>,
+  deps: Pick<ActivityDeps, 'guardedHttp' | 'crash'>,
   delivery: ClaimedDelivery,
   secretsOf: SecretsOf,
-  connections: KeptConnections,
-  at: Date,
+  {
+    connections,
+    at,
+    waitedMs,
+  }: { readonly connections: KeptConnections; readonly at: Date; readonly waitedMs: number },
 ): Promise<AttemptResult> {
   const { eventId: id, body, url, traceparent } = delivery;
   const secrets = secretsOf(delivery);
-  // Subscribers compare the timestamp with their own clock, so it is the real time of sending.
-  const timestamp = Math.floor(deps.now().getTime() / 1_000);
+  const claimedMs = Date.parse(delivery.claimedAt);
+  // Subscribers compare the timestamp with their own clock, so it is the real time of sending. That is the database's:
+  // with a process whose clock is wrong, each of them would refuse all that it sends.
+  const realMs = claimedMs + waitedMs;
+  const timestamp = Math.floor(realMs / 1_000);
   const headers = {
     'content-type': 'application/json',
     'user-agent': USER_AGENT,
@@ -53,20 +62,20 @@ export async function sendDelivery(
   const answer = traceparent === null ? await post() : await inTrace(traceparent, post);
   deps.crash?.('webhook_post:after');
   // A retry may also be due by the database's clock. A workflow's clock behind it must not shorten the wait for the next.
-  const sentAt = new Date(Math.max(at.getTime(), Date.parse(delivery.claimedAt)));
-  return resultOf(delivery, sentAt, answer, deps.now());
+  const sentAt = new Date(Math.max(at.getTime(), claimedMs));
+  return resultOf(delivery, sentAt, answer, realMs);
 }
 
 function resultOf(
   { webhookId, deliveryId, claimedAt, attempt, isInLane }: ClaimedDelivery,
   at: Date,
   { status, error, bytes, sha256, durationMs, lostMs, retryAfter }: GuardedAnswer,
-  realNow: Date,
+  realMs: number,
 ): AttemptResult {
+  const tookMs = (lostMs ?? 0) + durationMs;
   const isBusy = status === TOO_MANY_REQUESTS || status === UNAVAILABLE;
-  const retryAfterMs = isBusy ? retryAfterMsOf(retryAfter, realNow.getTime()) : null;
+  const retryAfterMs = isBusy ? retryAfterMsOf(retryAfter, realMs + tookMs) : null;
   const delayMs = error === null ? undefined : retryDelayMs(attempt, Math.random(), retryAfterMs);
-  const endMs = at.getTime() + (lostMs ?? 0) + durationMs;
   return {
     webhook_id: webhookId,
     delivery_id: deliveryId,
@@ -79,7 +88,7 @@ function resultOf(
     duration_ms: durationMs,
     error,
     lost_ms: lostMs,
-    next_attempt_at: delayMs === undefined ? null : new Date(endMs + delayMs).toISOString(),
+    next_attempt_at: delayMs === undefined ? null : new Date(at.getTime() + tookMs + delayMs).toISOString(),
     stays_in_lane: isInLane && attempt < LANE_ATTEMPTS,
   };
 }

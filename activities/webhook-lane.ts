@@ -250,7 +250,7 @@ async function attempt(lane: Lane, subscriber: Subscriber, queued: Queued): Prom
   if (delivery.attempt === 1 && !subscriber.isFailing) deps.observer?.deliveryTaken(lateSeconds);
   // Its retry is due by the database's clock, so it is dated by that: this process's may be wrong.
   const at = new Date(Date.parse(delivery.claimedAt) + waitedMs);
-  return await sendDelivery(deps, delivery, subscriber.secretsOf, connections, at);
+  return await sendDelivery(deps, delivery, subscriber.secretsOf, { connections, at, waitedMs });
 }
 
 function queueResult(lane: Lane, subscriber: Subscriber, delivery: ClaimedDelivery, result: AttemptResult): void {

@@ -72,7 +72,7 @@ describe('a lane', () => {
   });
 
   test.for([400 * 86_400_000, -3_600_000])(
-    'dates an attempt and its retry by the clock of the database while its own is %s ms ahead',
+    'dates and signs an attempt, and dates its retry, by the clock of the database while its own is %s ms ahead',
     async (aheadMs, { world }) => {
       world.aheadMs = aheadMs;
       world.answer = failing;
@@ -82,6 +82,10 @@ describe('a lane', () => {
       const { attempts, next_attempt_at: next } = await world.readDelivery(delivery);
       const [sinceMs, retryMs] = [Date.parse(attempts[0].at) - beforeMs, Date.parse(next) - Date.parse(attempts[0].at)];
       expect([Math.abs(sinceMs) < 60_000, retryMs]).toEqual([true, 5_005]);
+      await world.makeDue();
+      await world.attempt();
+      const signedMs = world.sent.map(({ headers }) => Number(headers['webhook-timestamp']) * 1_000);
+      expect(signedMs.map((ms) => Math.abs(ms - beforeMs) < 60_000)).toEqual([true, true]);
     },
   );
 
