@@ -25,7 +25,6 @@ export function sweepActivities(deps: ActivityDeps) {
      * If a step fails, as when Temporal lists no runs, the others are taken nevertheless, and then the activity fails.
      */
     restartLostRuns: async ({ nowMs }: { readonly nowMs: number }): Promise<SweepResult> => {
-      const at = new Date(nowMs);
       const faults: unknown[] = [];
       const step = <T>(taken: Promise<T>): Promise<T | undefined> =>
         taken.catch((fault: unknown) => {
@@ -33,13 +32,12 @@ export function sweepActivities(deps: ActivityDeps) {
           return undefined;
         });
       await step(addMonths(deps));
-      const restarted = await step(restart(deps, at));
+      const restarted = await step(restart(deps, new Date(nowMs)));
       await step(deleteDeliveries(deps));
       await step(dropMonth(deps));
-      await step(deleteExpiredSecrets(deps.db, at));
-      // As requests judge them, by real time.
-      await step(deleteExpiredSecretAnswers(deps.db, deps.now()));
-      await step(deleteOldChallenges(deps.db, deps.now()));
+      await step(deleteExpiredSecrets(deps.db));
+      await step(deleteExpiredSecretAnswers(deps.db));
+      await step(deleteOldChallenges(deps.db));
       if (!restarted || faults.length > 0) throw faults[0];
       return restarted;
     },

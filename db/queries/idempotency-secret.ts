@@ -1,5 +1,5 @@
 /** Answers that showed a secret, sealed, for as long as they are repeated (contract §1). */
-import { and, eq, gt, lte } from 'drizzle-orm';
+import { and, eq, gt, sql } from 'drizzle-orm';
 import type { Queryable, Tx } from '../client.ts';
 import { idempotencySecrets } from '../schema/idempotency-key.ts';
 import type { Sealer } from '../seal.ts';
@@ -47,6 +47,6 @@ export async function insertSecretAnswer(
   });
 }
 
-/** Deletes answers that are no longer kept at this time, a bounded number of them. @returns how many */
-export const deleteExpiredSecretAnswers = (db: Queryable, at: Date): Promise<number> =>
-  deleteExpiredRows(db, idempotencySecrets, lte(idempotencySecrets.expiresAt, at));
+/** Deletes answers that are no longer kept, a bounded number of them. @returns how many */
+export const deleteExpiredSecretAnswers = (db: Queryable): Promise<number> =>
+  deleteExpiredRows(db, idempotencySecrets, sql`${idempotencySecrets.expiresAt} <= now()`);

@@ -1,5 +1,5 @@
 /** One-time codes. Parallel tries of one code wait for each other, so each of them is counted. */
-import { and, count, eq, gt, inArray, isNull, lt, lte, min, sql } from 'drizzle-orm';
+import { and, count, eq, gt, inArray, isNull, lt, min, sql } from 'drizzle-orm';
 import { OTP_LIMITS, type OtpChallenge } from '../../domain/otp.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { otpChallenges } from '../schema/otp.ts';
@@ -33,14 +33,14 @@ export async function insertChallenge(tx: Tx, challenge: OtpChallenge): Promise<
 }
 
 /**
- * Deletes challenges that neither prove nor limit anything at this time, so that contacts are not kept, a bounded number
- * of them. @returns how many
+ * Deletes challenges that neither prove nor limit anything, so that contacts are not kept, a bounded number of them.
+ * @returns how many
  */
-export const deleteOldChallenges = (db: Queryable, at: Date): Promise<number> =>
+export const deleteOldChallenges = (db: Queryable): Promise<number> =>
   deleteExpiredRows(
     db,
     otpChallenges,
-    lte(otpChallenges.createdAt, new Date(at.getTime() - OTP_LIMITS.requestWindowMs)),
+    sql`${otpChallenges.createdAt} <= now() - ${OTP_LIMITS.requestWindowMs} * interval '1 millisecond'`,
   );
 
 /** The challenge with this id, also when it was used or has expired. */

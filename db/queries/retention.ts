@@ -28,7 +28,12 @@ export async function deleteExpiredDeliveries(db: Queryable, days: number): Prom
 /** How many rows of a table one statement deletes at most. */
 export const ROWS_DELETED_MAX = 2_000;
 
-/** Deletes rows that meet the condition, and leaves those that another transaction holds. @returns how many */
+/**
+ * Deletes rows that meet the condition, and leaves those that another transaction holds. The condition goes by the
+ * database's clock: by that of a process that is ahead, codes and secrets would be gone while they are valid.
+ *
+ * @returns how many
+ */
 export async function deleteExpiredRows(db: Queryable, table: PgTable, condition: SQL): Promise<number> {
   const { rowCount } = await db.delete(table).where(sql`ctid = ANY (ARRAY(
     SELECT ctid FROM ${table} WHERE ${condition} LIMIT ${ROWS_DELETED_MAX} FOR UPDATE SKIP LOCKED))`);

@@ -2,7 +2,7 @@
  * Subscriptions. Every change of one, or of its deliveries, runs under its row's lock. Secrets are stored sealed, and
  * only the signer opens them. A deleted subscription has no secrets, and only the sender still finds it.
  */
-import { and, count, eq, gt, isNull, lte, sql } from 'drizzle-orm';
+import { and, count, eq, gt, isNull, sql } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError, stateConflict } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
@@ -216,8 +216,8 @@ export async function replaceWebhookSecret(
 }
 
 /** Deletes earlier secrets that no longer sign, a bounded number of them. @returns how many */
-export const deleteExpiredSecrets = (db: Queryable, at: Date): Promise<number> =>
-  deleteExpiredRows(db, webhookEarlierSecrets, lte(webhookEarlierSecrets.expiresAt, at));
+export const deleteExpiredSecrets = (db: Queryable): Promise<number> =>
+  deleteExpiredRows(db, webhookEarlierSecrets, sql`${webhookEarlierSecrets.expiresAt} <= now()`);
 
 /** Marks a locked subscription as deleted, which ends its pending deliveries and its replay, and erases its secrets. */
 export async function setWebhookDeleted(tx: Tx, webhook: Webhook, at: Date): Promise<void> {

@@ -99,11 +99,11 @@ function createWorld(api: TestApi, caller: Caller, webhookId: string) {
         dropped.push(name);
       }
     },
-    sweep: (given: Partial<ActivityDeps> = {}) =>
+    sweep: (given: Partial<ActivityDeps> = {}, temporalAheadMs = 0) =>
       sweepActivities({
         ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }),
         ...given,
-      }).restartLostRuns({ nowMs: Date.now() }),
+      }).restartLostRuns({ nowMs: Date.now() + temporalAheadMs }),
     overdueDays: async () => (await countStates(db, new Date(), KEPT)).retentionOverdueDays,
     /** Without triggers, so that no test finds the rows of another one. */
     clear: () =>
@@ -278,11 +278,12 @@ describe('what is younger than 90 days', () => {
   });
 });
 
-test('what is kept for an hour or a day goes by itself: one-time codes with their contacts, and secrets', async ({
+test('what is kept for an hour or a day goes by itself, whatever the clocks of the worker and of Temporal: one-time codes with their contacts, and secrets', async ({
   api,
   world,
 }) => {
   const { pool } = api.owner;
+  const aheadMs = 2 * 86_400_000;
   const asked: string[] = [];
   for (const email of ['old@person.example', 'new@person.example'])
     asked.push(jsonOf(await api.call(null, 'POST', '/consumer/auth/request-otp', { email })).challenge_id);
@@ -302,7 +303,8 @@ test('what is kept for an hour or a day goes by itself: one-time codes with thei
      FROM webhooks, (VALUES ('old secret', -1), ('new secret', 1)) AS s (id, hours) WHERE org_id = $1`,
     [world.caller.orgId],
   );
-  await world.sweep();
+  await world.sweep({ now: () => new Date(Date.now() + aheadMs) }, aheadMs);
+  await world.sweep({ now: () => new Date(Date.now() - aheadMs) }, -aheadMs);
   const left = await pool.query(
     `SELECT challenge_id AS id FROM otp_challenges WHERE challenge_id = ANY ($1)
      UNION ALL SELECT key FROM idempotency_secrets WHERE org_id = $2
@@ -341,7 +343,7 @@ test('one sweep deletes a bounded number of rows of a table, and none that anoth
      SELECT 'expired-' || n, 'email', '', 'sealed', '', 0, now() - interval '2 hours', now() - interval '1 hour'
      FROM generate_series(1, 2002) n`,
   );
-  const step = () => deleteOldChallenges(api.connection.db, new Date());
+  const step = () => deleteOldChallenges(api.connection.db);
   const held = `SELECT 1 FROM otp_challenges WHERE challenge_id = 'expired-1' FOR UPDATE`;
   expect(await whileLocked(pool, held, async () => [await step(), await step()])).toEqual([2_000, 1]);
   await expect.poll(step).toBe(1);
