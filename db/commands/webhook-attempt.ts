@@ -11,7 +11,7 @@ import {
 import { disableWebhook, lockSubscriptions, setFailingSpans } from '../queries/webhook.ts';
 import { type AttemptResult, type ClaimedDelivery, recordResults } from '../queries/webhook-attempt.ts';
 import { holdForRetry, wakeSubscriptions } from '../queries/webhook-retry.ts';
-import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+import { type CommitDeps, commit } from './commit.ts';
 
 const GONE = 410;
 
@@ -88,7 +88,7 @@ function earliestRetry(results: readonly JudgedResult[]): Date | undefined {
 
 /** Gives a claimed delivery, which could not be sent, to its subscription's workflow. */
 export async function handOverDelivery(
-  deps: CommitDeps & Pick<CommandDeps, 'now'>,
+  deps: CommitDeps,
   delivery: Pick<ClaimedDelivery, 'deliveryId' | 'webhookId' | 'orgId' | 'requestId'>,
   claimant: number,
 ): Promise<void> {
@@ -96,10 +96,9 @@ export async function handOverDelivery(
   await commit(deps, 'subscription.hand_over', async (tx) => {
     const webhooks = await lockSubscriptions(tx, [delivery.webhookId]);
     await holdForRetry(tx, delivery.deliveryId, claimant);
-    const at = deps.now();
     await wakeSubscriptions(
       tx,
-      webhooks.map((webhook) => ({ webhook, at, requestId })),
+      webhooks.map((webhook) => ({ webhook, requestId })),
     );
   });
 }

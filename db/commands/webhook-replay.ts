@@ -28,7 +28,7 @@ export async function startReplay(
     if (running) throw replayRuns(running.replayId);
     const replayId = newId();
     await insertReplay(tx, { ...selection, replayId, webhookId, orgId, requestId });
-    await wakeSubscriptions(tx, [{ webhook, at: deps.now(), requestId }]);
+    await wakeSubscriptions(tx, [{ webhook, requestId }]);
     return { id: replayId, created: replayId };
   });
 }

@@ -80,7 +80,7 @@ export async function changeWebhook(
     if (change.status === 'enabled') requireNotStopped(webhook);
     const changed = await updateWebhook(tx, webhook, change, deps.now());
     if (webhook.status === 'enabled' && changed.status === 'disabled')
-      await wakeSubscriptions(tx, [{ webhook, at: deps.now(), requestId }]);
+      await wakeSubscriptions(tx, [{ webhook, requestId }]);
     return changed;
   });
 }
@@ -101,7 +101,7 @@ export async function disableWebhookAsOperator(
     const webhook = await lockOperated(tx, webhookId);
     if (webhook.disabledReason === 'operator') throw stateConflict('disabled', 'An operator has disabled it before.');
     await disableWebhook(tx, webhook, 'operator', at);
-    await wakeSubscriptions(tx, [{ webhook, at, requestId }]);
+    await wakeSubscriptions(tx, [{ webhook, requestId }]);
     await insertAuditEntry(tx, webhook.orgId, { objectId: webhookId, action: 'webhook_disable', ...act, at });
     return webhook;
   });
@@ -148,7 +148,7 @@ export async function deleteWebhook(deps: Deps, orgId: string, webhookId: string
   await commit(deps, 'webhook.delete', async (tx) => {
     const webhook = await lockWebhook(tx, orgId, webhookId);
     await setWebhookDeleted(tx, webhook, deps.now());
-    await wakeSubscriptions(tx, [{ webhook, at: deps.now(), requestId }]);
+    await wakeSubscriptions(tx, [{ webhook, requestId }]);
   });
 }
 

@@ -70,13 +70,18 @@ export async function holdForRetry(tx: Tx, deliveryId: string, claimant: number)
 /** A locked subscription, and when there will be something to do for its workflow. */
 type Wake = {
   readonly webhook: Pick<Webhook, 'webhookId' | 'orgId'>;
-  readonly at: Date;
+  /** Absent: now, by the database's clock. With a process's clock that is ahead, its run would begin so much later. */
+  readonly at?: Date | undefined;
   readonly requestId: string;
 };
 
-const wakeStatement = statement<[webhookIds: readonly string[], times: readonly string[]], { webhook_id: string }>(
+type WakeParameters = [webhookIds: readonly string[], times: readonly (string | null)[]];
+
+const wakeStatement = statement<WakeParameters, { readonly webhook_id: string }>(
   'wake_subscriptions',
-  `UPDATE webhooks w SET retries_at = f.at FROM unnest($1::text[], $2::timestamptz[]) AS f (webhook_id, at)
+  `UPDATE webhooks w SET retries_at = f.at FROM (
+    SELECT webhook_id, coalesce(given, now()) AS at FROM unnest($1::text[], $2::timestamptz[]) AS g (webhook_id, given)
+  ) f
   WHERE w.webhook_id = f.webhook_id AND coalesce(w.retries_at > f.at, true) RETURNING w.webhook_id`,
 );
 
@@ -84,7 +89,7 @@ const wakeStatement = statement<[webhookIds: readonly string[], times: readonly 
 export async function wakeSubscriptions(tx: Tx, wakes: readonly Wake[]): Promise<void> {
   if (wakes.length === 0) return;
   const ids = wakes.map(({ webhook }) => webhook.webhookId);
-  const times = wakes.map(({ at }) => at.toISOString());
+  const times = wakes.map(({ at }) => at?.toISOString() ?? null);
   const woken = new Set((await wakeStatement(tx, ids, times)).map(({ webhook_id }) => webhook_id));
   const toWake = wakes.filter(({ webhook }) => woken.has(webhook.webhookId));
   await enqueue(tx, ...toWake.map(({ webhook, requestId }) => subscriptionMessage(webhook, requestId)));

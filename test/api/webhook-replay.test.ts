@@ -89,6 +89,21 @@ describe('a replay', () => {
     expect(sent.length).toBeGreaterThan(0);
   });
 
+  test.for<['POST' | 'DELETE', string, number]>([
+    ['POST', '/replay', 202],
+    ['DELETE', '', 204],
+  ])(
+    "and the end of a subscription are carried out at once, also when the API's clock is ahead: %s %s",
+    async ([method, below, status], { missed, clock }) => {
+      await missed.rowsOf('UPDATE webhooks SET retries_at = NULL WHERE webhook_id = $1');
+      clock.advance(3_600_000);
+      const answer = await missed.call(method, below, method === 'POST' ? ALWAYS : undefined);
+      expect(answer.statusCode).toBe(status);
+      const due = await missed.rowsOf('SELECT retries_at <= now() AS is_due FROM webhooks WHERE webhook_id = $1');
+      expect(due).toEqual([{ is_due: true }]);
+    },
+  );
+
   test('422 for a time that ends before it begins, so that no replay of nothing holds up another one', async ({
     api,
     missed,

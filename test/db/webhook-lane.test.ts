@@ -463,7 +463,7 @@ describe('a failed attempt', () => {
       const webhooks = await lockSubscriptions(tx, [world.own.webhookId]);
       await wakeSubscriptions(
         tx,
-        webhooks.map((webhook) => ({ webhook, at: new Date(), requestId: 'test' })),
+        webhooks.map((webhook) => ({ webhook, requestId: 'test' })),
       );
       expect(await world.claimWakeRows()).toEqual([]);
     });
