@@ -14,16 +14,15 @@ export function otpActivities(deps: ActivityDeps) {
   return {
     /**
      * Sends a code that is still valid, then erases it. After a crash between the two, the same mail may come twice.
-     * The expiry is by real time, not by the workflow's: an activity may be retried for minutes, and the code expires
-     * meanwhile.
+     * The expiry is by the database's clock: an activity may be retried for minutes, and the code expires meanwhile. By
+     * the clock of a worker that is ahead, no code would be sent.
      *
      * @throws Error when the server fails, and on a worker without one; it is retried
      */
     sendOtp: async ({ challengeId }: OtpInput): Promise<OtpResult> => {
       const challenge = await findChallenge(deps.db, challengeId);
       if (!challenge || challenge.codeSealed === null) return { outcome: 'not_needed' };
-      const outcome =
-        challenge.expiresAt <= deps.now() ? 'not_needed' : await send(deps, challenge, challenge.codeSealed);
+      const outcome = challenge.isExpired ? 'not_needed' : await send(deps, challenge, challenge.codeSealed);
       await eraseCode(deps.db, challengeId);
       return { outcome };
     },

@@ -1,5 +1,5 @@
 /** One-time codes. Parallel tries of one code wait for each other, so each of them is counted. */
-import { and, count, eq, gt, inArray, isNull, lt, min, sql } from 'drizzle-orm';
+import { and, count, eq, getTableColumns, gt, inArray, isNull, lt, min, sql } from 'drizzle-orm';
 import { OTP_LIMITS, type OtpChallenge } from '../../domain/otp.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { otpChallenges } from '../schema/otp.ts';
@@ -43,9 +43,17 @@ export const deleteOldChallenges = (db: Queryable): Promise<number> =>
     sql`${otpChallenges.createdAt} <= now() - ${OTP_LIMITS.requestWindowMs} * interval '1 millisecond'`,
   );
 
-/** The challenge with this id, also when it was used or has expired. */
-export async function findChallenge(db: Queryable, challengeId: string): Promise<OtpChallenge | undefined> {
-  const [row] = await db.select().from(otpChallenges).where(eq(otpChallenges.challengeId, challengeId)).limit(1);
+/** The challenge with this id, also when it was used or has expired. It expires by the database's clock. */
+export async function findChallenge(
+  db: Queryable,
+  challengeId: string,
+): Promise<(OtpChallenge & { readonly isExpired: boolean }) | undefined> {
+  const isExpired = sql<boolean>`${otpChallenges.expiresAt} <= now()`;
+  const [row] = await db
+    .select({ ...getTableColumns(otpChallenges), isExpired })
+    .from(otpChallenges)
+    .where(eq(otpChallenges.challengeId, challengeId))
+    .limit(1);
   return row;
 }
 
