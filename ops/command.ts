@@ -8,6 +8,7 @@ import { operatorName } from '../domain/gate.ts';
 import type { RetentionDays } from '../domain/retention.ts';
 import type { TemporalHealth } from '../domain/temporal-health.ts';
 import type { UnservedQueue } from '../domain/worker-version.ts';
+import { isClockRight, measureDatabase } from '../process/readiness.ts';
 import type { ListedRun, RunDescription } from '../process/runs.ts';
 import {
   type Parameter,
@@ -50,8 +51,8 @@ export type OpsCommand = CommandTree<OpsDeps>;
 type ChangeParameters = Parameters & { readonly operator: Parameter<string> };
 
 /**
- * A command that changes something. It first checks the operator. Its preview is the command itself in a transaction
- * that is rolled back, so that it refuses what the command would refuse.
+ * A command that changes something. It first checks the operator, and goes by the database's clock. Its preview is the
+ * command itself in a transaction that is rolled back, so that it refuses what the command would refuse.
  *
  * @param spec `checksOperator`: `run` checks the operator itself, in its transaction
  */
@@ -66,11 +67,22 @@ export const changeCommand = <Takes extends ChangeParameters>({
     (act: (deps: OpsDeps, values: Values) => Promise<ExitCode>) =>
     async (deps: OpsDeps, values: Values): Promise<ExitCode> => {
       if (!checksOperator) await requireOperator(deps, (values as ValuesOf<ChangeParameters>).operator);
-      return await act(deps, values);
+      return await act(await byDatabaseClock(deps), values);
     };
   const rehearsed = (deps: OpsDeps, values: Values) => previewOf(deps, (rehearsing) => run(rehearsing, values));
   return command({ ...spec, preview: byOperator(preview ?? rehearsed), run: byOperator(run) });
 };
+
+/**
+ * Nobody compares the clock of an operator's machine with that of the database, as a process does that is ready. By a
+ * wrong one, a change would be dated where partners do not look for its events any more, or yet, and a key that is still
+ * valid would count as expired.
+ */
+async function byDatabaseClock(deps: OpsDeps): Promise<OpsDeps> {
+  const { clockOffsetMs } = await measureDatabase({ db: deps.db, now: () => new Date() });
+  if (isClockRight(clockOffsetMs)) return deps;
+  return { ...deps, now: () => new Date(deps.now().getTime() - clockOffsetMs) };
+}
 
 const previewOf = (deps: OpsDeps, run: (deps: OpsDeps) => Promise<ExitCode>): Promise<ExitCode> =>
   rehearse(deps.db, (db) =>

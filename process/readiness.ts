@@ -17,6 +17,8 @@ const CLOCK_OFFSET_MAX_MS = 5_000;
 /** How often the log repeats what has not changed. */
 const REPEAT_MS = 60_000;
 
+export const isClockRight = (offsetMs: number): boolean => Math.abs(offsetMs) <= CLOCK_OFFSET_MAX_MS;
+
 export type Readiness = {
   readonly status: 'ready' | 'not_ready';
   readonly postgres: 'up' | 'read_only' | 'down';
@@ -94,9 +96,8 @@ function judge(database: DatabaseAnswer | undefined, expected: number) {
       clock_offset_ms: null,
     } as const;
   const { applied, isReadOnly, clockOffsetMs } = database;
-  const isClockRight = Math.abs(clockOffsetMs) <= CLOCK_OFFSET_MAX_MS;
   return {
-    status: applied >= expected && !isReadOnly && isClockRight ? 'ready' : 'not_ready',
+    status: applied >= expected && !isReadOnly && isClockRight(clockOffsetMs) ? 'ready' : 'not_ready',
     postgres: isReadOnly ? 'read_only' : 'up',
     migrations: { applied, expected },
     clock_offset_ms: clockOffsetMs,
@@ -107,7 +108,7 @@ function judge(database: DatabaseAnswer | undefined, expected: number) {
 function createReport({ log }: ReadinessDeps) {
   let said: { readonly what: string; readonly atMs: number } | undefined;
   return (found: Readiness, temporalSentence: string | undefined): void => {
-    const isClockWrong = Math.abs(found.clock_offset_ms ?? 0) > CLOCK_OFFSET_MAX_MS;
+    const isClockWrong = !isClockRight(found.clock_offset_ms ?? 0);
     if (found.status === 'ready' && temporalSentence === undefined) {
       said = undefined;
       return;

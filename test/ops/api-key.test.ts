@@ -1,5 +1,5 @@
 /** `key revoke`: an operator ends a leaked key by its id or its beginning, with everything that it made. */
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import type { Caller, TestApi } from '../support/api.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
@@ -55,6 +55,24 @@ test('the last full key ends as well, and the way back is named: two operators g
   expect(printed.at(-1)).toContain(`org reissue-key ${owner.orgId}`);
   expect(await statusOf(api, owner)).toBe(401);
 });
+
+test.for([25 * 3_600_000, -25 * 3_600_000])(
+  'a key that expires within a day ends by a machine whose clock is %s ms ahead, and its event is dated rightly',
+  async (aheadMs, { api, revoke }) => {
+    const owner = await api.createCaller();
+    const { keyId } = await api.createKey(owner.orgId, 'read', { expiresAt: new Date(Date.now() + 3_600_000) });
+    const startedMs = Date.now();
+    vi.useFakeTimers({ toFake: ['Date'], now: startedMs + aheadMs });
+    const { exitCode, warned } = await revoke(keyId, '--yes').finally(() => vi.useRealTimers());
+    expect([exitCode, warned]).toEqual([0, []]);
+    const { rows } = await api.connection.pool.query(
+      `SELECT created_at FROM events WHERE object_id = $1 UNION ALL
+       SELECT revoked_at FROM api_keys WHERE key_id = $1 UNION ALL SELECT at FROM audit_entries WHERE object_id = $1`,
+      [keyId],
+    );
+    expect(rows.map(({ created_at: at }) => Math.abs(at.getTime() - startedMs) < 60_000)).toEqual([true, true, true]);
+  },
+);
 
 test('--alone leaves what the key made', async ({ api, revoke }) => {
   const owner = await api.createCaller();
