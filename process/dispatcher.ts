@@ -106,8 +106,9 @@ async function dispatchBatch(deps: DispatcherDeps): Promise<Batch> {
   const rows = await claimOutbox(db, BATCH_SIZE);
   for (const row of rows) crash?.(dispatchPoint(row, 'after_claim'));
   const results = await dispatchAll(rows, (row) => traceDispatch(row, () => dispatch(deps, row)));
-  const dispatched = results.flatMap(({ row, error }) => (error === undefined ? [row] : []));
-  const failed = results.filter(({ error }) => error !== undefined);
+  const rowsOf = (error: string | undefined) =>
+    results.flatMap((result) => (result.error === error ? [result.row] : []));
+  const dispatched = rowsOf(undefined);
   for (const row of dispatched) crash?.(dispatchPoint(row, 'after_call'));
   await deleteOutbox(
     db,
@@ -115,19 +116,20 @@ async function dispatchBatch(deps: DispatcherDeps): Promise<Batch> {
   );
   for (const row of dispatched) crash?.(dispatchPoint(row, 'after_delete'));
   for (const row of dispatched) log.info(fieldsOf(row), 'dispatched');
-  if (failed.length > 0) {
-    const reason = failed[0]?.error ?? 'unknown';
+  const reasons = new Set(results.flatMap(({ error }) => error ?? []));
+  for (const reason of reasons) {
+    const failed = rowsOf(reason);
     await postponeOutbox(
       db,
-      failed.map(({ row }) => row.outboxId),
+      failed.map(({ outboxId }) => outboxId),
       reason,
     );
     log.warn(
-      { rows: failed.length, reason, ...(failed.length === 1 && failed[0] ? fieldsOf(failed[0].row) : {}) },
+      { rows: failed.length, reason, ...(failed.length === 1 && failed[0] ? fieldsOf(failed[0]) : {}) },
       'rows were not dispatched; they are retried',
     );
   }
-  return { isFull: rows.length === BATCH_SIZE, isRefused: failed.length > 0 && dispatched.length === 0 };
+  return { isFull: rows.length === BATCH_SIZE, isRefused: rows.length > 0 && dispatched.length === 0 };
 }
 
 /** The ids by which one settlement is followed through the logs. */

@@ -12,6 +12,7 @@ import type { Database } from '../../db/client.ts';
 import { outbox } from '../../db/schema/index.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
 import { withDatabase } from '../support/fixture.ts';
+import { temporalSilence } from '../support/ops.ts';
 import { WAIT } from '../support/patience.ts';
 
 const ROWS = 40;
@@ -20,11 +21,11 @@ const CALL_MS = 5;
 const test = withDatabase(4);
 
 /** A dispatcher whose calls are answered in place of Temporal: its client never connects. */
-const dispatch = (db: Database, answers: WorkflowClientInterceptor = {}) =>
+const dispatch = (db: Database, answers: WorkflowClientInterceptor = {}, warn = vi.fn()) =>
   startDispatcher({
     db,
     client: new Client({ connection: Connection.lazy(), interceptors: { workflow: [answers] } }),
-    log: { info: () => undefined, warn: () => undefined },
+    log: { info: () => undefined, warn },
   });
 
 const settlementRow = (objectId: string) =>
@@ -131,6 +132,28 @@ test('a new settlement whose workflow has a run makes that run read it again', a
   await untilEmpty(db);
   await dispatcher.stop();
   expect(signals).toEqual([['redispatched', 'settlement:stl_1', 'ALLOW_DUPLICATE']]);
+});
+
+test('a row that was not dispatched has its own reason, whatever became of the others', async ({
+  connection,
+  owner,
+}) => {
+  const { db } = connection;
+  await owner.pool.query(
+    `INSERT INTO outbox (kind, object_id, context, request_id) VALUES ('refund', 'later_1', '{}', 'req')`,
+  );
+  await db.insert(outbox).values(settlementRow('stl_1'));
+  const start = vi.fn(() => Promise.reject(temporalSilence()));
+  const dispatcher = dispatch(db, { start });
+  await vi.waitUntil(() => start.mock.calls.length > 0, WAIT);
+  await dispatcher.stop();
+  const { rows } = await owner.pool.query('DELETE FROM outbox RETURNING object_id, last_error');
+  expect(new Map(rows.map((row) => [row.object_id, row.last_error]))).toEqual(
+    new Map([
+      ['later_1', 'unknown_kind'],
+      ['stl_1', 'not_answering'],
+    ]),
+  );
 });
 
 test('commits in quick succession share their claims', async ({ connection, onTestFinished }) => {
