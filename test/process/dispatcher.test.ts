@@ -156,6 +156,44 @@ test('a row that was not dispatched has its own reason, whatever became of the o
   );
 });
 
+test('an outbox that cannot be read is logged, and its rows are dispatched once it can', async ({
+  connection: { db },
+  owner,
+}) => {
+  await db.insert(outbox).values(settlementRow('stl_1'));
+  await owner.pool.query('ALTER TABLE outbox RENAME TO outbox_away');
+  const warn = vi.fn();
+  const dispatcher = dispatch(db, { start: async () => 'run' }, warn);
+  await vi.waitUntil(() => warn.mock.calls.length > 0, WAIT);
+  await owner.pool.query('ALTER TABLE outbox_away RENAME TO outbox');
+  await untilEmpty(db);
+  await dispatcher.stop();
+  expect(warn.mock.calls[0]).toEqual([{ err: expect.any(Error) }, 'the outbox could not be read']);
+});
+
+test('a row that Temporal refuses does not slow down the others', async ({ connection: { db } }) => {
+  const started = new Set<string>();
+  const dispatcher = dispatch(db, {
+    start: async ({ options: { workflowId } }) => {
+      if (workflowId.endsWith('refused')) throw new Error('refused');
+      started.add(workflowId);
+      return 'run';
+    },
+  });
+  const waits: number[] = [];
+  for (let index = 0; index < 20; index += 1) {
+    await db.insert(outbox).values([settlementRow(`stl_${index}_refused`), settlementRow(`stl_${index}`)]);
+    const writtenMs = performance.now();
+    dispatcher.nudge();
+    await vi.waitUntil(() => started.has(`settlement:stl_${index}`), { ...WAIT, interval: 5 });
+    waits.push(performance.now() - writtenMs);
+  }
+  await dispatcher.stop();
+  await db.delete(outbox);
+  // A quarter of a second is the pause while Temporal accepts nothing.
+  expect(Math.min(...waits.slice(1))).toBeLessThan(125);
+});
+
 test('commits in quick succession share their claims', async ({ connection, onTestFinished }) => {
   const claimed = countClaims(onTestFinished);
   const dispatcher = dispatch(connection.db);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import {
+  laneMessage,
   otpMessage,
   sandboxCollectionMessage,
   settlementMessage,
@@ -24,6 +25,7 @@ test.each([
   ['a verification', verificationMessage(verification, 'verificationDecided', 'req'), 'ALLOW_DUPLICATE_FAILED_ONLY'],
   ['a redispatched verification', verificationMessage(verification, 'redispatched', 'req'), 'ALLOW_DUPLICATE'],
   ['a subscription', subscriptionMessage(subscription, 'req'), 'ALLOW_DUPLICATE'],
+  ['a lane', laneMessage(3, 'req'), 'ALLOW_DUPLICATE'],
   ['the simulated provider', sandboxCollectionMessage(settlement), 'ALLOW_DUPLICATE_FAILED_ONLY'],
   ['a one-time code', otpMessage('otp', 'req'), 'REJECT_DUPLICATE'],
 ] as const)(
