@@ -2,6 +2,7 @@
 import { Client, Connection, WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { expect, onTestFinished } from 'vitest';
+import { temporalFault } from '../../domain/temporal-health.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { whileWritesFail } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -131,7 +132,7 @@ test('waiting says that 250 open settlements are more than it lists, and redispa
 });
 
 /** A run that answers the update so. */
-const answering = (executeUpdate: () => Promise<unknown>): Client => {
+const answering = (executeUpdate: (update: unknown, options: { updateId: string }) => Promise<unknown>): Client => {
   const workflow = { getHandle: () => ({ executeUpdate }) };
   return { workflow, withDeadline: <T>(_at: number, call: () => T): T => call() } as unknown as Client;
 };
@@ -151,6 +152,20 @@ test.for<[string, string, (workflowId: string) => Promise<Client>]>([
       answering(async () => {
         const cause = ApplicationFailure.nonRetryable('The settlement is not in review.', 'state_conflict');
         throw new WorkflowUpdateFailedError('Workflow Update failed', cause);
+      }),
+  ],
+  [
+    'Temporal refuses the credential',
+    temporalFault('credentials_refused', 'no').sentence,
+    async () =>
+      answering(() => Promise.reject(Object.assign(new Error('grpc'), { code: 16, details: 'no', metadata: {} }))),
+  ],
+  [
+    'it has no run',
+    'It has no run: a sweep starts one within a minute.',
+    async (workflowId) =>
+      answering(async () => {
+        throw new WorkflowNotFoundError('workflow not found', workflowId, undefined);
       }),
   ],
   [
@@ -211,6 +226,39 @@ test('resolve says how the settlement ended, when its run carried it out and end
     printed: [`${settlementId} is failed.`],
     warned: [],
   });
+});
+
+test('resolve exits with 1 when its run answers that the settlement has ended otherwise', async ({ api, partner }) => {
+  const settlementId = await openSettlement(api, partner, IN_REVIEW);
+  const client = answering(async () => ({ status: 'failed' }));
+  const ops = createOps(api.connection.db, { client: () => client });
+  expect(await ops('resolve', settlementId, 'paid', ...AUDIT_ARGS)).toEqual({
+    exitCode: 1,
+    printed: [],
+    warned: [`Not resolved: ${settlementId} is failed: the rail's own evidence, or an earlier decision, decided.`],
+  });
+});
+
+test('resolve asks its run by the same update when it is repeated, and by another one for another agreement', async ({
+  api,
+  partner,
+  clock,
+}) => {
+  const settlementId = await openSettlement(api, partner, IN_REVIEW);
+  const updateIds: string[] = [];
+  const client = answering(async (_update, { updateId }) => {
+    updateIds.push(updateId);
+    throw new WorkflowNotFoundError('workflow not found', settlementId, undefined);
+  });
+  const ops = createOps(api.connection.db, { client: () => client, now: clock.now });
+  const resolve = async () => (await ops('resolve', settlementId, 'paid', ...AUDIT_ARGS)).exitCode;
+  expect([await resolve(), await resolve()]).toEqual([69, 69]);
+  // A failover lost it.
+  await api.owner.pool.query('DELETE FROM review_requests WHERE settlement_id = $1', [settlementId]);
+  clock.advance(1_000);
+  expect(await resolve()).toBe(69);
+  const [first, repeated, other] = updateIds;
+  expect([repeated === first, other === first]).toEqual([true, false]);
 });
 
 test('a requested outcome is shown until it is a day old, and who requests another one reads whose it replaces', async ({
