@@ -122,14 +122,23 @@ test('retry-deliveries says at its limit that more remain, and ends when it is r
   webhookId,
   createDeliveries,
 }) => {
-  await endAs(api, 'skipped', ...(await createDeliveries(3)));
+  const ids = await createDeliveries(3);
+  await endAs(api, 'skipped', ...ids);
   const args = ['retry-deliveries', '--webhook', webhookId, '--status', 'skipped', '--limit', '2', ...AUDIT_ARGS];
   const more = 'More remain: run the command again. --limit takes up to 1000 at once.';
-  expect((await ops(...args)).printed).toEqual([
+  expect((await ops(...args, '--older-than', '1h')).printed).toEqual([
+    'Preview: 0 deliveries will be attempted again.',
+  ]);
+  const { printed } = await ops(...args);
+  expect(printed).toEqual([
     'Preview: 2 deliveries will be attempted again.',
     expect.stringMatching(/^ {2}2 to webhook /),
     `Preview: ${more}`,
   ]);
+  const [, oldest = '', newest = ''] = / of (\S+) to (\S+)$/.exec(printed[1] ?? '') ?? [];
+  expect(Date.parse(oldest)).toBeLessThan(Date.parse(newest));
+  const previewed = JSON.parse((await ops(...args, '--json')).printed.join('')).preview;
+  expect(previewed).toEqual({ deliveries: ids.slice(0, 2), more: true });
   expect((await ops(...args, '--yes')).printed).toEqual(['2 deliveries will be attempted again.', more]);
   expect((await ops(...args, '--yes')).printed).toEqual(['1 deliveries will be attempted again.']);
 });

@@ -11,7 +11,7 @@ const SINCE = { since: '2026-01-01T00:00:00Z' };
 
 /** `act` is an operator's command about the subscription, `call` a request of its owner to it or below it. */
 const test = withApi().extend('subscription', async ({ api, partner, clock }) => {
-  const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/');
+  const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/?token=ours');
   const ops = createOps(api.connection.db, { now: clock.now });
   return {
     webhookId: webhookId as string,
@@ -75,6 +75,7 @@ test('webhook enable has events sent again, and says how to send what was skippe
 }) => {
   await act('disable');
   const { printed } = await act('enable');
+  expect(printed[0]).toBe(`${webhookId} is enabled: new events are sent to http://127.0.0.1:9999/***.`);
   expect(printed.join('\n')).toContain(`retry-deliveries --webhook ${webhookId} --status skipped`);
   expect((await call('GET')).json()).toMatchObject({ status: 'enabled', disabled_reason: null });
   expect(await ping()).toMatchObject({ status: 'pending' });
@@ -88,7 +89,10 @@ test('the preview says how many deliveries it is about, and changes nothing', as
   await expectUnchanged(api.connection.pool, async () => {
     const { exitCode, printed } = await act('disable', []);
     expect([exitCode, printed[0]]).toEqual([3, 'Preview: 1 deliveries are pending now.']);
+    expect(printed[1]).toContain('no request to http://127.0.0.1:9999/*** begins any more.');
   });
+  await act('disable');
+  expect((await act('enable', [])).printed[0]).toBe('Preview: 1 deliveries are skipped now.');
 });
 
 test('webhook enable refuses what no operator has disabled, and webhook disable what one has', async ({
