@@ -149,7 +149,11 @@ test('evidence is recorded, approved by two operators, listed as open and revoke
     },
   ]);
   const note = 'the review was of another year';
-  expect((await ops('gate', 'revoke', evidenceId, '--operator', 'cy', '--note', note, '--yes')).exitCode).toBe(0);
+  const revoked = await ops('gate', 'revoke', evidenceId, '--operator', 'cy', '--note', note, '--yes');
+  expect(revoked).toMatchObject({ exitCode: 0, printed: [`${evidenceId} revoked by cy; its gate is closed.`] });
+  expect((await ops('gate', 'explain', 'CA-TT')).printed).toContain(
+    `  dispute_accounting: closed, revoked: evidence ${evidenceId} (review.txt) was revoked ${NOW.toISOString()}`,
+  );
   reasons.push(await reasonOf());
   expect(reasons).toEqual(['not_approved', 'not_approved', null, 'revoked']);
   const audit = await connection.db.select().from(auditEntries).where(eq(auditEntries.objectId, evidenceId));
@@ -171,13 +175,20 @@ test('the list of every corridor shows a gate as closed that is open in one corr
   for (const operator of ['ana', 'bo']) await approve(evidenceId, operator);
   const { printed } = await ops('gate', 'list');
   expect(printed).toContain('  ledger_reconciliation: closed, no_evidence');
-  expect(printed.some((line) => line.startsWith(evidenceId))).toBe(true);
+  const isListed = (lines: readonly string[]) => lines.some((line) => line.startsWith(evidenceId));
+  expect([isListed(printed), isListed((await ops('gate', 'list', '--corridor', 'CA-TT')).printed)]).toEqual([
+    true,
+    false,
+  ]);
 });
 
 describe('the gates of the local sandbox', () => {
   test('gate list says which closed gates are forgiven', async ({ local }) => {
     const { printed } = await local('gate', 'list', '--corridor', 'US-HT');
     expect(printed).toContain('  compliance_program: closed, no_evidence (forgiven in the local sandbox)');
+    const { gates } = JSON.parse((await local('gate', 'list', '--corridor', 'US-HT', '--json')).printed.join(''));
+    const closed = { is_open: false, reason: 'no_evidence', is_forgiven: true };
+    expect(gates).toContainEqual({ gate: 'compliance_program', ...closed });
   });
 
   test('recording evidence says first that it closes what works, and gate explain says what a settlement meets', async ({
@@ -198,6 +209,8 @@ describe('the gates of the local sandbox', () => {
     const recorded = await local(...recording, '--json');
     expect([recorded.exitCode, recorded.warned]).toEqual([0, [closes]]);
     const { evidence_id: evidenceId } = JSON.parse(recorded.printed.join(''));
+    const again = await local(...recording.filter((word) => word !== '--yes'));
+    expect(again.warned).toEqual([expect.stringMatching(/^Nothing was changed/)]);
     const refused = await explain();
     expect(refused[0]).toBe('A settlement on US-HT would be refused in local sandbox: 503 launch_gates_closed.');
     expect(refused).toContain(

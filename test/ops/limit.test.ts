@@ -91,9 +91,24 @@ describe('limit set', () => {
   });
 
   test('gives a request rate, by which the next request is counted', async ({ api, ops, owner }) => {
+    for (const [name, value] of [
+      ['api_keys', '100'],
+      ['wallets', '0'],
+    ] as const)
+      expect((await ops('limit', 'set', owner.orgId, name, value, ...AUDIT, '--yes')).exitCode).toBe(0);
     await ops('limit', 'set', owner.orgId, 'requests_per_minute', '2', ...AUDIT, '--yes');
     const answer = await api.call(owner, 'GET', '/v2/launch-gates');
     expect(answer.headers['ratelimit-policy']).toBe('"default";q=2;w=60');
+  });
+
+  test.for([
+    ['api_keys', '-1'],
+    ['api_keys', ' '],
+    ['api_keys', '1.5'],
+  ])('takes a whole number: %s %j exits with 2', async ([name = '', value = ''], { api, ops, owner }) => {
+    await expectUnchanged(api.connection.pool, async () => {
+      expect((await ops('limit', 'set', owner.orgId, name, value, ...AUDIT, '--yes')).exitCode).toBe(2);
+    });
   });
 
   test.for([
