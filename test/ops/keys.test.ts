@@ -134,6 +134,26 @@ describe('keys reseal', () => {
     expect(await texts.openedBy(OLD)).toEqual(before);
   });
 
+  test('reads a column of many rows to its end, and so the consumers', async ({ newApi }) => {
+    const own = await newApi({ config: CONFIG });
+    await subscribe(own, await own.createCaller(), 'http://127.0.0.1:9999/');
+    await signIn(own, { email: newEmail() });
+    const copies = (table: string, key: string, changes: string, of = 'true') =>
+      own.owner.pool.query(
+        `INSERT INTO ${table} SELECT (jsonb_populate_record(t, jsonb_build_object('${key}', '000' || n, ${changes}))).*
+           FROM ${table} t, generate_series(1, 450) n WHERE ${of}`,
+      );
+    // They come first, and are sealed by the active key, or hashed by a pepper that is not configured.
+    await copies('webhooks', 'webhook_id', `'secret_sealed', 'new-1.AAAA'`);
+    await copies('organizations', 'org_id', `'name', ''`, `kind = 'consumer'`);
+    await copies('consumers', 'consumer_id', `'contact_sealed', 'new-1.AAAA', 'contact_hash', '\\x' || md5(n::text)`);
+    const next = { id: 'next0002', secret: 'the pepper of a later year' };
+    const keys = { ...rotated(NEW, OLD), apiKeyPeppers: [next, ...TEST_KEYS.apiKeyPeppers] as const };
+    const { printed } = await opsOf(own)(keys, 'reseal', ...AUDIT_ARGS);
+    expect(printed).toContain('webhooks.secret_sealed: 1 sealed by new-1');
+    expect(printed).toContain('contact_hash: 1 hashed under next0002');
+  });
+
   test('does not overwrite a text that has changed since it was read', async ({ api, partner, texts }) => {
     const { webhookId } = await texts.fill();
     const sealed = SEALED_COLUMNS.find(({ column }) => column === schema.webhooks.secretSealed) ?? expect.fail();
@@ -325,6 +345,12 @@ test('each change of a list is recorded once: who, why, and the ids before and a
   expect(JSON.parse(recorded.printed[0] ?? '').changes).toEqual([
     { list: 'ENCRYPTION_KEYS', from: ['two'], to: ['one', 'two'] },
   ]);
+  const again = await ops(rotated(one, two), 'record', ...AUDIT_ARGS);
+  expect(again.printed).toEqual(['Nothing has changed since the last record.']);
+  expect(entries.filter(({ objectId }) => objectId.startsWith('TEMPORAL_PAYLOAD_KEYS'))).toEqual([]);
+  const isRecorded = async (...keys: KeyRing['encryptionKeys']) =>
+    JSON.parse((await ops(rotated(...keys), 'list', '--json')).printed.join('')).lists[0].is_recorded;
+  expect([await isRecorded(one, two), await isRecorded(two)]).toEqual([true, false]);
 });
 
 test('a change of a list that two operators record at the same moment is recorded once', async ({ api, ops }) => {
