@@ -26,8 +26,8 @@ const test = withApi()
   .extend(
     'erase',
     ({ ops }) =>
-      (recipientId: string, operator: string) =>
-        ops('erase', 'recipient', recipientId, '--operator', operator, ...NOTE, '--yes'),
+      (recipientId: string, operator: string, ...rest: string[]) =>
+        ops('erase', 'recipient', recipientId, '--operator', operator, ...NOTE, '--yes', ...rest),
   )
   .extend(
     'exported',
@@ -53,7 +53,8 @@ test('a second operator erases: reads show no personal data, and what was paid s
   await api.call(partner, 'POST', `/v2/settle/${settlementId}/cancel`);
   await deactivate(api, partner, id);
 
-  expect((await erase(id, 'ana')).printed[0]).toMatch(/^Requested\./);
+  const requested = JSON.parse((await erase(id, 'ana', '--json')).printed.join(''));
+  expect(requested).toEqual({ recipient: id, is_erased: false, confirm_before: expect.stringMatching(/^\d{4}-/) });
   expect((await erase(id, 'bo')).printed[0]).toContain('is erased');
   const shown = jsonOf(await api.call(partner, 'GET', `/v1/recipients/${id}`));
   const nothing = { name: null, email: null, phone: null, bank_details: null, mobile_details: null, metadata: {} };
@@ -211,14 +212,18 @@ describe('is refused, and nothing is written,', () => {
 describe('export recipient', () => {
   const bank_details = { bank_name: 'NCB', account_number: 'FULL90817263', currency: 'JMD' };
   const contact = { email: 'zenobia@person.example', phone: '+18765559173' };
-  const draft = recipientBody({ name: NAME, ...contact, bank_details, metadata: { staff: '4711' } });
+  const mobile_details = { provider: 'Lynk', phone_number: '+18765559174' };
+  const details = { bank_details, mobile_details };
+  const draft = recipientBody({ name: NAME, ...contact, ...details, metadata: { staff: '4711' } });
+
+  const given = { email: 'given@person.example' };
 
   /** A recipient that was verified, paid and renamed. */
   async function createKnown(api: TestApi, partner: Caller) {
     const keyed = () => ({ 'idempotency-key': newId() });
     const { recipient_id: id } = jsonOf(await api.call(partner, 'POST', '/v1/recipients', draft, keyed()));
     const { verification_id: verificationId } = jsonOf(
-      await api.call(partner, 'POST', '/v1/kyc/verify', { recipient_id: id }, keyed()),
+      await api.call(partner, 'POST', '/v1/kyc/idverify/applicant', { recipient_id: id, ...given }),
     );
     const decision = { status: 'verified', verified_name: `${NAME} III` };
     await api.call(partner, 'POST', `/v1/kyc/${verificationId}/complete`, decision);
@@ -238,9 +243,14 @@ describe('export recipient', () => {
     expect([exitCode, warned]).toEqual([0, []]);
     const data = JSON.parse(printed.join(''));
     const metadata = { staff: '4711' };
-    expect(data.recipient).toMatchObject({ name: 'Isolde Marrowbane', ...contact, bank_details, metadata });
+    expect(data.recipient).toMatchObject({ name: 'Isolde Marrowbane', ...contact, ...details, metadata });
     expect(data.verifications).toMatchObject([
-      { verification_id: verificationId, subject_name: NAME, verified_name: `${NAME} III`, status: 'verified' },
+      {
+        verification_id: verificationId,
+        subject_name: NAME,
+        verified_name: `${NAME} III`,
+        given_contact: { ...given, phone: null, country: null },
+      },
     ]);
     expect(data.settlements).toMatchObject([
       { settlement_id: settlementId, amount: '250.00', reference: 'rent', payee: { name: NAME, bank_details } },
