@@ -1,4 +1,5 @@
 /** Operators and their tokens: outside the local sandbox a change needs the token of the operator whom it names. */
+import { createHmac } from 'node:crypto';
 import type pg from 'pg';
 import { expect } from 'vitest';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
@@ -140,6 +141,9 @@ test('a name has one active token', async ({ own, as, ana }) => {
 
 test('only an HMAC of the token is stored, and a preview shows no token', async ({ own, as, ana }) => {
   expect(await dumpTables(own.connection.pool)).not.toContain(ana.slice(3));
+  // The word keeps it apart from every other secret under this pepper. A change of it would refuse all tokens.
+  const hash = createHmac('sha256', TEST_KEYS.apiKeyPeppers[0].secret).update(`operator\0${ana}`).digest();
+  expect((await own.connection.pool.query('SELECT token_hash FROM operators')).rows).toEqual([{ token_hash: hash }]);
   const preview = await as(ana)('operator', 'add', 'bo', ...act('ana').slice(0, -1));
   expect([preview.exitCode, JSON.stringify(preview).includes('op_')]).toEqual([3, false]);
 });
