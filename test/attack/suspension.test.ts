@@ -68,7 +68,9 @@ test('a suspension holds from the next request on, for a repeated request too, a
   const answers = [await settle(api, caller, recipientId, 'first-settlement-key')];
   const read = async () => (await api.call(caller, 'GET', `/v1/orgs/${caller.orgId}`)).json().status;
   const shown = [await read()];
-  await ops('org', 'suspend', caller.orgId, ...AUDIT_ARGS);
+  const done = await ops('org', 'suspend', caller.orgId, ...AUDIT_ARGS, '--json');
+  // Nothing is counted: the brake never waits for that.
+  expect(JSON.parse(done.printed.join(''))).toEqual({ organization: caller.orgId, status: 'suspended' });
   answers.push(
     await settle(api, caller, recipientId, 'first-settlement-key'),
     await settle(api, caller, recipientId, 'second-settlement-key'),

@@ -51,6 +51,8 @@ test('the last full key ends as well, and the way back is named: two operators g
   revoke,
 }) => {
   const owner = await api.createCaller();
+  const preview = JSON.parse((await revoke(owner.keyId, '--json')).printed.join('')).preview;
+  expect(preview).toEqual({ organization: owner.orgId, revoked: [owner.keyId], has_full_key: false });
   const { printed } = await revoke(owner.keyId, '--yes');
   expect(printed.at(-1)).toContain(`org reissue-key ${owner.orgId}`);
   expect(await statusOf(api, owner)).toBe(401);

@@ -18,10 +18,16 @@ test('the first operator requests a key, another one gets it, and it works with 
   api,
   partner,
   reissue,
+  clock,
 }) => {
+  clock.stop(clock.now());
   const requested = await reissue(partner.orgId, 'ana', '--yes', '--json');
   expect(requested.exitCode).toBe(0);
-  expect(JSON.parse(requested.printed.join(''))).toMatchObject({ organization: partner.orgId, key_id: null });
+  expect(JSON.parse(requested.printed.join(''))).toEqual({
+    organization: partner.orgId,
+    key_id: null,
+    confirm_before: new Date(clock.now().getTime() + DAY_MS).toISOString(),
+  });
   const { exitCode, printed } = await reissue(partner.orgId, 'bo', '--yes', '--json');
   expect(exitCode).toBe(0);
   const { api_key: apiKey, key_id: keyId } = JSON.parse(printed.join(''));
