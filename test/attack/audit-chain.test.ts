@@ -119,6 +119,19 @@ describe('as a superuser', () => {
     expect(found.warned).toEqual(found.faults);
   });
 
+  test('more than twenty faults are counted, and the first twenty are shown', async ({
+    connection,
+    tamper,
+    verify,
+  }) => {
+    const more = Array.from({ length: 30 }, (_, n) => ({ ...entry(`more ${n}`), orgId: null }));
+    await connection.db.transaction((tx) => insertAuditEntries(tx, more));
+    await tamper(`UPDATE audit_entries SET note = note || '!' WHERE sequence > 6`);
+    const { faults, warned } = await verify();
+    expect(faults).toHaveLength(20);
+    expect(warned.at(-1)).toBe('10 more faults are not shown.');
+  });
+
   test('entries that are cut off at the end are noticed by the last hash', async ({ tamper, verify }) => {
     const { last_hash: kept } = await verify();
     expect(await verify('--expect', kept)).toMatchObject({ exitCode: 0, expected_at: ENTRIES });

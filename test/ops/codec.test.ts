@@ -162,6 +162,7 @@ describe('the codec server', () => {
       'access-control-allow-methods': 'POST',
       'access-control-allow-headers': 'authorization, content-type, x-namespace',
       vary: 'Origin',
+      'cache-control': 'no-store',
     });
     const answer = await decode(app, await sealedBody(), { ...HEADERS, authorization: `Bearer ${TOKEN}` });
     expect([answer.statusCode, answer.headers['access-control-allow-origin'], decoded(answer)]).toEqual([
@@ -218,7 +219,13 @@ describe('the codec command', () => {
       '--origin must be <scheme>://<host>[:<port>], without a',
     ],
     ['another address and no token', ['--host', '0.0.0.0'], keys, 78, 'CODEC_TOKEN is required when --host is not'],
-    ['a short token', [], { ...keys, CODEC_TOKEN: 'short' }, 78, 'CODEC_TOKEN must have at least 32 characters.'],
+    [
+      'a short token',
+      [],
+      { ...keys, CODEC_TOKEN: 'x'.repeat(31) },
+      78,
+      'CODEC_TOKEN must have at least 32 characters.',
+    ],
     ['an invalid port', ['--port', 'http'], keys, 2, '--port must be a whole number from 0 to 65535.'],
   ])('does not start with %s', async ([, args, env, exitCode, fault]) => {
     const refused = await run(args, env);
@@ -227,8 +234,10 @@ describe('the codec command', () => {
   });
 
   test('starts on the loopback address, for the namespace of the service', async () => {
-    const { exitCode, started } = await run(['--origin', UI], { ...keys, TEMPORAL_NAMESPACE: 'settlement' });
+    const token = 'x'.repeat(32);
+    const env = { ...keys, TEMPORAL_NAMESPACE: 'settlement', CODEC_TOKEN: token };
+    const { exitCode, started } = await run(['--origin', UI], env);
     expect(exitCode).toBe(0);
-    expect(started).toMatchObject([{ host: '127.0.0.1', port: 8082, namespace: 'settlement', origins: [UI] }]);
+    expect(started).toMatchObject([{ host: '127.0.0.1', port: 8082, namespace: 'settlement', origins: [UI], token }]);
   });
 });

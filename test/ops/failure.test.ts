@@ -4,6 +4,8 @@ import { DrizzleQueryError } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { ConfigError } from '../../config/fault.ts';
 import { connect } from '../../db/client.ts';
+import { MigrationError } from '../../db/privilege.ts';
+import { DatabaseRoleError } from '../../db/role.ts';
 import { DomainError } from '../../domain/error.ts';
 import { withCommandErrors } from '../../ops/failure.ts';
 import { createOps, temporalSilence } from '../support/ops.ts';
@@ -36,6 +38,14 @@ test.for([
       message: 'Temporal does not answer: No connection established',
     });
   }
+});
+
+test('a command exits with 78 when its role could change what is permanent, and with 1 when a migration is refused', async () => {
+  const role = new DatabaseRoleError('owner');
+  const query = new DrizzleQueryError('SELECT 1', [], role);
+  await expect(failureOf(query)).rejects.toMatchObject({ exitCode: 78, message: role.message });
+  const refused = new MigrationError('one waits');
+  await expect(failureOf(refused)).rejects.toMatchObject({ exitCode: 1, message: refused.message });
 });
 
 test('a command exits with 78 for an invalid configuration, and names each fault', async () => {
