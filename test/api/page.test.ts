@@ -10,6 +10,7 @@ import { certificateView } from '../../api/pages/certificate.ts';
 import { certificateHtml } from '../../api/pages/certificate-html.ts';
 import { certificatePdf } from '../../api/pages/certificate-pdf.ts';
 import { GUIDE_PLACES } from '../../api/pages/guide.ts';
+import { createMarkdown } from '../../api/pages/markdown.ts';
 import { preferredType } from '../../api/pages/negotiation.ts';
 import { qrCode } from '../../api/pages/qr-code.ts';
 import { REFERENCE_PLACES } from '../../api/pages/reference.ts';
@@ -87,7 +88,7 @@ const loadedBy = (html: string): string[] =>
 
 describe('an address that is not a page', () => {
   test.for(['/problems/__proto__', '/problems/%3Cscript%3E', '/assets/..%2Flayout.ts', '/docs/..%2Fcontract', '/x'])(
-    '404 for %s: a problem, and a page for who prefers one',
+    '404 for %s: a problem, and a page for who reads and prefers one',
     async (url, { api }) => {
       const response = await get(api, url);
       expect(response.statusCode).toBe(404);
@@ -98,6 +99,8 @@ describe('an address that is not a page', () => {
       expect(page.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8', vary: 'Accept' });
       expect(textOf(page.body)).toContain('There is no page at this address.');
       expect(page.body).not.toContain('aria-current');
+      const written = await api.app.inject({ method: 'POST', url, headers: { accept: 'text/html' } });
+      expect(written.headers['content-type']).toMatch(/^application\/problem\+json/);
     },
   );
 
@@ -126,7 +129,9 @@ describe.each(PAGES)('%s', (url) => {
       'content-type': 'text/html; charset=utf-8',
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',
-      'content-security-policy': expect.stringMatching(/default-src 'none'.*frame-ancestors 'none'/),
+      'content-security-policy':
+        `default-src 'none'; base-uri 'none'; form-action '${body.includes('<form ') ? 'self' : 'none'}'; ` +
+        "frame-ancestors 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:",
     });
     expect(headers['set-cookie']).toBeUndefined();
     expect(body).toMatch(/^<!doctype html>\n<html lang="en">.*<title>[^<]+<\/title>/s);
@@ -134,10 +139,7 @@ describe.each(PAGES)('%s', (url) => {
   });
 
   test('has no inline script, style or handler, and loads only from this server', async ({ api }) => {
-    const { body, headers } = await read(api, url);
-    const policy = String(headers['content-security-policy']);
-    expect(policy).toMatch(/script-src 'self';.*style-src 'self';|style-src 'self';.*script-src 'self';/);
-    expect(policy).not.toMatch(/unsafe-eval|script-src[^;]*(unsafe|http|\*)/);
+    const { body } = await read(api, url);
     expect(body).not.toMatch(/<style|\sstyle="|\son[a-z]+="|javascript:|<script\b[^>]*>[^<]+/i);
     const loaded = loadedBy(body);
     expect(loaded).not.toEqual([]);
@@ -210,6 +212,24 @@ describe('/status', () => {
     expect(text).toContain('Launch gates: all closed');
   });
 
+  test.for([
+    [0, 'all closed'],
+    [2, '2 of 6 open'],
+    [6, 'all open'],
+  ] as const)('shows which gates are open, and why the others are closed: %i', async ([open, said]) => {
+    const gates = allClosed('expired').map((gate, index) => (index < open ? { ...gate, reason: null } : gate));
+    const text = textOf(
+      statusPage(
+        { runtime: 'local-sandbox', assets: await loadAssets() },
+        catalogResource(CAPABILITY_CATALOG, true),
+        gatesResource('local sandbox', gates),
+      ),
+    );
+    expect(text).toContain(`Launch gates: ${said}`);
+    for (const { gate, reason } of gates)
+      expect(text).toContain(`${GATE_NAME[gate]} ${reason === null ? 'open' : `closed ${REASON_TEXT[reason]}`}`);
+  });
+
   test('says that no corridor and no capability is live', async ({ api }) => {
     const text = textOf((await get(api, '/status')).body);
     expect(text).toContain('No live corridor.');
@@ -233,11 +253,26 @@ describe('/status', () => {
 
 describe('/problems', () => {
   test.for(ERROR_CODES)('%s says what it means, its status and what to do next', async (code, { api }) => {
-    const text = textOf((await read(api, `/problems/${code}`)).body);
+    const { body } = await read(api, `/problems/${code}`);
+    expect(body).toContain(`<a href="/problems/${code}" aria-current="page">`);
+    const text = textOf(body);
     for (const said of [ERROR_TEXT[code].title, ERROR_TEXT[code].detail, `Status ${STATUS_OF[code]} Code ${code}`])
       expect(text).toContain(said);
     const next = text.match(/What to do next (.*) In an answer/)?.[1] ?? '';
     expect(next.length).toBeGreaterThan(20);
+    expect(text).toContain(`"code": "${code}"`);
+  });
+
+  test('have a next step of their own each, and are listed by status', async ({ api }) => {
+    const pages = await Promise.all(
+      ERROR_CODES.map(async (code) => textOf((await read(api, `/problems/${code}`)).body)),
+    );
+    const nextSteps = pages.map((text) => text.match(/What to do next (.*) In an answer/)?.[1]);
+    expect(new Set(nextSteps).size).toBe(ERROR_CODES.length);
+    const { body } = await read(api, '/problems');
+    const listed = [...body.matchAll(/<li>(\d+) <a/g)].map(([, status]) => Number(status));
+    expect(listed).toEqual(ERROR_CODES.map((code) => STATUS_OF[code]).toSorted((one, other) => one - other));
+    expect((await read(api, '/problems/validation_error')).body).not.toContain('<dt>Code</dt>');
   });
 
   test('is the page that the type of a problem links to', async ({ api }) => {
@@ -246,6 +281,31 @@ describe('/problems', () => {
     expect(page.statusCode).toBe(200);
     expect(textOf(page.body)).toContain(problem.title);
   });
+});
+
+test.for([
+  ['/', 'Settlement service', 'page'],
+  ['/docs/quickstart', 'Guides', 'page'],
+  ['/docs/webhooks', 'Guides', 'true'],
+  ['/docs', 'Reference', 'page'],
+  ['/docs/reference/events', 'Reference', 'true'],
+  ['/status', 'Status', 'page'],
+  ['/docs/search?q=idempotency', undefined, undefined],
+  ['/problems', undefined, undefined],
+] as const)(
+  'the navigation of %s marks the part of the site that it belongs to',
+  async ([url, link, mark], { api }) => {
+    const [, header = ''] = /<header>(.*?)<\/header>/s.exec((await read(api, url)).body) ?? [];
+    const marked = [...header.matchAll(/aria-current="([a-z]+)">([^<]+)</g)].map(([, kind, text]) => [text, kind]);
+    expect(marked).toEqual(link === undefined ? [] : [[link, mark]]);
+  },
+);
+
+test('Markdown shows HTML as text, and no comment', () => {
+  const render = createMarkdown({ link: (target) => target, picture: () => '' });
+  const { html } = render('<!-- generated -->\n\nA <b onclick="x()">word</b>.\n\n<script>alert(1)</script>\n');
+  expect(html).not.toMatch(/<b|<script|generated/);
+  expect(textOf(html)).toContain('A <b onclick="x()">word</b>.');
 });
 
 describe('a guide', () => {
@@ -266,6 +326,7 @@ describe('a guide', () => {
     const { body } = await get(api, '/docs/quickstart');
     for (const kind of ['code"><figcaption>Shell', 'code output"><figcaption>Output']) expect(body).toContain(kind);
     expect(body).toContain('<a rel="next" href="/docs/settlement">');
+    expect((await read(api, '/docs/settlement')).body).toContain('<a rel="prev" href="/docs/quickstart">');
     for (const [, id] of body.matchAll(/<h[23] id="([^"]+)"/g)) expect(body).toContain(`<li><a href="#${id}">`);
   });
 
@@ -304,6 +365,38 @@ describe('/docs', () => {
       ({ operationId }) => !sections.some((one) => one.startsWith(`${operationId}"`) && textOf(one).includes(`-d '{`)),
     );
     expect(without.map(({ operationId }) => operationId)).toEqual([]);
+  });
+
+  test('shows a command with the method, the address and each header that an operation needs', async ({ api }) => {
+    const pages = await Promise.all(REFERENCE_PLACES.map(async ({ path }) => (await read(api, path)).body));
+    const sections = new Map(pages.flatMap((page) => page.split('<h2 id="').map((one) => [one.split('"')[0], one])));
+    const { paths } = (await read(api, '/openapi.json')).json();
+    for (const [path, item] of Object.entries<Json>(paths))
+      for (const [method, operation] of Object.entries<Json>(item)) {
+        const { operationId, security = [], parameters = [] } = operation;
+        const command = /<pre><code>(.*?)<\/code><\/pre>/s.exec(sections.get(operationId) ?? '')?.[1] ?? '';
+        const [first = '', ...lines] = codeOf(command).split(' \\\n');
+        const name = method.toUpperCase();
+        const address = path.replaceAll(/\{(\w+)\}/g, (_part, id) => `$${id.toUpperCase()}`);
+        expect(first).toContain(`curl -sS ${name === 'GET' ? '' : `-X ${name} `}"$API${address}`);
+        const schemes = security.flatMap((one: object) => Object.keys(one));
+        const headers = parameters.filter((one: Json) => one.in === 'header').map((one: Json) => one.name);
+        const needed = [
+          ...(schemes.includes('ApiKey') ? ['-H "X-API-Key: $API_KEY"'] : []),
+          ...(schemes.includes('ConsumerSession') ? ['-H "Authorization: Bearer $SESSION"'] : []),
+          ...(headers.includes('Idempotency-Key') ? ["-H 'Idempotency-Key: my-own-key-of-this-command'"] : []),
+          ...(headers.includes('X-Signature') ? ['-H "X-Signature: $X_SIGNATURE"'] : []),
+          ...(headers.includes('Cardproc-Signature') ? ['-H "Cardproc-Signature: $CARDPROC_SIGNATURE"'] : []),
+        ];
+        expect(lines.map((line) => line.trim())).toEqual(expect.arrayContaining(needed));
+      }
+  });
+
+  test('says what a body must have, what an answer may lack, and what may be null', async ({ api }) => {
+    const text = textOf((await read(api, '/docs/reference/settlement')).body);
+    expect(text).toContain('recipient_id text, required');
+    expect(text).toMatch(/reference text or null(?!, required)/);
+    expect(text).toContain(', may be absent');
   });
 
   test('has an event under its name, with every field', async ({ api }) => {
@@ -372,6 +465,17 @@ describe('/docs', () => {
     const search = createSearch({ runtime: 'local-sandbox', assets: await loadAssets() }, readDocument);
     await expect(search('idempotency')).rejects.toThrow('EMFILE');
     expect(await search('idempotency')).toContain('Found for');
+  });
+
+  test('what is found is shown as text, and so is the query', async ({ api }) => {
+    const text = textOf((await get(api, `/docs/search?q=${encodeURIComponent('<webhook-id>')}`)).body);
+    expect(text).toContain('Found for “<webhook-id>”');
+    expect(text).toContain('HMAC-SHA256 over <webhook-id>');
+  });
+
+  test('a search shows at most thirty places, the best one first', async ({ api }) => {
+    const { body } = await get(api, '/docs/search?q=a');
+    expect(body.match(/<dt>/g)).toHaveLength(30);
   });
 
   test.for([
@@ -462,19 +566,28 @@ describe('the form of a certificate', () => {
     },
   );
 
-  test('500 without its text when the stored bytes are not the certified ones', async ({ api, partner }) => {
-    const other = await certified(api, partner);
-    await withoutTriggers(api.owner.pool, (client) =>
-      client.query('UPDATE certificates SET content = $2 WHERE cert_id = $1', [other.certId, Buffer.from('{}')]),
-    );
-    for (const accept of ['text/html', 'application/pdf']) {
+  test.for<[string, (content: string) => string]>([
+    ['no certificate', () => '{}'],
+    ['another certificate', (content) => content.replace('250.00', '950.00')],
+  ])(
+    '500 without its text when the stored bytes are not the certified ones: %s',
+    async ([, change], { api, partner }) => {
+      const other = await certified(api, partner);
       const path = `/v1/caribbean/certificate/${other.certId}`;
-      const response = await api.call(partner, 'GET', path, undefined, { accept });
-      expect(response.statusCode).toBe(500);
-      expect(response.json()).toMatchObject({ code: 'internal_error' });
-      expect(response.body).not.toContain('digest');
-    }
-  });
+      const { body } = await api.call(partner, 'GET', path);
+      const content = change(body);
+      expect(content).not.toBe(body);
+      await withoutTriggers(api.owner.pool, (client) =>
+        client.query('UPDATE certificates SET content = $2 WHERE cert_id = $1', [other.certId, Buffer.from(content)]),
+      );
+      for (const accept of ['text/html', 'application/pdf']) {
+        const response = await api.call(partner, 'GET', path, undefined, { accept });
+        expect(response.statusCode).toBe(500);
+        expect(response.json()).toMatchObject({ code: 'internal_error' });
+        expect(response.body).not.toContain('digest');
+      }
+    },
+  );
 
   test('is the same JSON bytes, unless the client prefers another form', async ({ certificate }) => {
     const usual = await certificate();
@@ -530,11 +643,25 @@ describe('the form of a certificate', () => {
     const text = textOf(response.body);
     const sha256 = String((await certificate()).headers.etag).slice(1, -1);
     const { settlement_id: settlementId, parties, amounts } = json;
-    const ids = [certId, sha256, settlementId, parties.recipient_id, amounts.source.amount];
-    for (const said of ['SIMULATION', 'UNANCHORED', ...ids, 'static fixture']) expect(text).toContain(said);
+    const ids = [certId, sha256, settlementId, parties.recipient_id];
+    const { fees, rate } = json;
+    const facts = [
+      `Payee (SHA-256) ${parties.payee_sha256}`,
+      `Amount sent ${amounts.source.amount} ${amounts.source.currency}`,
+      `Amount paid out ${amount} ${currency}`,
+      `Rate ${rate.fx_rate} (`,
+      `Input fee ${fees.input_fee} ${fees.currency}`,
+      `Platform fee ${fees.platform_fee} ${fees.currency}`,
+      `Fees in total ${fees.total_fees} ${fees.currency}`,
+      `Payment method ${json.payment_method.replaceAll('_', ' ')}`,
+      `Payout rail ${json.payout_rail.replaceAll('_', ' ')}`,
+      `Environment ${json.environment}`,
+    ];
+    for (const said of ['SIMULATION', 'UNANCHORED', ...ids, ...facts, 'static fixture']) expect(text).toContain(said);
     expect(response.headers['x-certificate-signature']).toBeUndefined();
     for (const posting of json.postings) expect(text).toContain(`${posting.amount} ${posting.currency}`);
     for (const fact of json.evidence) expect(text).toContain(fact.sha256);
+    for (const { at, evidence_id: id } of json.timeline) expect(text).toContain(`${at} ${id ?? 'none'}`);
     const style = response.body.match(/<style>(.*?)<\/style>/s)?.[1] ?? '';
     expect(response.headers['content-security-policy']).toContain(
       `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
