@@ -9,7 +9,7 @@ import { FILE } from '../support/fixture.ts';
 import { createRecipient, type Json, settle, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
-import { detailsOf, untilTimers, withJumpingClock } from './fixture.ts';
+import { createBarrier, detailsOf, untilTimers, withJumpingClock } from './fixture.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 
@@ -93,6 +93,24 @@ describe('a verification', () => {
     time.restore();
     await time.advance(5 * 60_000);
     await world.complete(id, { status: 'verified' });
+    expect(await world.resultOf(id)).toEqual({ status: 'verified' });
+  });
+
+  test('that is decided while its applicant is created ends once that is done, and its request is answered', async ({
+    world,
+    time,
+  }) => {
+    const id = await world.open(await world.recipient());
+    await world.untilOpen(id);
+    const { opened, open } = createBarrier();
+    time.override.createApplicant = () => opened;
+    const run = time.client.workflow.getHandle(verificationWorkflowId(id));
+    const asked = await run.startUpdate(createApplicant, { waitForStage: 'ACCEPTED' });
+    await world.complete(id, { status: 'verified' });
+    await vi.waitUntil(async () => (await detailsOf(run)).startsWith('**verified**'), WAIT);
+    open();
+    expect(await asked.result()).toBeUndefined();
+    time.restore();
     expect(await world.resultOf(id)).toEqual({ status: 'verified' });
   });
 
