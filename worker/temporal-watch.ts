@@ -69,11 +69,11 @@ async function putBack(
   { temporal, log }: WatchDeps,
   schedule: (temporal: WatchDeps['temporal']) => Promise<unknown>,
 ): Promise<TemporalHealth> {
-  const health = await temporal.health();
+  let health = await temporal.health();
   try {
     if (health.cause === 'search_attributes_missing') {
       await temporal.addSearchAttributes();
-      return await temporal.health();
+      health = await temporal.health();
     }
     if (health.status === 'up' && (await schedule(temporal)) === 'created')
       log.info({ namespace: temporal.namespace }, 'the schedule of the sweep was created');

@@ -6,10 +6,10 @@ import { TransportError } from '@temporalio/worker';
 import { expect, test, vi } from 'vitest';
 import { temporalFault } from '../../domain/temporal-health.ts';
 import { SWEEP_ID } from '../../domain/workflow-id.ts';
-import { createSweepSchedule, ensureSweepSchedule } from '../../process/sweep-schedule.ts';
+import { createSweepSchedule } from '../../process/sweep-schedule.ts';
 import { connectTemporal } from '../../process/temporal.ts';
 import { temporalFaultOf } from '../../process/temporal-health.ts';
-import { watchTemporal } from '../../worker/temporal-watch.ts';
+import { prepareTemporal, watchTemporal } from '../../worker/temporal-watch.ts';
 import { WAIT } from '../support/patience.ts';
 import { testDevServer, workerConfig } from '../support/temporal.ts';
 
@@ -104,7 +104,7 @@ test('a search attribute of another type is named', async () => {
   await temporal.close();
 });
 
-test("the sweep's schedule is made like that of this version, and an operator's pause stays", async () => {
+test("a worker makes the sweep's schedule like that of its version, and an operator's pause stays", async () => {
   const { address } = await testDevServer();
   const namespace = `schedule-${crypto.randomUUID()}`;
   const temporal = connectTemporal(workerConfig({ address, namespace }));
@@ -113,7 +113,7 @@ test("the sweep's schedule is made like that of this version, and an operator's 
   const schedule = temporal.client.schedule.getHandle(SWEEP_ID);
   await schedule.update((made) => ({ ...made, policies: { ...made.policies, overlap: 'ALLOW_ALL' } }));
   await schedule.pause('an incident');
-  expect(await ensureSweepSchedule(temporal)).toBe('existing');
+  await prepareTemporal(temporal);
   const { state, policies, action } = await schedule.describe();
   expect([state.paused, policies.overlap, policies.catchupWindow]).toEqual([true, 'SKIP', 10_000]);
   expect(action.workflowRunTimeout).toBe(30 * 60_000);
