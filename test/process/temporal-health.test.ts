@@ -155,6 +155,45 @@ test('a worker says once that the namespace is missing, and puts attributes and 
   expect(log.info).toHaveBeenCalledWith({ address, namespace }, 'Temporal can be used again');
 });
 
+test.for([
+  ['may not add the search attributes', { AddSearchAttributes: 7 }, 'search_attributes_missing'],
+  ['may not make the schedule', { ListSearchAttributes: 7, CreateSchedule: 7 }, 'right_missing'],
+] as const)('a worker that %s says so, and does not count Temporal as up', async ([, refused, cause]) => {
+  const codes: Readonly<Record<string, number>> = { SignalWorkflowExecution: 5, ...refused };
+  const server = await startAnswering((method) => codes[method] ?? 0);
+  const temporal = connectTemporal(workerConfig({ address: server.address, namespace: 'any' }));
+  const log = { info: vi.fn(), warn: vi.fn() };
+  const watch = watchTemporal({ temporal, log });
+  await vi.waitFor(() => expect(log.warn).toHaveBeenCalled(), WAIT);
+  await watch.stop();
+  await temporal.close();
+  server.close();
+  expect(log.warn.mock.calls.map(([fields]) => fields.cause)).toEqual([cause]);
+});
+
+test('what is wrong is logged at once when it changes, and again each minute while it lasts', async ({
+  onTestFinished,
+}) => {
+  let cause: 'right_missing' | 'not_answering' = 'right_missing';
+  const temporal = {
+    ...connectTemporal(workerConfig({ address: '127.0.0.1:1', namespace: 'any' })),
+    health: async () => temporalFault(cause, ''),
+  };
+  const log = { info: vi.fn(), warn: vi.fn() };
+  const causes = () => log.warn.mock.calls.map(([fields]) => fields.cause);
+  const watch = watchTemporal({ temporal, log, lookMs: 5 });
+  await vi.waitUntil(() => causes().length === 1, WAIT);
+  cause = 'not_answering';
+  await vi.waitUntil(() => causes().length === 2, WAIT);
+  const measured = performance.now.bind(performance);
+  const later = vi.spyOn(performance, 'now').mockImplementation(() => measured() + 60_000);
+  onTestFinished(() => later.mockRestore());
+  await vi.waitUntil(() => causes().length === 3, WAIT);
+  await watch.stop();
+  await temporal.close();
+  expect(causes()).toEqual(['right_missing', 'not_answering', 'not_answering']);
+});
+
 test('a worker that stops before Temporal is up waits for it no longer', async () => {
   const { address } = await testDevServer();
   const temporal = connectTemporal(workerConfig({ address, namespace: `none-${crypto.randomUUID()}` }));

@@ -38,7 +38,8 @@ test('what is wrong is asked once for requests at once, logged once a minute as 
 }) => {
   const right = { status: 'down', cause: 'right_missing', sentence: 'a right is missing' } as const;
   const up = { status: 'up', cause: null } as const;
-  const temporalHealth = vi.fn<() => Promise<typeof right | typeof up>>().mockResolvedValue(right);
+  const other = { ...right, cause: 'credentials_refused', sentence: 'a credential is refused' } as const;
+  const temporalHealth = vi.fn<() => Promise<typeof right | typeof other | typeof up>>().mockResolvedValue(right);
   const log = { warn: vi.fn() };
   let aheadMs = 0;
   const now = () => new Date(Date.now() + aheadMs);
@@ -62,4 +63,7 @@ test('what is wrong is asked once for requests at once, logged once a minute as 
   temporalHealth.mockResolvedValue(right);
   await readAt(4_000);
   expect(log.warn.mock.calls).toEqual([said, said, said]);
+  temporalHealth.mockResolvedValue(other);
+  await readAt(2_000);
+  expect(log.warn).toHaveBeenLastCalledWith(expect.objectContaining({ reason: other.sentence }), expect.anything());
 });
