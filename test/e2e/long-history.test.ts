@@ -77,6 +77,28 @@ test('evidence whose signal is one of the flood is applied at once', async ({ st
   await untilStatus(stack.api, partner, id, 'settled');
 });
 
+test('a payout without an answer stays in its run, which would send it again as a new one, however many signals come', async ({
+  stack,
+  partner,
+  long,
+}) => {
+  const id = await long.waiting({ name: 'PAYOUT PENDING' });
+  await sendBankledger(stack.api, bankledgerBody(id));
+  await untilStatus(stack.api, partner, id, 'paying_out');
+  const { runId } = await long.run(id).describe();
+  await Promise.all(Array.from({ length: 250 }, () => long.run(id).signal('redispatched')));
+  await vi.waitUntil(async () => {
+    const { events } = await long.run(id).fetchHistory();
+    const suggested =
+      events?.findIndex((event) => event.workflowTaskStartedEventAttributes?.suggestContinueAsNew) ?? -1;
+    return suggested >= 0 && events?.slice(suggested).some((event) => event.workflowTaskCompletedEventAttributes);
+  }, WAIT);
+  const event = { event: 'payout_confirmed' };
+  await stack.api.call(partner, 'POST', `/v2/test-helpers/settlements/${id}/events`, event);
+  await untilStatus(stack.api, partner, id, 'settled');
+  expect((await long.run(id).describe()).runId).toBe(runId);
+});
+
 test('the new run of a settlement in review is resolved by the operator', async ({ stack, partner, long }) => {
   const id = await long.waiting({ name: 'PAYOUT PENDING' });
   await sendBankledger(stack.api, bankledgerBody(id));

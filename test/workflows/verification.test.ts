@@ -129,8 +129,12 @@ describe('a verification', () => {
   test('whose signal was lost is found decided when it is redispatched', async ({ world, api, time }) => {
     const id = await world.open(await world.recipient());
     await world.untilOpen(id);
+    const run = time.client.workflow.getHandle(verificationWorkflowId(id));
+    // Without cause it waits on.
+    await run.signal(redispatched);
+    await untilTimers(time, run.workflowId, 2);
     await losingOutboxRows(api.owner.pool, () => world.complete(id, { status: 'verified' }));
-    await time.client.workflow.getHandle(verificationWorkflowId(id)).signal(redispatched);
+    await run.signal(redispatched);
     expect(await world.resultOf(id)).toEqual({ status: 'verified' });
   });
 });
