@@ -1,12 +1,15 @@
-/** The retries of a subscription on a clock that jumps: 27 hours and 35 minutes in a few seconds. */
+/**
+ * The runs of a subscription and of a lane. A subscription's retries on a clock that jumps: 27 hours and 35 minutes in a
+ * few seconds.
+ */
 import { activityInfo } from '@temporalio/activity';
 import { describe, expect, vi } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
-import { RETRY_DELAYS_MS, RETRY_JITTER } from '../../domain/webhook.ts';
-import { webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
+import { type LaneReport, PENDING_COUNT_MAX, RETRY_DELAYS_MS, RETRY_JITTER } from '../../domain/webhook.ts';
+import { laneWorkflowId, webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
 import { createWorker } from '../../worker/worker.ts';
-import { DELIVERY_TASK_QUEUE, retriesAdded } from '../../workflows/contract.ts';
+import { DELIVERY_TASK_QUEUE, laneReported, retriesAdded } from '../../workflows/contract.ts';
 import { activityDeps } from '../support/activity.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import type { Json } from '../support/partner.ts';
@@ -173,6 +176,27 @@ describe('a subscription that waits', () => {
     expect(Math.abs(endMs - Date.parse(due))).toBeLessThan(1_000);
   });
 
+  test.for([
+    [
+      { status: 'disabled', disabledReason: 'failing', waiting: PENDING_COUNT_MAX },
+      ['disabled** (failing)', `**${PENDING_COUNT_MAX} or more**`, 'PATCH /v1/webhooks/\\<id>.'],
+    ],
+    [{ status: 'deleted', waiting: 1 }, ['deleted**', '**1**', 'None: the partner deleted it.']],
+    [{ status: 'enabled', waiting: 1 }, ['enabled**', '**1**', 'None: it works.']],
+  ] as const)('shows what its last round found: %o', async ([found, shown], { time }) => {
+    const nextAttemptAt = new Date((await time.now()) + 3_600_000).toISOString();
+    time.override.deliverRetries = async () => ({ waitMs: 3_600_000, found: { ...NOTHING, ...found, nextAttemptAt } });
+    const handle = await time.client.workflow.start('webhookSubscription', {
+      workflowId: webhookSubscriptionWorkflowId(`shown-${found.status}`),
+      taskQueue: DELIVERY_TASK_QUEUE,
+      args: [{ webhookId: 'any', orgId: 'any' }],
+    });
+    await untilTimers(time, handle.workflowId);
+    const details = (await detailsOf(handle)).split('\n\n');
+    for (const [index, line] of [0, 1, 5].entries()) expect(details[line]).toContain(shown[index]);
+    await handle.terminate();
+  });
+
   test('has its round later, by itself, while its worker runs as many rounds as it may: slots stay free for lanes', async ({
     api,
     start,
@@ -225,42 +249,97 @@ describe('a subscription that waits', () => {
     await again.result();
     expect(rounds).toBe(2);
   });
+});
 
-  // On the development server, which suggests it after two hundred events and not after four thousand.
-  test('continues as a new run when Temporal suggests it, so that no history grows without end', async ({
-    activities,
-    onTestFinished,
-  }) => {
-    let rounds = 0;
-    let firstRunId: string | undefined;
-    const deliverRetries = async () => {
-      const { workflowExecution } = activityInfo();
-      firstRunId ??= workflowExecution?.runId;
-      rounds += 1;
-      const isMore = workflowExecution?.runId === firstRunId && rounds < 2_000;
-      const nextAttemptAt = isMore ? new Date().toISOString() : null;
-      return { waitMs: isMore ? 0 : null, found: { ...NOTHING, nextAttemptAt } };
+describe('the run of a lane', () => {
+  test('shows what its activity reports, and ends when there are to be fewer lanes', async ({ time }) => {
+    const { opened, open } = createBarrier();
+    time.override.serveLane = async () => {
+      await opened;
+      return { isServed: false };
     };
-    const server = await devServer();
-    const worker = await createWorker({
-      config: { ...workerConfig(server), workerQueues: [DELIVERY_TASK_QUEUE] },
-      activities: { ...activities, deliverRetries },
-      bundle: await testWorkflowBundle(),
-      debugMode: true,
-    });
-    const running = worker.run();
-    onTestFinished(async () => {
-      worker.shutdown();
-      await running;
-      await worker.close();
-      await server.close();
-    });
-    await server.client.workflow.execute('webhookSubscription', {
-      workflowId: webhookSubscriptionWorkflowId('long'),
+    const handle = await time.client.workflow.start('webhookLane', {
+      workflowId: laneWorkflowId(3),
       taskQueue: DELIVERY_TASK_QUEUE,
-      args: [{ webhookId: 'long', orgId: 'any' }],
+      args: [{ lane: 3 }],
     });
-    expect(rounds).toBeGreaterThan(1);
-    expect(rounds).toBeLessThan(2_000);
+    const shownOf = async (report: LaneReport): Promise<string[]> => {
+      await handle.signal(laneReported, report);
+      return await vi.waitUntil(async () => {
+        const details = await detailsOf(handle);
+        return details.includes(report.at) && details.split('\n\n');
+      }, WAIT);
+    };
+    const [at, later] = ['2026-11-27T10:00:00.000Z', '2026-11-27T10:01:00.000Z'];
+    const slowest = [{ webhookId: 'whk_1', requests: 3, meanMs: 40 }];
+    expect(await shownOf({ at, inFlight: 1, sent: 7, failed: 2, oldestDueAt: at, slowest })).toEqual([
+      `In the minute before ${at}:`,
+      'Requests: **7** sent, **2** failed; **1** in flight now',
+      `Oldest delivery not taken yet, due: ${at}`,
+      'Subscriptions that took longest:',
+      '- `whk_1`: 3 requests, 40 ms each',
+      expect.stringMatching(/^\*\*Next\*\*: Deliveries wait for this lane\./),
+      'docs/operations.md, "Alerts"',
+    ]);
+    const idle = await shownOf({ at: later, inFlight: 0, sent: 0, failed: 0, oldestDueAt: null, slowest: [] });
+    expect(idle.slice(2, 4)).toEqual([
+      'Oldest delivery not taken yet, due: none',
+      '**Next**: None: it takes what is due.',
+    ]);
+    open();
+    await handle.result();
   });
+});
+
+// On the development server, which suggests it after two hundred events and not after four thousand.
+test('the run of a subscription, and that of a lane, continue as a new run when Temporal suggests it: no history grows without end', async ({
+  activities,
+  onTestFinished,
+}) => {
+  const firstRunIds = new Map<unknown, string | undefined>();
+  const calls: object[] = [];
+  /** Whether the activity is called again: always in the first run, and not in the next one. */
+  const isMore = (input: object): boolean => {
+    const { workflowId, runId } = activityInfo().workflowExecution ?? {};
+    if (!firstRunIds.has(workflowId)) firstRunIds.set(workflowId, runId);
+    calls.push(input);
+    return firstRunIds.get(workflowId) === runId && calls.length < 4_000;
+  };
+  const server = await devServer();
+  const worker = await createWorker({
+    config: { ...workerConfig(server), workerQueues: [DELIVERY_TASK_QUEUE] },
+    activities: {
+      ...activities,
+      deliverRetries: async ({ nowMs: _, ...input }) =>
+        isMore(input)
+          ? { waitMs: 0, found: { ...NOTHING, nextAttemptAt: new Date().toISOString() } }
+          : { waitMs: null, found: NOTHING },
+      serveLane: async (input) => ({ isServed: isMore(input) }),
+    },
+    bundle: await testWorkflowBundle(),
+    debugMode: true,
+  });
+  const running = worker.run();
+  onTestFinished(async () => {
+    worker.shutdown();
+    await running;
+    await worker.close();
+    await server.close();
+  });
+  const taskQueue = DELIVERY_TASK_QUEUE;
+  const subscription = { webhookId: 'long', orgId: 'any' };
+  const { workflow } = server.client;
+  await Promise.all([
+    workflow.execute('webhookSubscription', {
+      workflowId: webhookSubscriptionWorkflowId('long'),
+      taskQueue,
+      args: [subscription],
+    }),
+    workflow.execute('webhookLane', { workflowId: laneWorkflowId(3), taskQueue, args: [{ lane: 3 }] }),
+  ]);
+  expect(calls.length).toBeLessThan(4_000);
+  // The new run has the input of the first one.
+  expect(new Set(calls.map((input) => JSON.stringify(input)))).toEqual(
+    new Set([subscription, { lane: 3 }].map((input) => JSON.stringify(input))),
+  );
 });
