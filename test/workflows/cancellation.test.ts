@@ -2,8 +2,11 @@
  * "Request Cancellation" of Temporal UI, on each kind of run (contract §6): real PostgreSQL, and a clock that jumps.
  */
 import { describe, expect, vi } from 'vitest';
+import { requestResolution } from '../../db/commands/review.ts';
 import { sandboxCollectionWorkflowId, settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
+import { createApplicant, resolveReview } from '../../workflows/contract.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
+import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
 import { listAudit } from '../support/ops.ts';
 import { createRecipient, type Json, settle, untilStatus } from '../support/partner.ts';
@@ -11,6 +14,8 @@ import { WAIT } from '../support/patience.ts';
 import { BY_WIRE } from '../support/settlement.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
 import { createBarrier, untilTimers, withJumpingClock } from './fixture.ts';
+
+const DAY_MS = 24 * 60 * 60_000;
 
 const test = withJumpingClock().extend('world', FILE, ({ api, partner, steps, time }) => {
   const handle = (workflowId: string) => time.client.workflow.getHandle(workflowId);
@@ -140,15 +145,29 @@ describe('a cancellation of the run of a settlement', () => {
     await api.call(partner, 'POST', `/v2/test-helpers/settlements/${id}/events`, event);
     await world.untilStatus(id, 'settled');
   });
+
+  test('leaves a review to the operators, whose command is carried out', async ({ world, api, time }) => {
+    const id = await world.payingOut();
+    await time.advance(3 * DAY_MS + 1_000);
+    await world.untilStatus(id, 'needs_review');
+    await world.requestCancel(settlementWorkflowId(id));
+    const asked = { outcome: 'paid', operator: 'pat', note: 'The bank confirmed it.' } as const;
+    // Without the signal, by which the run would carry it out by itself.
+    await losingOutboxRows(api.owner.pool, () => requestResolution(api.deps, id, asked));
+    const run = world.handle(settlementWorkflowId(id));
+    expect(await run.executeUpdate(resolveReview)).toEqual({ status: 'settled' });
+    expect(await world.endOf(id)).toEqual(['COMPLETED', { status: 'settled', failure: null }]);
+  });
 });
 
 describe('a cancellation of another run changes nothing', () => {
-  test('a verification stays open, and can be decided', async ({ world, api, partner, time }) => {
+  test('a verification stays open, gets its applicant, and can be decided', async ({ world, api, partner, time }) => {
     const recipientId = await createRecipient(api, partner);
     const { verification_id: id } = await openVerification(api, partner, recipientId);
     await untilTimers(time, verificationWorkflowId(id));
     await world.requestCancel(verificationWorkflowId(id));
     expect((await statusOf(api, partner, recipientId)).verification_status).toBe('pending');
+    await world.handle(verificationWorkflowId(id)).executeUpdate(createApplicant);
     await complete(api, partner, id, { status: 'verified' });
     expect(await world.handle(verificationWorkflowId(id)).result()).toEqual({ status: 'verified' });
   });
