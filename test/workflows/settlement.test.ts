@@ -189,6 +189,29 @@ describe('a settlement that waits for its money', () => {
     expect(Date.parse(until) - restoredMs).toBeGreaterThanOrEqual(30 * MINUTE_MS);
   });
 
+  test('is tried often while the database fails, and after an hour every five minutes: its history grows slowly', async ({
+    world,
+    api,
+    partner,
+    time,
+  }) => {
+    let tries = 0;
+    time.override.admitSettlement = async () => {
+      tries += 1;
+      throw new Error('The database has failed.');
+    };
+    const id = await settle(api, partner, BY_MANUAL_CARD);
+    await vi.waitUntil(
+      async () => {
+        await time.advance(MINUTE_MS / 2);
+        return tries >= 120;
+      },
+      { ...WAIT, interval: 1 },
+    );
+    const endMs = await world.untilTimers(id, 120);
+    expect(endMs - (await time.now())).toBeGreaterThan(4 * MINUTE_MS);
+  });
+
   test('waits until its window is over, however long the result of a step waited for a worker', async ({
     world,
     api,
