@@ -1,14 +1,16 @@
 /**
  * Open settlements and verifications whose run is lost: what restarts it. Real PostgreSQL and a real Temporal server.
  */
+import type { Client } from '@temporalio/client';
 import { describe, expect, vi } from 'vitest';
 import { SWEEP_ID, settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
-import { createRuns } from '../../process/runs.ts';
+import { createRuns, describeRun, listRuns } from '../../process/runs.ts';
 import { ensureSweepSchedule } from '../../process/sweep-schedule.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE, withStack } from '../support/fixture.ts';
+import { temporalSilence } from '../support/ops.ts';
 import { createRecipient, jsonOf, settle, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { BY_WIRE } from '../support/settlement.ts';
@@ -135,6 +137,66 @@ test('a run that has ended is not found as running, also when a late list still 
   const found = await createRuns(stack.temporal).findRunning([ended ?? '', running ?? '']);
   list.mockRestore();
   expect([...found]).toEqual([running]);
+});
+
+test('of many runs, only those that the list lacks are asked for one by one, and one that has ended is not found', async ({
+  stack,
+  lost,
+}) => {
+  const { workflow } = stack.temporal;
+  const [ended = '', running = ''] = [await lost.terminated(), await lost.waiting()].map(settlementWorkflowId);
+  await vi.waitUntil(async () => {
+    const statuses = new Map<string, string>();
+    for await (const { workflowId, status } of workflow.list({ query: `WorkflowId IN ("${ended}", "${running}")` }))
+      statuses.set(workflowId, status.name);
+    return statuses.get(ended) === 'TERMINATED' && statuses.get(running) === 'RUNNING';
+  }, WAIT);
+  const unknown = Array.from({ length: 7 }, (_, number) => settlementWorkflowId(`stl_none_${number}`));
+  const asked = vi.spyOn(workflow, 'getHandle');
+  const found = await createRuns(stack.temporal).findRunning([ended, running, ...unknown]);
+  const askedFor = asked.mock.calls.map(([workflowId]) => workflowId);
+  asked.mockRestore();
+  expect([...found]).toEqual([running]);
+  expect(new Set(askedFor)).toEqual(new Set([ended, ...unknown]));
+});
+
+/** A client that answers so. */
+const answering = (workflow: object): Client =>
+  ({ workflow, withDeadline: <T>(_at: number, call: () => T): T => call() }) as unknown as Client;
+
+test('a run is not taken for lost while Temporal does not answer', async () => {
+  const client = answering({ getHandle: () => ({ describe: () => Promise.reject(temporalSilence()) }) });
+  await expect(createRuns(client).findRunning(['settlement:stl_1'])).rejects.toThrow('grpc');
+  await expect(describeRun(client, 'settlement:stl_1')).rejects.toThrow('grpc');
+});
+
+test('every run that runs is listed, and one that has ended if it began since then', async ({ stack, lost }) => {
+  const [ended, running] = [await lost.terminated(), await lost.waiting()];
+  const listed = (sinceMs: number) => listRuns(stack.temporal, new Date(Date.now() + sinceMs));
+  await expect
+    .poll(() => listed(-600_000), WAIT)
+    .toEqual(
+      expect.arrayContaining([
+        { objectId: ended, isRunning: false },
+        { objectId: running, isRunning: true },
+      ]),
+    );
+  const ids = (await listed(600_000)).map(({ objectId }) => objectId);
+  expect([ids.includes(running), ids.includes(ended)]).toEqual([true, false]);
+});
+
+test('a settlement whose earlier run has ended counts as running, and a status is shown in words', async () => {
+  const run = (name: string) => ({ workflowId: 'settlement:stl_1', status: { name } });
+  const client = answering({
+    list: async function* () {
+      yield* [run('RUNNING'), run('TERMINATED')];
+    },
+    getHandle: () => ({
+      describe: async () => ({ status: { name: 'TIMED_OUT' }, startTime: new Date(0), runId: 'run-1', raw: {} }),
+    }),
+  });
+  expect(await listRuns(client, new Date(0))).toEqual([{ objectId: 'stl_1', isRunning: true }]);
+  expect(await describeRun(client, 'settlement:stl_1')).toMatchObject({ status: 'timed out', activities: [] });
 });
 
 test('the schedule sweeps; a second worker changes nothing about it, and a pause stays', async ({ stack, lost }) => {
