@@ -6,7 +6,7 @@ import { requestResolution } from '../../db/commands/review.ts';
 import { auditEntries, reviewRequests } from '../../db/schema/index.ts';
 import type { Resolution } from '../../domain/review.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
-import { resolveReview } from '../../workflows/contract.ts';
+import { redispatched, resolveReview } from '../../workflows/contract.ts';
 import { bankledgerBody, linkAccount, sendBankledger } from '../support/bankledger.ts';
 import { losingOutboxRows } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
@@ -276,11 +276,22 @@ describe('the update resolveReview', () => {
     expect((await world.read(id)).status).toBe('paying_out');
   });
 
-  test('decides nothing that operators have not agreed on, whatever it carries', async ({ world }) => {
+  test('decides nothing that operators have not agreed on, whatever it carries, nor does a signal, which is one review', async ({
+    world,
+    time,
+    activities,
+  }) => {
     const id = await world.inReview();
+    let reviews = 0;
+    time.override.reviewSettlement = async (input) => {
+      reviews += 1;
+      return await activities.reviewSettlement(input);
+    };
+    await world.handle(id).signal(redispatched);
+    await vi.waitUntil(() => reviews > 0, WAIT);
     for (const sent of [undefined, {}, PAID, { ...PAID, orgId: 'other', nowMs: 0 }])
       expect(await refusalOf(world.update(id, sent))).toBe('No outcome is agreed. See `ops resolve`.');
-    expect([(await world.read(id)).status, await world.auditOf(id)]).toEqual(['needs_review', []]);
+    expect([(await world.read(id)).status, await world.auditOf(id), reviews]).toEqual(['needs_review', [], 1]);
   });
 
   test('sent twice at once, decides once, and both get the same answer', async ({ api, world, time, activities }) => {
