@@ -113,6 +113,7 @@ test("a worker makes the sweep's schedule like that of its version, and an opera
   const schedule = temporal.client.schedule.getHandle(SWEEP_ID);
   await schedule.update((made) => ({ ...made, policies: { ...made.policies, overlap: 'ALLOW_ALL' } }));
   await schedule.pause('an incident');
+  await vi.waitUntil(async () => (await schedule.describe()).state.paused, WAIT);
   await prepareTemporal(temporal);
   const { state, policies, action } = await schedule.describe();
   expect([state.paused, policies.overlap, policies.catchupWindow]).toEqual([true, 'SKIP', 10_000]);
