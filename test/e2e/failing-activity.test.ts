@@ -1,4 +1,5 @@
 /** Workflows whose local activities fail leave the worker to the others. */
+import type { Client } from '@temporalio/client';
 import { expect, vi } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { describeRun } from '../../process/runs.ts';
@@ -50,4 +51,48 @@ test('forty settlements that fail at every retry do not keep another one from se
   expect(next.say).toMatch(
     /^The step admitSettlement fails and is repeated: dependency:53100\. The worker's log says where/,
   );
+});
+
+test('a failing step is shown with its failures since it last worked, and a failing task with the first line of its reason', async () => {
+  const marker = (markerName: string, failure: object | null) => ({
+    markerRecordedEventAttributes: {
+      markerName,
+      failure,
+      details: { data: { payloads: [{ data: Buffer.from('{"activity_type":"reviewSettlement"}') }] } },
+    },
+  });
+  const step = (failure: object | null) => marker('core_local_activity', failure);
+  const failure = { message: 'failed', cause: { applicationFailureInfo: { type: 'dependency:53100' } } };
+  const taskFailed = (message: string) => ({ workflowTaskFailedEventAttributes: { failure: { message } } });
+  const described = async (attempt: number, events: readonly object[]) => {
+    const raw = { pendingWorkflowTask: { attempt } };
+    const client = {
+      options: { namespace: 'any' },
+      withDeadline: <T>(_at: number, call: () => T): T => call(),
+      workflow: {
+        getHandle: () => ({
+          describe: async () => ({ status: { name: 'RUNNING' }, startTime: new Date(0), runId: 'run-1', raw }),
+        }),
+      },
+      workflowService: { getWorkflowExecutionHistoryReverse: async () => ({ history: { events } }) },
+    } as unknown as Client;
+    return await describeRun(client, 'settlement:stl_1');
+  };
+  const completed = { workflowTaskCompletedEventAttributes: {} };
+  const patched = marker('core_patch', null);
+  const failing = [
+    patched,
+    step(failure),
+    step(failure),
+    step(null),
+    step(failure),
+    taskFailed(`${'x'.repeat(400)}\nat`),
+  ];
+  expect(await described(3, [...failing, completed])).toMatchObject({
+    activities: [{ name: 'reviewSettlement', attempt: 2, lastFailure: 'dependency:53100' }],
+    failingTask: { attempt: 3, cause: 'x'.repeat(300), isKeyMissing: false },
+  });
+  const worked = [step(null), step(failure), completed, taskFailed('of an earlier task')];
+  expect(await described(2, worked)).toMatchObject({ activities: [], failingTask: { attempt: 2, cause: null } });
+  expect(await described(1, worked)).toMatchObject({ failingTask: undefined });
 });
