@@ -66,4 +66,7 @@ test('what is wrong is asked once for requests at once, logged once a minute as 
   temporalHealth.mockResolvedValue(other);
   await readAt(2_000);
   expect(log.warn).toHaveBeenLastCalledWith(expect.objectContaining({ reason: other.sentence }), expect.anything());
+  await readAt(8_000);
+  const reason = "this process's clock differs from PostgreSQL's";
+  expect(log.warn).toHaveBeenLastCalledWith(expect.objectContaining({ reason }), 'the process is not ready');
 });
