@@ -63,6 +63,12 @@ test('each parameter gets its value', async () => {
   expect(printed.map((line) => JSON.parse(line))).toEqual([values]);
 });
 
+test('of a parameter that is given twice, the last value counts, and a bound is a value too', async () => {
+  const twice = ['--weight', '9', '--weight', '1', '--note', 'first', '--note', 'last'];
+  const { printed } = await run('send', 'box', ...twice, '--json');
+  expect(JSON.parse(printed[0] ?? '')).toMatchObject({ weight: 1, note: 'last' });
+});
+
 test('a parameter that is not given has its default', async () => {
   const { printed } = await run('send', 'box', '--note', 'why', '--json');
   expect(JSON.parse(printed[0] ?? '')).toEqual({

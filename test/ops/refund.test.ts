@@ -79,6 +79,7 @@ test.for<[string, number, string, string]>([
   ['no amount', 2, 'much', 'TRX 1'],
   ['an empty reference', 2, '50.00', ' '],
   ['a reference of two lines', 2, '50.00', 'TRX\n1'],
+  ['a reference of 141 characters', 2, '50.00', 'x'.repeat(141)],
 ])('%s exits with %i, and nothing is written', async ([, exitCode, amount, reference], { api, overpaid, record }) => {
   const settlementId = await overpaid();
   const result = await expectUnchanged(api.connection.pool, () => record(settlementId, amount, reference));
