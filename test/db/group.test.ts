@@ -44,3 +44,9 @@ test('after any other error all of its call fail, and the queue goes on', async 
   expect(await double(db, 'a', 9)).toBe(18);
   expect(calls).toEqual([[4], [5, REFUSED], [7, 8], [9]]);
 });
+
+test('a call that has no result for one of its requests fails all of them', async () => {
+  const short = inGroups<number, number>(async (_db, items) => items.slice(1));
+  const results = await Promise.allSettled([4, 5, 6].map((item) => short(db, 'a', item)));
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+});
