@@ -196,7 +196,6 @@ const UNAVAILABLE_MESSAGES = [
   NO_ANSWER.toLowerCase(),
   'connection terminated',
   'timeout exceeded when trying to connect',
-  'client has encountered a connection error',
   'not queryable',
 ];
 const UNAVAILABLE_ERRNO = new Set([

@@ -1,8 +1,19 @@
 import fastify from 'fastify';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { handleError } from '../../api/http/error-handler.ts';
 import { faultOfField } from '../../api/http/request-fault.ts';
 import { DomainError } from '../../domain/error.ts';
+
+/** The answer to a request that fails so. */
+async function answerTo(error: Error) {
+  const app = fastify();
+  app.setErrorHandler(handleError);
+  app.get('/', async () => {
+    throw error;
+  });
+  return await app.inject('/');
+}
 
 test.each([
   ['amount', ['body', 'amount']],
@@ -26,12 +37,47 @@ test.each([
   async (ms, seconds) => {
     vi.useFakeTimers({ toFake: ['Date'] });
     onTestFinished(() => void vi.useRealTimers());
-    const app = fastify();
-    app.setErrorHandler(handleError);
-    app.get('/', async () => {
-      throw new DomainError('quota_exceeded', {}, undefined, new Date(Date.now() + ms));
-    });
-    const answer = await app.inject('/');
+    const answer = await answerTo(new DomainError('quota_exceeded', {}, undefined, new Date(Date.now() + ms)));
     expect([answer.statusCode, answer.headers['retry-after']]).toEqual([429, seconds]);
   },
 );
+
+describe('a failure of the database', () => {
+  const ofPostgres = (code: string) => Object.assign(new pg.DatabaseError('', 0, 'error'), { code });
+  const ofSystem = (code: string) => Object.assign(new Error(`read ${code}`), { code });
+
+  test.each<[string, Error]>([
+    ...[
+      ...['08006', '25006', '25P03', '26000', '28P01', '3D000', '40001', '40P01', '42P05', '53300', '55P03', '57014'],
+      ...['57P01', '58030', 'XX000'],
+    ].map((code): [string, Error] => [code, ofPostgres(code)]),
+    ...['ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN'].map(
+      (code): [string, Error] => [code, ofSystem(code)],
+    ),
+    // The driver's own sentences.
+    ...[
+      'Query read timeout',
+      'Connection terminated',
+      'Connection terminated unexpectedly',
+      'timeout exceeded when trying to connect',
+      'Client was closed and is not queryable',
+      'Client has encountered a connection error and is not queryable',
+    ].map((text): [string, Error] => [text, new Error(text)]),
+  ])('that says nothing about the request is 503, which may be repeated: %s', async (_what, error) => {
+    const answer = await answerTo(error);
+    expect([answer.statusCode, answer.json().code, answer.headers['retry-after']]).toEqual([
+      503,
+      'temporarily_unavailable',
+      '2',
+    ]);
+  });
+
+  test.each<[string, Error]>([
+    ...['22P02', '23505', '25001', '42501', '42P01', '57000'].map((code): [string, Error] => [code, ofPostgres(code)]),
+    ['ENOENT', ofSystem('ENOENT')],
+    ['no known sentence', new Error('queryable')],
+  ])('that repeating does not mend is 500: %s', async (_what, error) => {
+    const answer = await answerTo(error);
+    expect([answer.statusCode, answer.json().code]).toEqual([500, 'internal_error']);
+  });
+});
