@@ -2,6 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, vi } from 'vitest';
+import { readSnapshot } from '../../db/client.ts';
 import { commit, commitStatement } from '../../db/commands/commit.ts';
 import { newId } from '../../db/id.ts';
 import { enqueue } from '../../db/queries/outbox.ts';
@@ -118,5 +119,21 @@ describe('commitStatement', () => {
     await expect(failing).rejects.toThrow('refused');
     expect(crash.mock.calls).toEqual([['otp.request:before_commit']]);
     expect(nudge).not.toHaveBeenCalled();
+  });
+});
+
+describe('readSnapshot', () => {
+  test('reads as of its first statement, whatever others commit meanwhile', async ({ connection: { db } }) => {
+    const counts = await readSnapshot(db, async (tx) => {
+      const first = await tx.$count(outbox);
+      await db.insert(outbox).values(OTP_ROW);
+      return [first, await tx.$count(outbox)];
+    });
+    expect(counts[1]).toBe(counts[0]);
+  });
+
+  test('writes nothing', async ({ connection: { db } }) => {
+    const writing = readSnapshot(db, (tx) => tx.insert(outbox).values(OTP_ROW));
+    await expect(writing).rejects.toThrow();
   });
 });

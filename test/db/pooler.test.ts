@@ -81,7 +81,7 @@ test.for([
   ['of a direct connection', false],
   ['of a role that is migrated', true],
 ] as const)(
-  'times are ISO and transactions READ COMMITTED, whatever the database is set to: %s',
+  'a session has the limits, plans and forms that the service relies on, whatever the database is set to: %s',
   async ([, isPooled], { onTestFinished }) => {
     const database = await createTestDatabase();
     onTestFinished(database.drop);
@@ -91,10 +91,22 @@ test.for([
       await queryOnce(migrationUrl, `ALTER DATABASE ${pathname.slice(1)} SET ${setting}`);
     await migrate(database);
     const connection = connect(databaseUrl, { poolSizeMax: 1, name: 'test', onIdleError: () => undefined, isPooled });
-    const read = `SELECT timestamptz '2026-02-01T00:00Z' AT TIME ZONE 'UTC' || '' AS time, current_setting('transaction_isolation') AS isolation`;
+    const read = `SELECT timestamptz '2026-02-01T00:00Z' AT TIME ZONE 'UTC' || '' AS time, ${[
+      ...['transaction_isolation', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'],
+      'random_page_cost',
+    ].map((name) => `current_setting('${name}') AS ${name}`)}`;
     const { rows } = await connection.db.transaction((tx) => tx.execute(read));
     await connection.close();
-    expect(rows).toEqual([{ time: '2026-02-01 00:00:00', isolation: 'read committed' }]);
+    expect(rows).toEqual([
+      {
+        time: '2026-02-01 00:00:00',
+        transaction_isolation: 'read committed',
+        statement_timeout: '5s',
+        lock_timeout: '3s',
+        idle_in_transaction_session_timeout: '10s',
+        random_page_cost: '1.1',
+      },
+    ]);
   },
 );
 
