@@ -6,7 +6,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { test as base, describe, expect, vi } from 'vitest';
 import { ConfigError } from '../config/fault.ts';
-import { loadConfig, loadMigrationConfig } from '../config/load.ts';
+import { loadConfig, loadMigrationConfig, loadTemporalConfig } from '../config/load.ts';
 import { repositoryRoot } from '../process/local/place.ts';
 import { testPrograms } from './support/program.ts';
 
@@ -81,6 +81,16 @@ const ORIGINS = 'CONSUMER_ALLOWED_ORIGINS must be a comma-separated list of orig
 const TWINS = [key('a'), key('b'), key('a')].join(',');
 const PEPPER = text();
 const DEPLOYMENT = { WORKER_DEPLOYMENT_NAME: 'settlement' };
+const bytesOf = (key: string) => key.slice(key.indexOf(':') + 1);
+/** One key under two names. */
+const ONE_TWICE = (() => {
+  const encoded = bytesOf(key('a'));
+  return `a:${encoded},b:${encoded}`;
+})();
+/** Texts and keys with so many different characters or bytes. */
+const textOf = (different: number) => 'abcdefgh'.slice(0, different).repeat(16);
+const keyOf = (different: number) =>
+  `a:${Buffer.from(Array.from({ length: 32 }, (_, place) => place % different)).toString('base64')}`;
 
 type Refused = readonly [what: string, given: Readonly<Record<string, string | undefined>>, fault: string];
 
@@ -88,6 +98,39 @@ type Refused = readonly [what: string, given: Readonly<Record<string, string | u
 const REFUSED: readonly Refused[] = [
   ['two encryption keys with one id', { ENCRYPTION_KEYS: TWINS }, 'ENCRYPTION_KEYS has two keys with one id'],
   ['two signing keys', { CERTIFICATE_SIGNING_KEY: TWINS }, 'CERTIFICATE_SIGNING_KEY has two keys with one id'],
+  ['one encryption key under two ids', { ENCRYPTION_KEYS: ONE_TWICE }, 'ENCRYPTION_KEYS has the same key twice'],
+  [
+    'one signing key under two ids',
+    { CERTIFICATE_SIGNING_KEY: ONE_TWICE },
+    'CERTIFICATE_SIGNING_KEY has the same key twice',
+  ],
+  ...['', 'a b', 'a/b', 'a'.repeat(33)].map(
+    (id): Refused => [
+      `the id ${JSON.stringify(id)} of a key`,
+      { ENCRYPTION_KEYS: `${id}:${bytesOf(key('a'))}` },
+      'ENCRYPTION_KEYS must be a comma-separated list of <id>:<base64 of 32 bytes>',
+    ],
+  ),
+  ...(
+    [
+      ['IDVERIFY_WEBHOOK_SECRET', textOf(7)],
+      ['ENCRYPTION_KEYS', keyOf(7)],
+    ] as const
+  ).map(
+    ([name, given]): Refused => [
+      `seven different characters or bytes in ${name}`,
+      { [name]: given },
+      `${name} is too uniform to be a secret`,
+    ],
+  ),
+  ['a short operator token', { OPERATOR_TOKEN: 'x'.repeat(31) }, 'OPERATOR_TOKEN must be a token of ops operator add'],
+  ...['basic;drop', 'basic,', 'x'.repeat(101)].map(
+    (given): Refused => [
+      `IDVERIFY_LEVEL_NAMES=${given}`,
+      { IDVERIFY_LEVEL_NAMES: given },
+      'IDVERIFY_LEVEL_NAMES must be a comma-separated list of level names',
+    ],
+  ),
   ['a pepper twice', { API_KEY_PEPPER: `${PEPPER},${PEPPER}` }, 'API_KEY_PEPPER has the same pepper twice'],
   ['a build alone', { WORKER_BUILD_ID: '1' }, 'WORKER_DEPLOYMENT_NAME is required with WORKER_BUILD_ID'],
   [
@@ -169,13 +212,20 @@ const REFUSED: readonly Refused[] = [
     { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslmode=disable' },
     DATABASE_TLS,
   ],
-  [
-    'an authority that cannot be read',
-    { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslrootcert=/nowhere/ca.pem' },
-    'DATABASE_URL has sslrootcert, which must name a file that can be read',
-  ],
+  ...['sslrootcert', 'sslcert', 'sslkey'].map(
+    (name): Refused => [
+      `${name} that cannot be read`,
+      { DATABASE_URL: `postgres://s@db.example/s?sslmode=verify-full&${name}=/dev/null&${name}=/nowhere/file.pem` },
+      `DATABASE_URL has ${name}, which must name a file that can be read`,
+    ],
+  ),
   ['a database on a private network', { DATABASE_URL: 'postgres://s@10.0.0.7/s' }, DATABASE_TLS],
   ['another host than it seems', { DATABASE_URL: 'postgres://s@127.0.0.1/s?host=db.example' }, DATABASE_TLS],
+  [
+    'the last of two hosts, which the driver takes',
+    { DATABASE_URL: 'postgres:///s?host=127.0.0.1&host=db.example' },
+    DATABASE_TLS,
+  ],
   ['the host of PGHOST', { DATABASE_URL: 'postgres:///s', PGHOST: 'db.example' }, DATABASE_TLS],
   [
     'a database beside the exempt hosts',
@@ -213,6 +263,9 @@ const REFUSED: readonly Refused[] = [
     [
       ['DATABASE_URL', 'a URL that begins with postgresql:// or postgres://', ['mysql://s@127.0.0.1/s']],
       ['PUBLIC_BASE_URL', 'a URL that begins with https:// or http://', ['api.example', 'ftp://api.example']],
+      ['PORT', 'a port number from 0 to 65535', ['-1', '65536']],
+      ['RATE_LIMIT_PER_MINUTE', 'a whole number from 1 to 1000000', ['0', '1000001']],
+      ['OUTBOX_MAX_ROWS', 'a whole number from 1 to 10000000', ['0', '10000001']],
       ['DATABASE_POOL_MAX', 'a whole number from 2 to 1000', ['1', '1001', '2.5', 'many']],
       ['EVENT_RETENTION_DAYS', 'a whole number from 90 to 36500', ['89', '0', '-1', '90.5', '36501', 'ever']],
       ['QUOTE_RETENTION_DAYS', 'a whole number from 1 to 36500', ['0', '-1', '36501']],
@@ -238,6 +291,7 @@ const REFUSED: readonly Refused[] = [
   ['a misspelt name', { TEMPORAL_ADRESS: 'x' }, 'TEMPORAL_ADRESS is unknown: TEMPORAL_ADDRESS is meant'],
   ['a plural', { RATE_LIMITS_PER_MINUTE: 'x' }, 'RATE_LIMITS_PER_MINUTE is unknown: RATE_LIMIT_PER_MINUTE is meant'],
   ['a singular', { ENCRYPTION_KEY: 'x' }, 'ENCRYPTION_KEY is unknown: ENCRYPTION_KEYS is meant'],
+  ['two wrong letters', { ENCRYPTION_KYES: 'x' }, 'ENCRYPTION_KYES is unknown: ENCRYPTION_KEYS is meant'],
   ['a misspelt file', { SMTP_URL_FILES: 'x' }, 'SMTP_URL_FILES is unknown: SMTP_URL_FILE is meant'],
 ];
 
@@ -473,7 +527,51 @@ describe('a remote runtime', () => {
       return [`${name}_FILE`, path.join(directory, name)];
     });
     expect(load(Object.fromEntries(inFiles))).toEqual(load(environment));
+    const file = path.join(directory, 'token');
+    for (const [content, token] of [
+      [`${PEPPER}\r\n`, PEPPER],
+      ['\n', undefined],
+    ] as const) {
+      writeFileSync(file, content);
+      expect(load({ ...environment, OPERATOR_TOKEN_FILE: file }).operatorToken).toBe(token);
+    }
     expect(load(environment).otlp?.headers).toBe('authorization=Bearer%20x');
+  });
+
+  test('takes eight different characters or bytes for random, and a proxy with or without its port', ({ load }) => {
+    const given = { IDVERIFY_WEBHOOK_SECRET: textOf(8), ENCRYPTION_KEYS: keyOf(8) };
+    const proxies = (list: string) => load(remoteEnvironment('production', { ...given, TRUSTED_PROXIES: list }));
+    const [plain, withPorts] = [proxies('10.0.0.1, 2001:db8::1'), proxies('10.0.0.1:443, [2001:db8::1]:443')];
+    expect(plain.trustedProxies).toHaveLength(2);
+    expect(withPorts.trustedProxies).toEqual(plain.trustedProxies);
+  });
+
+  test('has its addresses without the slashes at their ends', ({ load }) => {
+    const config = load(
+      remoteEnvironment('production', {
+        PUBLIC_BASE_URL: 'https://api.example/v//',
+        TEMPORAL_UI_URL: 'https://ui.example/',
+        OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example/otlp/',
+      }),
+    );
+    expect([config.publicBaseUrl, config.temporalUiUrl, config.otlp?.endpoint]).toEqual([
+      'https://api.example/v',
+      'https://ui.example',
+      'https://collector.example/otlp',
+    ]);
+  });
+
+  test('listens by the direct address, and is behind a pooler only if that is another one', ({ load }) => {
+    const listening = (url?: string) => {
+      const config = load(remoteEnvironment('production', { DATABASE_LISTEN_URL: url }));
+      return [config.databaseIsPooled, config.databaseListenUrl];
+    };
+    const [own, direct] = [remoteEnvironment('production')['DATABASE_URL'], 'postgres://s@127.0.0.1/s'];
+    expect([listening(), listening(own), listening(direct)]).toEqual([
+      [false, own],
+      [false, own],
+      [true, direct],
+    ]);
   });
 
   test('starts beside variables of other programs', ({ faultsOf }) => {
@@ -506,7 +604,7 @@ describe('a remote runtime', () => {
   test('has a worker serve both queues, or those that are named', ({ load }) => {
     const queuesOf = (given: Record<string, string>) => load(remoteEnvironment('production', given)).workerQueues;
     expect(queuesOf({})).toEqual(['settlement', 'webhook-delivery']);
-    expect(queuesOf({ WORKER_QUEUES: ' webhook-delivery' })).toEqual(['webhook-delivery']);
+    expect(queuesOf({ WORKER_QUEUES: ' webhook-delivery,webhook-delivery' })).toEqual(['webhook-delivery']);
   });
 
   test('has an identity provider with all three settings, and does not start with fewer', ({ load, faultsOf }) => {
@@ -558,6 +656,11 @@ describe('the local sandbox', () => {
     expect(load({ ...SANDBOX, API_KEY_PEPPER: given }).apiKeyPeppers.map(({ secret }) => secret)).toEqual([given]);
   });
 
+  test('names a pepper by a fingerprint that stays, because it is stored with each key', ({ load }) => {
+    const secret = '0123456789abcdef'.repeat(2);
+    expect(load({ ...SANDBOX, API_KEY_PEPPER: secret }).apiKeyPeppers).toEqual([{ id: 'ad68777d', secret }]);
+  });
+
   test('generates one set of secrets if two processes start at the same moment', ({ directory, load }) => {
     const seen: { second?: ReturnType<typeof loadConfig> } = {};
     duringNextWrite(() => {
@@ -603,10 +706,33 @@ describe('the configuration of the migrations', () => {
     expect(load({ TLS_EXEMPT_HOSTS: 'db.example' }).migrationUrl).toBe(plain(owner));
   });
 
+  test('are refused beside a misspelt name', () => {
+    const given = { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: owner, MIGRATION_DATABASE_URLS: owner };
+    expect(() => loadMigrationConfig(given)).toThrow('MIGRATION_DATABASE_URLS is unknown');
+  });
+
   test('may have one role in the local sandbox', () => {
     expect(loadMigrationConfig({ RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: owner })).toEqual({
       databaseUrl: owner,
       migrationUrl: owner,
     });
+  });
+});
+
+describe('the configuration of a tool that reads payloads', () => {
+  test('needs nothing but the variables of Temporal and its keys', () => {
+    const { temporal, payloadKeys } = loadTemporalConfig({
+      TEMPORAL_NAMESPACE: 'own',
+      TEMPORAL_PAYLOAD_KEYS: key('p'),
+    });
+    expect([temporal.namespace, payloadKeys?.map(({ id }) => id)]).toEqual(['own', ['p']]);
+  });
+
+  test.for<[string, string, string]>([
+    ['TEMPORAL_ADRESS', 'x', 'TEMPORAL_ADRESS is unknown: TEMPORAL_ADDRESS is meant'],
+    ['TEMPORAL_PAYLOAD_KEYS', 'x', 'TEMPORAL_PAYLOAD_KEYS must be a comma-separated list'],
+    ['TEMPORAL_TLS_CLIENT_CERT_PATH', '/nowhere/client.pem', 'TEMPORAL_TLS_* is invalid'],
+  ])('is refused with %s=%s', ([name, value, fault]) => {
+    expect(() => loadTemporalConfig({ [name]: value })).toThrow(fault);
   });
 });
