@@ -2,7 +2,9 @@
 import type pg from 'pg';
 import { describe, expect, vi } from 'vitest';
 import { causeOf, connect, isUnavailable, TENANTS } from '../../db/client.ts';
+import { createReplicaReads } from '../../db/replica.ts';
 import { asProcess, asTenant, WAITING } from '../../db/tenant.ts';
+import { DomainError, OwnBurstError } from '../../domain/error.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
 import { stretched } from '../support/patience.ts';
 
@@ -62,11 +64,32 @@ test('503 for the first statement beyond the limit of its tenant, and not for an
 }) => {
   const release = await holdSeats();
   const waiting = Array.from({ length: WAITING.maxOfTenant }, () => sleep(shared.pool, 'greedy'));
-  await expect(sleep(shared.pool, 'greedy')).rejects.toMatchObject(refusal);
+  const refused = await sleep(shared.pool, 'greedy').catch((error: unknown) => error);
+  expect(refused).toMatchObject(refusal);
+  expect(refused).toBeInstanceOf(OwnBurstError);
   const other = sleep(shared.pool, 'modest');
   release();
   await Promise.all([...waiting, other]);
   expect(shared.waiting()).toBe(0);
+});
+
+test('503 for the first statement beyond the limit of all tenants, and of the process, as no burst of its tenant', async ({
+  shared,
+  holdSeats,
+}) => {
+  const release = await holdSeats();
+  const ask = () => shared.pool.query('SELECT 1');
+  const fill = (run: (ask: () => Promise<unknown>) => Promise<unknown>) =>
+    Array.from({ length: WAITING.maxOfTenant }, () => run(ask));
+  const waiting = fill(asProcess);
+  const refused = [asProcess(ask)];
+  for (let n = 1; n < WAITING.max / WAITING.maxOfTenant; n += 1)
+    waiting.push(...fill((run) => asTenant(`tenant ${n}`, run)));
+  refused.push(asTenant('modest', ask));
+  for (const one of await Promise.allSettled(refused))
+    expect(one).toMatchObject({ status: 'rejected', reason: { ...refusal, constructor: DomainError } });
+  release();
+  await Promise.all(waiting);
 });
 
 test('503 for a statement that waits too long, which then begins no more', async ({ shared, holdSeats }) => {
@@ -93,7 +116,44 @@ test('work for all tenants does not wait in the turn of the one that began it', 
   expect(done.indexOf('process')).toBeLessThanOrEqual(SEATS + 1);
 });
 
+test('what a list asks its servers does not wait in the turn of the one that began it', async ({
+  shared,
+  holdSeats,
+}) => {
+  const release = await holdSeats();
+  const done: string[] = [];
+  const readList = createReplicaReads({
+    ...{ primary: shared, replica: shared, onAnswer: () => undefined, onFault: () => void done.push('asked') },
+  });
+  const burst = Array.from({ length: 40 }, () => sleep(shared.pool, 'greedy').then(() => done.push('greedy')));
+  const list = asTenant('greedy', () => readList(async () => undefined));
+  release();
+  await Promise.all([...burst, list]);
+  // Two questions, each in the turn of the process.
+  expect(done.indexOf('asked')).toBeLessThanOrEqual(2 * (SEATS + 1));
+});
+
+test('who waits for a connection is counted without tenants too', async ({ database }) => {
+  const { pool, waiting, close } = connect(database.databaseUrl, {
+    ...{ poolSizeMax: 1, name: 'test', onIdleError: () => undefined },
+  });
+  const held = await pool.connect();
+  const asked = pool.query('SELECT 1');
+  expect(waiting()).toBe(1);
+  held.release();
+  await asked;
+  expect(waiting()).toBe(0);
+  await close();
+});
+
 describe('a connection is given back', () => {
+  test('and closed when it is of no more use', async ({ shared }) => {
+    const client = await shared.pool.connect();
+    const before = shared.pool.totalCount;
+    client.release(true);
+    expect(shared.pool.totalCount).toBe(before - 1);
+  });
+
   test('after failed statements, transactions that were rolled back, and connections that broke', async ({
     shared,
     holdSeats,
