@@ -208,3 +208,35 @@ describe('a server that is no replica', () => {
     expect(sources.slice(-LISTS.length)).toEqual(LISTS.map(() => 'primary'));
   });
 });
+
+test('a replica that fails is not asked for five seconds, then tried again, and each series of failures is reported once', async ({
+  onTestFinished,
+}) => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const serverOf = (query: () => Promise<unknown>) => ({ pool: { query } }) as unknown as Connection;
+  const progress = { rows: [{ database: '1/settlement', position: '5', timeline: 1 }] };
+  const [onFault, sources] = [vi.fn(), [] as ListSource[]];
+  const onAnswer = (source: ListSource): void => void sources.push(source);
+  const server: { isDown: boolean } = { isDown: false };
+  const asked = vi.fn(async () => {
+    if (server.isDown) throw new Error('down');
+    return progress;
+  });
+  const [primary, replica] = [serverOf(async () => progress), serverOf(asked)];
+  const readList = createReplicaReads({ primary, replica, onAnswer, onFault });
+  const seenAfter = async (passedMs: number) => {
+    vi.advanceTimersByTime(passedMs);
+    await readList(async () => undefined);
+    return [sources.at(-1), asked.mock.calls.length, onFault.mock.calls.length];
+  };
+  expect(await seenAfter(0)).toEqual(['replica', 1, 0]);
+  server.isDown = true;
+  expect(await seenAfter(0)).toEqual(['primary', 2, 1]);
+  expect(await seenAfter(4_999)).toEqual(['primary', 2, 1]);
+  expect(await seenAfter(1)).toEqual(['primary', 3, 1]);
+  server.isDown = false;
+  expect(await seenAfter(5_000)).toEqual(['replica', 4, 1]);
+  server.isDown = true;
+  expect(await seenAfter(0)).toEqual(['primary', 5, 2]);
+});
