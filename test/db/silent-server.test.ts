@@ -1,6 +1,7 @@
 /** PostgreSQL's host vanishes: its connections stay open, and nothing is answered on them. */
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { createChangeListener } from '../../db/change-listener.ts';
@@ -25,9 +26,9 @@ const test = withApi()
     onCleanup(async () => {
       for (const { close } of opened) await close();
     });
-    return (url: string): Connection => {
+    return (url: string, statementTimeoutMs = LIMIT_MS): Connection => {
       const connection = connect(url, {
-        ...{ poolSizeMax: 1, name: 'test', onIdleError: () => undefined, statementTimeoutMs: LIMIT_MS },
+        ...{ poolSizeMax: 1, name: 'test', onIdleError: () => undefined, statementTimeoutMs },
       });
       opened.push(connection);
       return connection;
@@ -52,35 +53,109 @@ describe('a statement that is not answered', () => {
   });
 });
 
-test('the connection for notifications is opened again when LISTEN is not answered, and its end waits for nobody', async ({
-  api: _,
-  onTestFinished,
+test('a server that only reads, as after a failover, is left: the next statement gets another connection', async ({
+  api,
+  open,
 }) => {
-  let connections = 0;
-  // Completes the start of a session, and answers nothing more.
-  const server = createServer((socket) => {
-    connections += 1;
-    socket.on('error', () => undefined);
-    socket.once('data', () => socket.write(Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I', 'latin1')));
+  const { pool } = open(api.databaseUrl);
+  const processOf = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows[0].pid;
+  const before = await processOf();
+  await pool.query('SET default_transaction_read_only = on');
+  const refused = await pool.query('CREATE TEMP TABLE one (i int)').catch((error: unknown) => error);
+  expect([isUnavailable(refused), refused]).toEqual([true, expect.objectContaining({ code: '25006' })]);
+  expect(await processOf()).not.toBe(before);
+});
+
+describe('the connection for notifications', () => {
+  /** How far a session goes before its connection ends: it begins, or it listens. `silent`: it begins, and stays. */
+  type Session = 'begins' | 'listens' | 'silent' | 'stays';
+  const READY = Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I', 'latin1');
+  const LISTENING = Buffer.from('C\0\0\0\x0bLISTEN\0Z\0\0\0\x05I', 'latin1');
+  const notification = (payload: string): Buffer => {
+    const body = Buffer.from(`\0\0\0\x01settlement_changed\0${payload}\0`, 'latin1');
+    const head = Buffer.from('A\0\0\0\0', 'latin1');
+    head.writeInt32BE(body.length + 4, 1);
+    return Buffer.concat([head, body]);
+  };
+
+  /** A server with these sessions, one after the other, and a listener on it. `open`: the connections that it has. */
+  async function serve(sessions: readonly Session[], onTestFinished: (end: () => void) => void) {
+    const [open, errors] = [new Set<Socket>(), [] as Error[]];
+    const counts = { connections: 0, listening: 0 };
+    const server = createServer((socket) => {
+      const session = sessions[counts.connections] ?? sessions.at(-1);
+      counts.connections += 1;
+      open.add(socket.on('close', () => open.delete(socket)).on('error', () => undefined));
+      socket.once('data', () => {
+        socket.write(READY);
+        socket.once('data', () => {
+          if (session === 'silent') return;
+          if (session === 'begins') return socket.destroy();
+          socket.write(LISTENING);
+          counts.listening += 1;
+          return session === 'listens' ? void socket.end() : undefined;
+        });
+      });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const listener = createChangeListener(`postgresql://test@127.0.0.1:${port}/test`, 'settlement_changed', (error) =>
+      errors.push(error),
+    );
+    onTestFinished(() => {
+      void listener.close();
+      for (const socket of open) socket.destroy();
+      server.close();
+    });
+    return { listener, counts, open, errors };
+  }
+
+  test('is opened again when LISTEN is not answered, the old one is closed, and its end waits for nobody', async ({
+    onTestFinished,
+  }) => {
+    const { listener, counts, open, errors } = await serve(['silent'], onTestFinished);
+    listener.subscribe('one', () => undefined);
+    await vi.waitUntil(() => counts.connections === 2 && open.size === 1, WAIT);
+    expect(errors).toHaveLength(1);
+    const startedMs = performance.now();
+    await listener.close();
+    expect(performance.now() - startedMs).toBeLessThan(stretched(1_000));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  const errors: Error[] = [];
-  const listener = createChangeListener(`postgresql://test@127.0.0.1:${port}/test`, 'settlement_changed', (error) =>
-    errors.push(error),
-  );
-  listener.subscribe('one', () => undefined);
-  await vi.waitUntil(() => connections === 2, WAIT);
-  expect(errors.length).toBeGreaterThan(0);
-  const startedMs = performance.now();
-  await listener.close();
-  expect(performance.now() - startedMs).toBeLessThan(stretched(1_000));
+
+  test('wakes who waits for the subject of a notification, until it waits no more, and ends without an error', async ({
+    onTestFinished,
+  }) => {
+    const { listener, counts, open, errors } = await serve(['stays'], onTestFinished);
+    const [own, other, gone] = [vi.fn(), vi.fn(), vi.fn()];
+    const leave = listener.subscribe('one', gone);
+    listener.subscribe('one', own);
+    listener.subscribe('two', other);
+    await vi.waitUntil(() => counts.listening === 1, WAIT);
+    leave();
+    const [socket] = open;
+    socket?.write(notification('one'));
+    await vi.waitUntil(() => own.mock.calls.length === 1, WAIT);
+    expect([other, gone].map(({ mock }) => mock.calls.length)).toEqual([0, 0]);
+    await listener.close();
+    await vi.waitUntil(() => open.size === 0, WAIT);
+    // Its own end arrives after that of its connection.
+    await delay(50);
+    expect(errors).toEqual([]);
+  });
+
+  test('is reported when it breaks, and not again before it was open', async ({ onTestFinished }) => {
+    const sessions = ['listens', 'begins', 'listens', 'stays'] as const;
+    const { listener, counts, errors } = await serve(sessions, onTestFinished);
+    listener.subscribe('one', () => undefined);
+    await vi.waitUntil(() => counts.connections === sessions.length, WAIT);
+    expect(errors).toHaveLength(2);
+  });
 });
 
 test('a list is answered by the primary while the replica is silent', async ({ api, link, open }) => {
-  const [primary, replica] = [open(api.databaseUrl), open(link.url)];
+  // A statement of the replica alone would take longer than a list may wait for it.
+  const [primary, replica] = [open(api.databaseUrl), open(link.url, 10 * LIMIT_MS)];
   const faults: unknown[] = [];
   const readList = createReplicaReads({
     ...{ primary, replica, onAnswer: () => undefined, onFault: (error) => void faults.push(error) },
