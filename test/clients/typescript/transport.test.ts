@@ -1,8 +1,8 @@
 /** When the TypeScript client sends a request again, against a server that answers as the test says. */
 import { once } from 'node:events';
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import { connect } from 'node:net';
-import { setImmediate } from 'node:timers/promises';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { test as base, beforeEach, describe, expect } from 'vitest';
@@ -16,7 +16,7 @@ import {
   UnexpectedAnswer,
   WaitTimeout,
 } from '../../../clients/typescript/index.ts';
-import { backoffMs, retryAfterSeconds } from '../../../clients/typescript/retry.ts';
+import { backoffMs, connectionFault, limitAttempt, retryAfterSeconds } from '../../../clients/typescript/retry.ts';
 import { queryText } from '../../../clients/typescript/transport.ts';
 import { freePort } from '../../../scripts/stack/port.ts';
 import { FILE, opening } from '../../support/fixture.ts';
@@ -86,7 +86,11 @@ const problem = (status: number, code: string, headers?: Record<string, string>)
   );
 
 const unavailable = problem(503, 'temporarily_unavailable', { 'retry-after': '0' });
-const fromProxy: Answer = (response) => response.writeHead(502).end('<html>Bad gateway</html>');
+const proxyAnswers =
+  (status: number): Answer =>
+  (response) =>
+    response.writeHead(status).end('<html>');
+const fromProxy = proxyAnswers(502);
 const lost: Answer = (response) => response.destroy();
 const half: Answer = (response) => {
   response.writeHead(200, { 'content-length': '100' });
@@ -110,6 +114,8 @@ describe('is sent again, with the same key and bytes:', () => {
     ['503 temporarily_unavailable', unavailable],
     ['429', problem(429, 'rate_limited', { 'retry-after': '0' })],
     ["a proxy's 502", fromProxy],
+    ["a proxy's 503", proxyAnswers(503)],
+    ["a proxy's 504", proxyAnswers(504)],
     ['a lost connection', lost],
     ['half an answer', half],
   ] as const)('a creation after %s', async ([, answer], { open }) => {
@@ -150,6 +156,29 @@ describe('is sent again, with the same key and bytes:', () => {
     await open({ attemptTimeoutMs: 50 }).settlements.get('stl_1');
     expect(asked).toHaveLength(2);
   });
+});
+
+test('an option that is undefined has its default', async ({ open }) => {
+  answers = [lost];
+  const none = { timeoutMs: undefined, attemptTimeoutMs: undefined, attemptsMax: undefined };
+  await open(none as unknown as Partial<ClientOptions>).settlements.get('stl_1');
+  expect(asked).toHaveLength(2);
+});
+
+test('a command by `request` is repeated if it has a key, and has at least the time of its attempt', async ({
+  open,
+}) => {
+  const path = { webhook_id: 'w' };
+  answers = [lost];
+  await open().request('POST', '/v1/webhooks/{webhook_id}/test', { path, idempotencyKey: 'order-2026-11-22-0001' });
+  expect(asked.map(({ headers }) => headers['idempotency-key'])).toEqual(Array(2).fill('order-2026-11-22-0001'));
+  answers = [(response) => void setTimeout(() => json(200, {})(response), 150)];
+  await open({ timeoutMs: 50 }).request('GET', '/v1/webhooks/{webhook_id}', { path, attemptTimeoutMs: 10_000 });
+});
+
+test('the first none of a list are read without a request', async ({ open }) => {
+  expect(await open().settlements.list().first(0)).toEqual([]);
+  expect(asked).toEqual([]);
 });
 
 describe('no second request is sent', () => {
@@ -281,6 +310,30 @@ describe('no second request is sent', () => {
   );
 });
 
+test('an attempt that begins after its signal was aborted is aborted for the same reason', () => {
+  const limit = limitAttempt([undefined, AbortSignal.abort('the host is silent')], 10_000);
+  expect([limit.signal.aborted, limit.signal.reason, limit.isLate()]).toEqual([true, 'the host is silent', false]);
+  limit.release();
+});
+
+test('a call that was answered opens no connection to look for its host', async ({ onTestFinished }) => {
+  let connections = 0;
+  const server = createServer((_request, response) => response.end('{"status":"settled"}'));
+  server.on('connection', () => {
+    connections += 1;
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const client = createClient({ baseUrl: `http://127.0.0.1:${port}`, connectTimeoutMs: 400 });
+  await client.settlements.get('stl_1');
+  await delay(300);
+  expect(connections).toBe(1);
+});
+
 test("a proxy's page in place of a creation's answer is an error with the intent", async ({ open }) => {
   answers = [(response) => response.writeHead(200).end('<html>Sign in</html>')];
   const failed = open().settlements.create(WIRE);
@@ -288,15 +341,20 @@ test("a proxy's page in place of a creation's answer is an error with the intent
 });
 
 test.for([
-  { status: 404, request_id: 'r' },
-  { code: 'not_found', request_id: 'r' },
-  { code: 'x', status: 404 },
-  null,
-  1,
-])('JSON that lacks what every problem of the API has is an unexpected answer: %j', async (body, { open }) => {
-  answers = [(response) => response.writeHead(404).end(JSON.stringify(body))];
-  await expect(open().settlements.get('stl_1')).rejects.toThrow(UnexpectedAnswer);
-});
+  [404, { status: 404, request_id: 'r' }],
+  [404, { code: 'not_found', request_id: 'r' }],
+  [404, { code: 'x', status: 404 }],
+  [404, { detail: [] }],
+  [422, { detail: 'Unprocessable' }],
+  [404, null],
+  [404, 1],
+] as const)(
+  'JSON that lacks what every problem of the API has is an unexpected answer: %i %j',
+  async ([status, body], { open }) => {
+    answers = [(response) => response.writeHead(status).end(JSON.stringify(body))];
+    await expect(open().settlements.get('stl_1')).rejects.toThrow(UnexpectedAnswer);
+  },
+);
 
 describe('an error says whether the API may have carried out any attempt of the call:', () => {
   const refused = () => {
@@ -379,8 +437,9 @@ describe('a wrong base URL', () => {
   }) => {
     const baseUrl = await listenWithoutAccepting(onTestFinished);
     const startedMs = performance.now();
-    const failed = open({ baseUrl, connectTimeoutMs: 200 }).settlements.get('stl_1');
-    await expect(failed).rejects.toThrow(`no connection to ${baseUrl} within 0.2 s`);
+    const failed = await errorOf(open({ baseUrl, connectTimeoutMs: 200 }).settlements.create(WIRE));
+    expect(String(failed)).toContain(`no connection to ${baseUrl} within 0.2 s`);
+    expect(failed).toMatchObject({ name: 'ConnectTimeout', intent: { path: '/v2/settle' } });
     expect(performance.now() - startedMs).toBeLessThan(stretched(1_000));
     expect(retries).toEqual([]);
   });
@@ -482,8 +541,12 @@ test('an address that has answered once is tried as often as the limits say', as
 test('values stay in their segment of the path, and filters are written as the API reads them', async ({ open }) => {
   await open().settlements.get('a/../b?c');
   expect(asked[0]?.url).toBe('/v2/settle/a%2F..%2Fb%3Fc');
-  expect(queryText({ status: ['settled', 'failed'], metadata: { batch: 'a&b' }, limit: 2, none: undefined })).toBe(
+  const none = { reference: undefined, corridor: null };
+  expect(queryText({ status: ['settled', 'failed'], metadata: { batch: 'a&b' }, limit: 2, ...none })).toBe(
     '?status=settled&status=failed&metadata%5Bbatch%5D=a%26b&limit=2',
+  );
+  expect(queryText({ created_from: new Date('2026-11-22T08:00:00Z') })).toBe(
+    '?created_from=2026-11-22T08%3A00%3A00.000Z',
   );
 });
 
@@ -590,6 +653,16 @@ describe('a wait', () => {
     expect(isApiError(failed, 'temporarily_unavailable')).toBe(true);
   });
 
+  test('for more than the end of the object pauses between its reads, which the API does not hold', async ({
+    open,
+  }) => {
+    const ended = json(200, { status: 'settled' }, { etag: '"1"', ...HELD });
+    answers = Array.from({ length: 40 }, () => ended);
+    const late = open().settlements.wait('stl_1', { until: () => false, timeoutMs: 1_500 });
+    await expect(late).rejects.toThrow(WaitTimeout);
+    expect(asked.length).toBeLessThan(5);
+  });
+
   test('pauses when the API holds no read, and ends in time', async ({ open }) => {
     const soon = { 'retry-after': '1' };
     answers = Array.from({ length: 9 }, () => json(200, { status: 'accepted' }, soon));
@@ -604,6 +677,29 @@ test('waits grow to a bound, are random, and never undercut Retry-After', () => 
   ]);
   expect(backoffMs(3, undefined, () => 0)).toBe(200);
   expect(backoffMs(1, 2, () => 0)).toBe(2_000);
-  expect(retryAfterSeconds('Sun, 22 Nov 2026 08:00:05 GMT', Date.parse('2026-11-22T08:00:00Z'))).toBe(5);
-  expect(retryAfterSeconds('soon', 0)).toBeUndefined();
+  // Clients that were told the same moment do not come back in the same moment.
+  expect(backoffMs(1, 2, () => 1)).toBe(2_250);
+});
+
+test.for([
+  ['7', 7],
+  ['Sun, 22 Nov 2026 08:00:05 GMT', 5],
+  ['Sun, 22 Nov 2026 07:59:00 GMT', 0],
+  ['soon', undefined],
+  ['-1x', undefined],
+  ['1e9', undefined],
+] as const)('Retry-After is read as seconds or as a date: %s', ([header, seconds]) => {
+  expect(retryAfterSeconds(header, Date.parse('2026-11-22T08:00:00Z'))).toBe(seconds);
+});
+
+test.for([
+  ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'].map(
+    (code) => [code, 'not_connected'] as const,
+  ),
+  ...['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET', 'UND_ERR_HEADERS_TIMEOUT'].map(
+    (code) => [code, 'connection_lost'] as const,
+  ),
+])('after %s the request is %s', ([code, fault]) => {
+  const cause = Object.assign(new Error(code), { code });
+  expect(connectionFault(new TypeError('fetch failed', { cause }))).toBe(fault);
 });

@@ -21,6 +21,7 @@ const ID = '019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b40';
 const BODY = JSON.stringify({ id: ID, type: 'settlement.settled', sequence: 5, data: { name: 'Zoë' } });
 
 const OTHER = BODY.replace(ID, 'x');
+const WITHOUT_DATA = JSON.stringify({ id: ID, type: 'settlement.settled' });
 
 /** Signed by the reference library, with each of the secrets. */
 const headersOf = (body = BODY, secrets = [SECRET], at = AT) => ({
@@ -29,10 +30,14 @@ const headersOf = (body = BODY, secrets = [SECRET], at = AT) => ({
   'Webhook-Signature': secrets.map((secret) => new Webhook(secret).sign(ID, at, body)).join(' '),
 });
 
+/** Each header as the list of its lines; of the signatures, one in each line. */
+const listsOf = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.split(' ')]));
+
 describe('verification of a delivery accepts', () => {
   plain('bytes, text, and each form of headers', () => {
     for (const body of [BODY, Buffer.from(BODY)])
-      for (const headers of [headersOf(), new Headers(headersOf())])
+      for (const headers of [headersOf(), new Headers(headersOf()), listsOf(headersOf(BODY, [newSecret(), SECRET]))])
         expect(webhooks.verify(body, headers, SECRET, { now: AT })).toEqual(JSON.parse(BODY));
   });
 
@@ -46,6 +51,8 @@ describe('verification of a delivery accepts', () => {
     for (const seconds of [-300, 300]) {
       const now = new Date(AT.getTime() + seconds * 1_000);
       expect(webhooks.verify(BODY, headersOf(), SECRET, { now }).type).toBe('settlement.settled');
+      const shorter = () => webhooks.verify(BODY, headersOf(), SECRET, { now, toleranceSeconds: 299 });
+      expect(shorter).toThrow('timestamp_outside_tolerance');
     }
   });
 });
@@ -68,6 +75,15 @@ describe('verification of a delivery refuses', () => {
       SECRET,
       AT,
     ],
+    [
+      'a signature of another length',
+      'no_matching_signature',
+      BODY,
+      { ...headersOf(), 'Webhook-Signature': 'v1,AAAA' },
+      SECRET,
+      AT,
+    ],
+    ['an event without data', 'invalid_body', WITHOUT_DATA, headersOf(WITHOUT_DATA), SECRET, AT],
     ['no JSON', 'invalid_body', 'no', headersOf('no'), SECRET, AT],
     ['no event', 'invalid_body', '{}', headersOf('{}'), SECRET, AT],
     ['an event of another id', 'invalid_body', OTHER, headersOf(OTHER), SECRET, AT],
@@ -75,8 +91,8 @@ describe('verification of a delivery refuses', () => {
     expect(() => webhooks.verify(body, headers, secret, { now })).toThrow(expect.objectContaining({ reason }));
   });
 
-  plain('an empty secret', () => {
-    for (const secret of ['', 'whsec_', SECRET.slice(6), [], ['', SECRET], [SECRET, '']])
+  plain('an empty or a short secret', () => {
+    for (const secret of ['', 'whsec_', 'whsec_AAAA', SECRET.slice(6), [], ['', SECRET], [SECRET, '']])
       expect(() => webhooks.verify(BODY, headersOf(), secret, { now: AT })).toThrow(TypeError);
   });
 });
