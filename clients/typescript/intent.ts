@@ -44,7 +44,6 @@ export const isIntent = (value: unknown): value is Intent =>
   value.method === 'POST' &&
   'path' in value &&
   typeof value.path === 'string' &&
-  value.path.startsWith('/') &&
   'idempotency_key' in value &&
   typeof value.idempotency_key === 'string' &&
   'body' in value &&

@@ -87,7 +87,10 @@ export type Answer<T> = {
 
 type Attempt = { readonly answer: RawAnswer } | { readonly failure: Failure; readonly error: SettlementError };
 
-/** @throws SettlementError when the API refused, or gave no answer within the limits; DeadlinePassed at the deadline */
+/**
+ * @throws SettlementError when the API refused, or gave no answer within the limits; DeadlinePassed at the deadline;
+ *   TypeError for a path that does not begin with `/`
+ */
 export type Send = (call: Call) => Promise<RawAnswer>;
 
 export function createTransport(options: TransportOptions): Send {
@@ -119,6 +122,8 @@ export function createTransport(options: TransportOptions): Send {
     }
   }
   return async function send(call) {
+    // It would be a part of the host's name, such as in a stored intent that was altered. The key would go there.
+    if (!call.path.startsWith('/')) throw new TypeError('A path begins with /.');
     // Another `fetch` may go by a way that only it knows.
     if (hasAnswered || options.fetch !== fetch) return await sendUntilAnswered(call, undefined);
     const ended = new AbortController();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import anyio
@@ -75,6 +76,16 @@ def test_an_intent_of_another_operation_is_refused_before_it_is_sent(run: Run) -
 def test_an_invalid_idempotency_key_is_refused_before_it_is_sent(key: str) -> None:
     with pytest.raises(ValueError, match="16 to 128"):
         prepared("/v2/settle", key, {})
+
+
+@pytest.mark.parametrize("path", ["@evil.example/v2/settle", ".evil.example/v2/settle", "v2/settle", ""])
+def test_a_path_that_would_lead_to_another_host_is_refused_before_the_key_is_sent(run: Run, path: str) -> None:
+    script = Script([])
+    intent = replace(prepared("/v2/settle", None, {}), path=path)
+    for act in (lambda client: client.send(intent), lambda client: client.request("GET", path)):
+        with pytest.raises(ValueError, match="begins with /"):
+            run(script, act)
+    assert script.requests == []
 
 
 def test_a_given_key_is_used(run: Run) -> None:

@@ -334,6 +334,23 @@ test('a call that was answered opens no connection to look for its host', async 
   expect(connections).toBe(1);
 });
 
+test.for(['@evil.invalid/v2/settle', '.evil.invalid/v2/settle', 'v2/settle', ''])(
+  'a stored intent whose path would lead to another host is refused before the key is sent: %j',
+  async (path, { open }) => {
+    const urls: unknown[] = [];
+    const client = open({
+      fetch: async (url) => {
+        urls.push(url);
+        return Response.json({});
+      },
+    });
+    const intent = { ...client.settlements.prepare(WIRE), path };
+    for (const act of [() => client.send(intent), () => client.settlements.create(intent)])
+      await expect(act()).rejects.toThrow(TypeError);
+    expect(urls).toEqual([]);
+  },
+);
+
 test("a proxy's page in place of a creation's answer is an error with the intent", async ({ open }) => {
   answers = [(response) => response.writeHead(200).end('<html>Sign in</html>')];
   const failed = open().settlements.create(WIRE);

@@ -58,6 +58,9 @@ class Settings:
             headers[self.credential[0]] = self.credential[1]
         if call.body is not None:
             headers["Content-Type"] = "application/json"
+        if not call.path.startswith("/"):
+            # It would be a part of the host's name, as in a stored intent that was altered. The key would go there.
+            raise ValueError("A path begins with /.")
         query = urlencode(query_pairs(call.query))
         return call.method, f"{self.base_url}{call.path}{'?' if query else ''}{query}", headers, call.body
 
