@@ -109,6 +109,18 @@ describe('a certificate is refused', () => {
     const spaced = Buffer.from(JSON.stringify(content, null, 1));
     const doubled = Buffer.from(sealed.content.toString().replace('{"amounts"', '{"amounts":{},"amounts"'));
     for (const bytes of [spaced, doubled]) expect(outcome(certifyBytes(bytes))).toEqual([true, true, false, true]);
+    const marked = Buffer.from(`\ufeff${sealed.content}`);
+    expect(outcome(certifyBytes(marked))).toEqual([true, true, false, false]);
+  });
+
+  test.each([
+    ['names in the order of their units', '{"B":"","a":"",', true],
+    ['names in another order', '{"a":"","B":"",', false],
+    ['half a surrogate pair, which has no canonical form', '{"a":"\\ud800",', false],
+  ])('%s, as RFC 8785 has it', (_what, beginning, isCanonical) => {
+    const text = sealed.content.toString().replace(/^{(?="amounts")/, beginning);
+    expect(text).toContain(beginning);
+    expect(outcome(certifyBytes(Buffer.from(text)))).toEqual([true, true, isCanonical, true]);
   });
 
   test('JSON that is nested deeper than the stack', () => {

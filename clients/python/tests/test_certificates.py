@@ -121,7 +121,7 @@ def test_what_is_signed_must_still_be_a_sound_certificate() -> None:
     unbalanced = {**CONTENT, "postings": [*CONTENT["postings"], {"amount": "0.01", "currency": "USD"}]}
     assert check_of(signed(canonical(unbalanced))) == "balanced"
     assert check_of(signed(canonical({**CONTENT, "postings": []}))) == "balanced"
-    for amount in ("2.5e2", " 250.00", "250.", "+250.00"):
+    for amount in ("2.5e2", " 250.00", "250.00\n", "250.", "+250.00"):
         postings = [{"amount": amount, "currency": "USD"}, {"amount": "-250.00", "currency": "USD"}]
         assert check_of(signed(canonical({**CONTENT, "postings": postings}))) == "balanced"
     assert check_of(signed(json.dumps(CONTENT).encode())) == "canonical"

@@ -19,7 +19,7 @@ from .models import EvidenceCertificate, JsonWebKeySet
 Check = Literal["signature", "id", "canonical", "settlement", "balanced"]
 
 BASE64URL = re.compile(r"^[A-Za-z0-9_-]*$")
-AMOUNT = re.compile(r"^-?[0-9]+(\.[0-9]+)?$")
+AMOUNT = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 class CertificateInvalidError(SettlementServiceError):
@@ -121,7 +121,7 @@ def _verify_content(content: bytes, settlement_id: str | None) -> EvidenceCertif
 def _is_balanced(certificate: Mapping[str, Any]) -> bool:
     sums: defaultdict[str, Decimal] = defaultdict(Decimal)
     for posting in certificate["postings"]:
-        if not AMOUNT.match(posting["amount"]):
+        if not AMOUNT.fullmatch(posting["amount"]):
             return False
         sums[posting["currency"]] += Decimal(posting["amount"])
     return bool(sums) and not any(sums.values())
