@@ -17,7 +17,6 @@ const EXPOSED_HEADERS = [
   'Content-Disposition',
   'ETag',
   'Idempotency-Replayed',
-  'Link',
   'Location',
   'Preference-Applied',
   'RateLimit',
