@@ -96,7 +96,7 @@ def exchange(
     Raises `ApiError`, `UnexpectedAnswerError` or `ConnectionFailedError`, and `DeadlineError` at the call's deadline.
     """
     start = now()
-    end = start + policy.total_timeout + call.held_s if call.deadline is None else call.deadline
+    end = start + policy.total_timeout if call.deadline is None else call.deadline
     # A wait that has had an answer ends at its deadline, and not before.
     attempts_max, asked_max = (math.inf, math.inf) if call.held_s else (policy.attempts_max, policy.retry_after_max)
     maybe_done = False

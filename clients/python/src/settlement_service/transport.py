@@ -23,7 +23,7 @@ T = TypeVar("T")
 USER_AGENT = "settlement-service-python/0"
 CREDENTIAL = re.compile(r"[\x21-\x7e]+")
 #: After these, nothing has reached the service.
-NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 OnRetry = Callable[[str, float], None]
 
