@@ -11,7 +11,7 @@ import pytest
 from scripted import BASE, KEY, Run, Script, answer
 
 from settlement_service import AsyncConsumerClient, Client, ConsumerClient, Intent
-from settlement_service._request import QueryValue, encoded, path_of, prepared, query_pairs
+from settlement_service._request import QueryValue, call_of, encoded, path_of, prepared, query_pairs
 
 
 def test_the_bytes_of_a_body_do_not_depend_on_the_order_of_its_fields() -> None:
@@ -60,16 +60,25 @@ def test_an_intent_is_stored_and_read_unchanged_and_hides_its_body() -> None:
     assert "tok_secret" not in repr(intent)
 
 
-@pytest.mark.parametrize("text", ["[]", "{}", '{"method":"POST","path":"/x","idempotency_key":"k","body":1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["[]", "{}", '{"method":"POST","path":"/x","idempotency_key":"k","body":1}'],
+        '{"method":"POST","path":"/x","idempotency_key":"k","body":"","more":""}',
+    ],
+)
 def test_what_is_not_an_intent_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="intent"):
         Intent.from_json(text)
 
 
-def test_an_intent_of_another_operation_is_refused_before_it_is_sent(run: Run) -> None:
-    script = Script([])
-    with pytest.raises(ValueError, match="/v1/wallets"):
-        run(script, lambda client: client.settlements.create(prepared("/v1/wallets", None, {})))
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/wallets"), ("POST", "/v2/settle/stl_1/cancel"), ("DELETE", "/v2/settle")]
+)
+def test_an_intent_of_another_operation_is_refused_before_it_is_sent(run: Run, method: str, path: str) -> None:
+    intent = replace(prepared(path, None, {}), method=method)
+    with pytest.raises(ValueError, match=f"{method} {path}"):
+        run(Script([]), lambda client: client.settlements.create(intent))
 
 
 @pytest.mark.parametrize("key", ["short", "-starts-with-a-dash", "has a space in it", "x" * 129, "x" * 16 + "\n"])
@@ -96,7 +105,10 @@ def test_a_given_key_is_used(run: Run) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["api.example.com", "ftp://api.example.com", "http://api.example.com", "https://a?b=c", "https://user:secret@a"],
+    [
+        *["api.example.com", "ftp://api.example.com", "https://a?b=c", "https://a#b", "https://user:secret@a"],
+        *["http://api.example.com", "http://10.0.0.1:3000", "http://[fd00::1]"],
+    ],
 )
 def test_an_address_that_cannot_be_right_or_would_show_the_key_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="base_url"):
@@ -136,6 +148,11 @@ def test_a_request_has_the_key_and_the_clients_name(run: Run) -> None:
     assert str(request.url) == f"{BASE}/v2/settle/stl_1"
     assert request.headers["x-api-key"] == KEY
     assert request.headers["user-agent"].startswith("settlement-service-python/")
+
+
+def test_the_last_slash_of_an_address_is_left_out() -> None:
+    settings = Client(f"{BASE}/", KEY)._transport.settings
+    assert settings.request_of(call_of("GET", "/v1/me"))[1] == f"{BASE}/v1/me"
 
 
 def test_operations_without_a_method_can_be_requested(run: Run) -> None:

@@ -16,7 +16,8 @@ import pytest
 from scripted import BASE, KEY, Run, Script, answer, problem
 
 from settlement_service import ApiError, AsyncClient, Client, ConnectionFailedError, RetryPolicy, errors
-from settlement_service._request import Answer
+from settlement_service._request import Answer, Call
+from settlement_service.retry import Address, NoAnswer, Pause, Send, exchange
 
 FIELDS = {"corridor": "US-JM", "amount": "250.00", "recipient_id": "r", "payment_method": "wire", "payout_rail": "x"}
 UNAVAILABLE = "temporarily_unavailable"
@@ -41,10 +42,17 @@ def test_a_command_without_a_key_is_not_repeated_when_it_may_have_been_carried_o
         run(script, lambda client: client.webhooks.send_test_event("w"))
     assert caught.value.maybe_done
     assert caught.value.intent is None
+    assert "earlier attempt" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "nothing_done", [REFUSED, httpx.PoolTimeout("full"), problem(429, "rate_limited", {"Retry-After": "1"})]
+    "nothing_done",
+    [
+        REFUSED,
+        httpx.PoolTimeout("full"),
+        problem(429, "rate_limited", {"Retry-After": "1"}),
+        httpx.Response(429, text="<html>"),
+    ],
 )
 def test_a_command_without_a_key_is_repeated_when_nothing_was_carried_out(run: Run, nothing_done: object) -> None:
     script = Script([nothing_done, answer(202, {"webhook_id": "w"})])
@@ -195,6 +203,37 @@ def test_an_address_that_opens_no_connection_is_named_once_the_connect_timeout_i
         assert not caught.value.maybe_done
 
 
+def test_the_connect_timeout_is_for_all_attempts_together_until_something_has_answered() -> None:
+    now = [100.0]
+    call: Call[Any] = Call("GET", "/v2/settle/stl_1", repeatable=True)
+    steps = exchange(call, RetryPolicy(), Address(BASE), lambda: now[0], lambda: 1.0)
+    limits = []
+    for seconds, outcome in [(4, NoAnswer("refused", maybe_done=False)), (5, Answer(503, {}, b"")), (6, None)]:
+        step = next(steps)
+        assert isinstance(step, Send)
+        limits.append((step.timeout, step.connect_timeout))
+        if outcome:
+            now[0] += seconds
+            assert isinstance(steps.send(outcome), Pause)
+    assert limits == [(20, 10), (20, 6), (20, 10)]
+
+
+def test_clients_that_were_told_the_same_moment_do_not_come_back_in_the_same_moment() -> None:
+    call: Call[Any] = Call("GET", "/v2/settle/stl_1", repeatable=True)
+    waits = []
+    for drawn in (0.0, 1.0):
+        steps = exchange(call, RetryPolicy(wait_first=0.5), Address(BASE), lambda: 0.0, lambda drawn=drawn: drawn)
+        next(steps)
+        waits.append(steps.send(Answer(503, {"retry-after": "2"}, b"")))
+    assert waits == [Pause(2.0), Pause(2.5)]
+
+
+def test_an_attempt_has_no_more_time_for_its_connection_than_for_its_answer(run: Run) -> None:
+    script = Script([answer(200, {})])
+    run(script, lambda client: client.settlements.get("stl_1"), RetryPolicy(attempt_timeout=1, connect_timeout=5))
+    assert script.requests[0].extensions["timeout"]["connect"] == pytest.approx(1, abs=0.5)
+
+
 def test_what_http_does_not_allow_is_raised_at_once_without_its_text(run: Run) -> None:
     script = Script([httpx.LocalProtocolError("Illegal header value b'sk_local_secret'")])
     with pytest.raises(ConnectionFailedError, match="LocalProtocolError") as caught:
@@ -260,7 +299,8 @@ def test_a_redirect_is_not_followed(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("7", 7), ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("", None), ("soon", None), ("-1", None)]
+    ("text", "seconds"),
+    [("7", 7), ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("", None), ("soon", None), ("-1", None), ("\u00b2", None)],
 )
 def test_retry_after_is_read_as_seconds_or_as_a_date(text: str, seconds: float | None) -> None:
     assert Answer(503, {"retry-after": text}, b"").retry_after == seconds
