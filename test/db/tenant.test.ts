@@ -86,10 +86,11 @@ test('503 for the first statement beyond the limit of all tenants, and of the pr
   for (let n = 1; n < WAITING.max / WAITING.maxOfTenant; n += 1)
     waiting.push(...fill((run) => asTenant(`tenant ${n}`, run)));
   refused.push(asTenant('modest', ask));
-  for (const one of await Promise.allSettled(refused))
-    expect(one).toMatchObject({ status: 'rejected', reason: { ...refusal, constructor: DomainError } });
+  const outcomes = await Promise.allSettled(refused);
   release();
   await Promise.all(waiting);
+  for (const one of outcomes)
+    expect(one).toMatchObject({ status: 'rejected', reason: { ...refusal, constructor: DomainError } });
 });
 
 test('503 for a statement that waits too long, which then begins no more', async ({ shared, holdSeats }) => {
@@ -97,7 +98,9 @@ test('503 for a statement that waits too long, which then begins no more', async
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
     const late = expect(sleep(shared.pool, 'modest')).rejects.toMatchObject(refusal);
-    vi.advanceTimersByTime(10_000);
+    vi.advanceTimersByTime(2_999);
+    expect(shared.waiting()).toBe(1);
+    vi.advanceTimersByTime(1);
     await late;
   } finally {
     vi.useRealTimers();
