@@ -2,11 +2,11 @@
  * The card processor's webhook (contract §9): only the envelope of an event is required. `data` is validated for the
  * types that the service knows.
  */
-import { randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { evidence, providerEvents } from '../../db/schema/index.ts';
-import type { TestApi } from '../support/api.ts';
+import { TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
@@ -56,6 +56,48 @@ const ORDINARY_EVENTS = {
   'account.updated': { account: 'acct_1', data: [] },
   'ping.with.nothing': {},
 };
+
+describe("the signature of a card processor's event", () => {
+  const DIGEST = 'a'.repeat(64);
+  const AT = new Date('2026-11-21T08:00:00.000Z');
+  const sentAt = AT.getTime() / 1_000;
+  /** The status of an event that is signed at this second with such a header. */
+  const statusOf = async (
+    api: TestApi,
+    seconds: number,
+    headerOf = (time: string, right: string) => `${time},${right}`,
+  ) => {
+    const bytes = Buffer.from(JSON.stringify(envelope('unknown')));
+    const right = createHmac('sha256', TEST_SECRETS.cardproc).update(`${seconds}.`).update(bytes).digest('hex');
+    const headers = { 'cardproc-signature': headerOf(`t=${seconds}`, `v1=${right}`) };
+    return (await api.call(null, 'POST', '/v2/webhooks/cardproc', bytes, headers)).statusCode;
+  };
+
+  test('200 up to 300 seconds from the time of the service, in both directions, and 401 beyond', async ({
+    api,
+    clock,
+  }) => {
+    clock.stop(AT);
+    const statuses = [-301, -300, 300, 301].map((seconds) => statusOf(api, sentAt + seconds));
+    expect(await Promise.all(statuses)).toEqual([401, 200, 200, 401]);
+  });
+
+  test.for<[string, (time: string, right: string) => string]>([
+    ['eight digests, of which the first is right', (time, right) => `${time},${right}${`,v1=${DIGEST}`.repeat(7)}`],
+    ['eight digests, of which the last is right', (time, right) => `${time}${`,v1=${DIGEST}`.repeat(7)},${right}`],
+    ['a digest of no form beside the right one', (time, right) => `${time},v1=xyz,${right}`],
+    ['another scheme beside it, and white space', (time, right) => `${time}, v0=${DIGEST}, ${right}`],
+  ])('200 for %s', async ([_case, headerOf], { api, clock }) => {
+    clock.stop(AT);
+    expect(await statusOf(api, sentAt, headerOf)).toBe(200);
+  });
+
+  test('401 with the challenge of a signature for a wrong one', async ({ api }) => {
+    const wrong = { 'cardproc-signature': `t=${Math.floor(Date.now() / 1_000)},v1=${DIGEST}` };
+    const refused = await api.call(null, 'POST', '/v2/webhooks/cardproc', Buffer.from('{}'), wrong);
+    expect([refused.statusCode, refused.headers['www-authenticate']]).toEqual([401, 'Signature realm="settlement"']);
+  });
+});
 
 describe('an event of a type that the service does not know', () => {
   test.for(Object.entries(ORDINARY_EVENTS))('%s: 200, stored, applied to nothing', async ([type, rest], { api }) => {

@@ -5,6 +5,7 @@
 import { connect, type Socket } from 'node:net';
 import { describe, expect, vi } from 'vitest';
 import { BODIES_IN_FLIGHT_BYTES_MAX, SIGNED_BODY_BYTES_MAX } from '../../api/plugins/signed-body.ts';
+import { untilBlocked, whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
@@ -95,6 +96,44 @@ describe('the body of a provider event', () => {
       expect([answer.statusCode, jsonOf(answer).matched]).toEqual([200, false]);
     },
   );
+});
+
+describe('a provider event that was read and waits for the database', () => {
+  const url = '/v2/webhooks/bankledger';
+  const LOCK = 'LOCK TABLE provider_events IN EXCLUSIVE MODE';
+  const fits = BODIES_IN_FLIGHT_BYTES_MAX / SIGNED_BODY_BYTES_MAX;
+  const signed = (length: number) => {
+    const payload = Buffer.alloc(length, ' ');
+    payload.write(`{"id":"evt_${length}","event":"unknown"}`);
+    return { payload, headers: { 'content-type': 'application/json', ...SIGNATURES[`POST ${url}`]?.(payload) } };
+  };
+
+  test('is answered, however many bodies are held after it', async ({ api, port, sendHead }) => {
+    const { payload: body, headers } = signed(100);
+    const { answer } = await whileLocked(api.owner.pool, LOCK, async () => {
+      const sent = fetch(`http://127.0.0.1:${port}${url}`, { method: 'POST', body, headers });
+      await untilBlocked(api.owner.pool, 1);
+      const declared = `Content-Length: ${SIGNED_BODY_BYTES_MAX}`;
+      const held = Array.from({ length: fits + 10 }, () => sendHead(url, [`X-Signature: ${DIGEST}`], declared));
+      await vi.waitUntil(() => held.filter(({ isClosed }) => isClosed).length >= 10, WAIT);
+      return { answer: sent };
+    });
+    expect((await answer).status).toBe(200);
+  });
+
+  test('keeps its room: the first one beyond it is 503, and 200 once they are answered', async ({ api, port }) => {
+    const post = async ({ payload: body, headers }: ReturnType<typeof signed>) =>
+      (await fetch(`http://127.0.0.1:${port}${url}`, { method: 'POST', body, headers })).status;
+    const { pool, waiting } = api.connection;
+    const { sent, refused } = await whileLocked(api.owner.pool, LOCK, async () => {
+      const all = Array.from({ length: fits }, () => post(signed(SIGNED_BODY_BYTES_MAX)));
+      await vi.waitUntil(() => waiting() === fits - pool.options.max, WAIT);
+      return { sent: all, refused: await post(signed(200)) };
+    });
+    expect(refused).toBe(503);
+    await Promise.all(sent);
+    expect(await post(signed(200))).toBe(200);
+  });
 });
 
 describe('readiness', () => {
