@@ -63,9 +63,10 @@ describe('the client behind proxies', MINUTE_ENDS, () => {
     await sameCaller(visit('10.0.0.1', ['9.9.9.9', '198.51.100.12']), () => visit('10.0.0.1', '198.51.100.12'));
   });
 
-  test('is the peer when the peer is no trusted proxy, whatever the header says', async ({ visit }) => {
+  test('is the peer when the peer is no trusted proxy, whatever the header says', async ({ visit, warnings }) => {
     await sameCaller(visit('203.0.113.1', '198.51.100.20'), () => visit('203.0.113.1', '10.0.0.1'));
     await sameCaller(visit('203.0.113.2'), () => visit('::ffff:203.0.113.2', '198.51.100.21'));
+    expect(warnings.filter((line) => line.includes('TRUSTED_PROXIES does not name'))).toHaveLength(1);
   });
 
   test('is the last known proxy when an entry is no address, which is logged once', async ({ visit, warnings }) => {

@@ -363,6 +363,24 @@ describe('the counts of requests', () => {
       expect(await slo('bad')).toBe(bad);
     });
 
+    test('no read as slow that waits because its caller prefers it, also if its caller goes', async ({
+      api,
+      partner,
+      port,
+    }) => {
+      const url = `/v2/settle/${await openSettlement(api, partner, ['awaiting_funds'])}`;
+      const ended =
+        'settlement_http_request_duration_seconds_count{route="/v2/settle/:settlement_id",method="GET",status="499"}';
+      const [good = 0, bad] = readsIn(await metrics.metrics());
+      expect((await api.call(partner, 'GET', url, undefined, { prefer: 'wait=1' })).statusCode).toBe(200);
+      const headers = { 'x-api-key': partner.apiKey, prefer: 'wait=20' };
+      await fetch(`http://127.0.0.1:${port}${url}`, { headers, signal: AbortSignal.timeout(800) }).catch(
+        () => undefined,
+      );
+      await vi.waitUntil(async () => (sampleOf(await metrics.metrics(), ended) ?? 0) === 1, WAIT);
+      expect(readsIn(await metrics.metrics())).toEqual([good + 1, bad]);
+    });
+
     test('a read without the time that its caller takes to read the answer', async ({ onTestFinished }) => {
       const registry = new Registry();
       const app = fastify({ forceCloseConnections: true });

@@ -1,9 +1,10 @@
 /** Rate limits (contract §2): what a request costs its organization and its address, and what is refused beyond that. */
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { countRequests, deleteRateLimits, release } from '../../db/queries/rate-limit.ts';
 import { WAITING } from '../../db/tenant.ts';
 import { budgetsOf, refusalDelayMs } from '../../domain/rate-limit.ts';
 import type { Caller } from '../support/api.ts';
+import { sendCardproc } from '../support/cardproc.ts';
 import { callAs, createConsumerRecipient, signIn } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf, signUpFrom } from '../support/partner.ts';
@@ -71,6 +72,22 @@ describe('requests are counted', MINUTE_ENDS, () => {
     expect(rowCount).toBe(1);
     const { statusCode, headers } = await get(caller, '/v2/payment-methods');
     expect([statusCode, headers['ratelimit']]).toEqual([200, expect.stringMatching(/^"default";r=19;t=\d{1,2}$/)]);
+  });
+
+  test('429 for a consumer once its quota is used, and not for another consumer', async ({ api }) => {
+    const [one, other] = [await signIn(api), await signIn(api)];
+    const read = async (consumer = one) => (await callAs(api, consumer, 'GET', '/consumer/me')).statusCode;
+    const statuses = [];
+    for (let n = 0; n < QUOTA; n += 1) statuses.push(await read());
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    expect([await read(), await read(other)]).toEqual([429, 200]);
+  });
+
+  test('none is an event of a provider', async ({ api }) => {
+    const statuses = [];
+    for (let n = 0; n <= QUOTA; n += 1)
+      statuses.push((await sendCardproc(api, { id: `evt_${n}`, type: 'unknown' })).statusCode);
+    expect(new Set(statuses)).toEqual(new Set([200]));
   });
 
   test('429 for the third sign-up from one address, and not for another address', async ({ api }) => {
@@ -223,6 +240,17 @@ test('counts are deleted ten minutes after their window began, and those of long
     callers,
   ]);
   expect(rows.map(({ caller }) => caller)).toEqual(['org:young', 'otp:young']);
+});
+
+test('each process deletes old counts every ten minutes', async ({ newApi }) => {
+  const timers = vi.spyOn(globalThis, 'setInterval');
+  const { connection } = await newApi();
+  const [clean] = timers.mock.calls.flatMap(([run, ms]) => (ms === 600_000 ? [run] : []));
+  timers.mockRestore();
+  const old = `INSERT INTO rate_limits SELECT 'org:old', now() - interval '11 minutes', 1`;
+  await connection.pool.query(old);
+  clean?.();
+  await expect.poll(async () => (await connection.pool.query('SELECT FROM rate_limits')).rows).toEqual([]);
 });
 
 test('a count that begins again while old ones are deleted stays, and neither waits for the other', async ({ api }) => {

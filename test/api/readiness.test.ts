@@ -1,10 +1,14 @@
-/** What makes the service not ready: a database that is missing, behind or only reads, and a clock that is wrong. */
+/** An overloaded process, and what makes the service not ready: a database that is missing, behind or only reads, and a clock that is wrong. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect } from 'vitest';
+import fastify from 'fastify';
+import { expect, vi } from 'vitest';
+import { handleError } from '../../api/http/error-handler.ts';
+import { loadShedding } from '../../api/plugins/load-shedding.ts';
 import { migrationCount } from '../../db/migrate.ts';
 import type { TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient, recipientBody } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 
 const MIGRATIONS = 'drizzle.__drizzle_migrations';
 
@@ -89,3 +93,22 @@ async function makeReadOnly({ connection }: TestApi): Promise<number> {
   for (const client of clients) client.release();
   return count;
 }
+
+test('503 with Retry-After while the process is overloaded, and 200 for its liveness', async ({ onTestFinished }) => {
+  const app = fastify();
+  onTestFinished(() => app.close());
+  app.setErrorHandler(handleError);
+  await app.register(loadShedding, { delayMaxMs: 50 });
+  for (const url of ['/', '/health/live']) app.get(url, async () => 'answered');
+  expect((await app.inject('/')).statusCode).toBe(200);
+  const nothing = new Int32Array(new SharedArrayBuffer(4));
+  const overloaded = async () => {
+    // Holds the event loop.
+    Atomics.wait(nothing, 0, 0, 200);
+    const answer = await app.inject('/');
+    return answer.statusCode === 503 && answer;
+  };
+  const refused = await vi.waitUntil(overloaded, WAIT);
+  expect([refused.json().code, refused.headers['retry-after']]).toEqual(['temporarily_unavailable', '2']);
+  expect((await app.inject('/health/live')).statusCode).toBe(200);
+});

@@ -135,6 +135,19 @@ test('an outbox with just as many rows as it may have refuses nothing', async ({
   await vi.waitFor(async () => expect((await settle()).statusCode).toBe(202), WAIT);
 });
 
+test('a count that fails is not kept: the next command counts again', async ({ newApi }) => {
+  const own = await newApi();
+  const caller = await own.createCaller();
+  const body = settleBody(await createRecipient(own, caller));
+  const settleOnce = async () =>
+    (await own.call(caller, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() })).statusCode;
+  await delay(COUNT_VALID_MS);
+  await own.owner.pool.query('ALTER TABLE outbox RENAME TO outbox_away');
+  expect(await settleOnce()).toBe(500);
+  await own.owner.pool.query('ALTER TABLE outbox_away RENAME TO outbox');
+  expect(await settleOnce()).toBe(202);
+});
+
 test('twenty commands at once count the rows once', async ({ api, settle }) => {
   await delay(COUNT_VALID_MS);
   const query = vi.spyOn(api.connection.pool, 'query');
