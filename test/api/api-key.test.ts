@@ -64,6 +64,14 @@ describe('POST /v1/orgs/{org_id}/keys', () => {
     ]);
   });
 
+  test('422 for an expiry at this very moment', async ({ api, clock }) => {
+    const caller = await api.createCaller('full');
+    clock.stop(new Date('2026-11-21T08:00:00.000Z'));
+    const at = (milliseconds: string) =>
+      create(api, caller, { name: 'a', scope: 'read', expires_at: `2026-11-21T08:00:00.${milliseconds}Z` });
+    expect([(await at('000')).statusCode, (await at('001')).statusCode]).toEqual([422, 201]);
+  });
+
   test('422 lists an expiry in the past with the faults of the form', async ({ api }) => {
     const caller = await api.createCaller('full');
     const body = { name: '', scope: 'read', expires_at: '2020-01-01T00:00:00Z' };

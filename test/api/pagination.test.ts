@@ -78,6 +78,10 @@ describe('the links of a page', () => {
     }));
 
   test('next is missing past the largest offset', () => {
+    const last = PAGE.offsetMax - 100;
+    expect(offsets(pageLinks(`/x?offset=${last}`, { limit: 100, offset: last }, more(null)))).toMatchObject({
+      next: String(PAGE.offsetMax),
+    });
     const page = { limit: 100, offset: PAGE.offsetMax };
     expect(offsets(pageLinks(`/x?offset=${PAGE.offsetMax}`, page, more(null)))).toEqual({
       prev: String(PAGE.offsetMax - 100),

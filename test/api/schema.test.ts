@@ -83,6 +83,8 @@ const ALLOWED: readonly (readonly [what: string, schema: z.ZodType, values: read
   ],
   // Fictional numbers of every destination.
   ['a phone number', phone(''), ['+18765550123', '+18685550100', '+442079460000']],
+  ['a moment', moment(), ['1970-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z']],
+  ['a duration', AdvanceRequest, [{ by: 'PT0.001S' }, { by: 'P366D' }]],
   ['an amount', money(''), ['1', '250', '250.5', '250.50', '0.99', '9999999']],
 ];
 

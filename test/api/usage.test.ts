@@ -20,6 +20,7 @@ describe('GET /v1/usage', () => {
     ],
     ['?from=2026-11-21&to=2026-11-20', [['query.to', 'value_error']]],
     ['?from=2026-01-01&to=2026-04-03', [['query.to', 'value_error']]],
+    ['?from=1969-12-31&to=1970-01-01', [['query.from', 'value_error']]],
     ['?from=2026-02-30&to=2026-03-01', [['query.from', 'value_error']]],
     ['?from=21.11.2026&to=2026-11-21', [['query.from', 'string_pattern_mismatch']]],
   ] as const)('422 for %s', async ([query, faults], { api, partner }) => {

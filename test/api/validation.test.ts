@@ -43,6 +43,9 @@ describe('a body that is not JSON', () => {
   test.for([
     ['the same name twice', '{"name":"a","name":"b"}'],
     ['the same name twice, once escaped', '{"name":"a","n\\u0061me":"b"}'],
+    ...[' ', '\t', '\n', '\r'].map(
+      (blank) => [`the same name twice before ${JSON.stringify(blank)}`, `{"a"${blank}:1,"a"${blank}:1}`] as const,
+    ),
     ['the same name twice, deep inside', '{"metadata":{"a":{"b":1,"b":1}}}'],
     ['a name that would touch a prototype', '{"__proto__":{"is_active":true}}'],
     ['such a name escaped', '{"\\u005f_proto__":{}}'],

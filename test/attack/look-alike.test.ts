@@ -48,6 +48,16 @@ const UNSEEN = {
   'a Hangul filler': '\u3164',
   'a tag': '\u{E0041}',
   'a line separator': '\u2028',
+  'a joiner of graphemes': '\u034F',
+  'a filler of Hangul vowels': '\u1160',
+  'an inherent vowel of Khmer': '\u17B4',
+  'a separator of Mongolian vowels': '\u180E',
+  'a Braille pattern without dots': '\u2800',
+  'a filler of half width': '\uFFA0',
+  'an anchor of an annotation': '\uFFF9',
+  'a control of hieroglyphs': '\u{13430}',
+  'a control of shorthand': '\u{1BCA0}',
+  'a beam of musical notes': '\u{1D173}',
 } as const;
 
 describe('a character that is not seen', () => {
