@@ -63,6 +63,7 @@ def check_of(file: CertificateFile | bytes | str, settlement_id: str | None = No
 def test_a_valid_certificate_is_its_content() -> None:
     certificate = certificates.verify(signed(canonical(CONTENT)), key_set(), settlement_id="stl_1")
     assert certificate["settlement_id"] == "stl_1"
+    assert certificates.verify(signed(canonical({**CONTENT, "note": "Zo\u00eb"})), key_set())
 
 
 def file_of(certificate: CertificateFile, **changes: object) -> str:
@@ -107,6 +108,13 @@ def test_every_changed_byte_is_noticed() -> None:
 )
 def test_nothing_but_a_signature_of_a_published_key_is_accepted(file: CertificateFile | bytes | str) -> None:
     assert check_of(file) == "signature"
+
+
+def test_a_key_of_another_curve_signs_nothing() -> None:
+    keys: Any = key_set()
+    keys["keys"][0]["crv"] = "X25519"
+    with pytest.raises(CertificateInvalidError, match="kind"):
+        certificates.verify(signed(canonical(CONTENT)), keys)
 
 
 def test_the_other_spellings_of_a_signature_are_refused() -> None:

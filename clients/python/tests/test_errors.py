@@ -67,6 +67,8 @@ def test_a_code_that_is_not_known_yet_is_an_error_too(run: Run) -> None:
         answer(404, {"status": 404, "request_id": "r"}),
         answer(404, {"code": "not_found", "request_id": "r"}),
         answer(404, {"code": "not_found", "status": 404}),
+        answer(404, {"detail": []}),
+        answer(422, {"detail": "Unprocessable"}),
     ],
 )
 def test_what_another_program_answered_is_told_apart(run: Run, reply: httpx.Response) -> None:

@@ -12,7 +12,7 @@ from settlement_service import AsyncClient, Client
 
 
 def pages() -> list[httpx.Response]:
-    link = '</v2/settlements?limit=2&status=settled&after=c{}>; rel="next"'
+    link = '</v2/settlements?offset=0>; rel="prev", </v2/settlements?limit=2&status=settled&after=c{}>; rel="next"'
     return [
         answer(200, [{"settlement_id": "a"}, {"settlement_id": "b"}], {"Link": link.format(1), "X-Total-Count": "3"}),
         answer(200, [{"settlement_id": "c"}], {"X-Total-Count": "3"}),
@@ -46,6 +46,16 @@ def test_a_page_has_its_items_the_total_and_the_cursor(run: Run) -> None:
     first, second = run(Script(pages()), act)
     assert (len(first.items), first.total_count, first.after) == (2, 3, "c1")
     assert (len(second.items), second.after) == (1, None)
+
+
+def test_a_page_is_read_again_after_a_lost_connection_and_may_have_no_total(run: Run) -> None:
+    def act(client: Client | AsyncClient) -> Any:
+        if isinstance(client, Client):
+            return list(client.wallets.list().pages())
+        return collected(client.wallets.list().pages())
+
+    (page,) = run(Script([httpx.ReadError("reset"), answer(200, [])]), act)
+    assert (page.items, page.total_count) == ([], None)
 
 
 @pytest.mark.parametrize("link", ['</v2/settlements?offset=0>; rel="prev"', ""])

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from scripted import BASE, KEY, Run, Script, answer
 
-from settlement_service import AsyncConsumerClient, Client, ConsumerClient, Intent
+from settlement_service import AsyncConsumerClient, Client, ConnectionFailedError, ConsumerClient, Intent
 from settlement_service._request import QueryValue, call_of, encoded, path_of, prepared, query_pairs
 
 
@@ -161,3 +161,12 @@ def test_operations_without_a_method_can_be_requested(run: Run) -> None:
     key = "order-2026-11-22-0001"
     run(script, lambda client: client.request("POST", "/v1/new", body={"a": 1}, idempotency_key=key))
     assert script.requests[1].headers["idempotency-key"] == key
+
+
+def test_a_command_by_request_is_not_repeated_without_a_key_and_an_empty_key_is_refused(run: Run) -> None:
+    script = Script([httpx.ReadError("reset")])
+    with pytest.raises(ConnectionFailedError):
+        run(script, lambda client: client.request("POST", "/v1/new", body={"a": 1}))
+    with pytest.raises(ValueError, match="16 to 128"):
+        run(script, lambda client: client.request("POST", "/v1/new", body={"a": 1}, idempotency_key=""))
+    assert len(script.requests) == 1

@@ -119,6 +119,15 @@ def test_it_has_the_last_read_also_when_nothing_has_changed(run: Run, monkeypatc
     assert caught.value.last["status"] == "accepted"
 
 
+def test_it_gives_up_in_time_also_when_the_service_asks_for_a_longer_pause(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Timed([settlement("accepted"), *[unchanged("accepted", {"Retry-After": "5"})] * 9], monkeypatch)
+    with pytest.raises(WaitTimeoutError):
+        run(script, lambda client: client.settlements.wait("s", timeout=2))
+    assert script.now() == 2
+
+
 def test_it_gives_up_in_time_also_while_the_service_is_unavailable(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     script = Timed([settlement("accepted"), *[UNAVAILABLE] * 60], monkeypatch)
     with pytest.raises(WaitTimeoutError, match="accepted") as caught:
@@ -179,7 +188,8 @@ def test_a_wait_without_an_end_holds_as_long_as_the_service_allows(run: Run) -> 
 
 
 def test_a_condition_is_waited_for_beyond_the_end_of_the_settlement(run: Run) -> None:
-    script = Script([settlement("settled"), settlement("settled"), settlement("settled", "settled")])
+    # The service does not hold the read of what has ended, although it says that it would have.
+    script = Script([settlement("settled"), settlement("settled", headers=HELD), settlement("settled", "settled")])
     value = run(script, lambda client: client.settlements.wait("s", until=lambda one: len(one["timeline"]) == 2))
     assert len(value["timeline"]) == 2
     assert script.waits == [0.5]
