@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect } from 'vitest';
+import { newId } from '../../db/id.ts';
 import { createLogger } from '../../process/logger.ts';
 import { recipientBody } from '../../scripts/sandbox/partner.ts';
 import { untilBlocked, whileLocked } from '../support/database.ts';
@@ -40,13 +41,31 @@ test('a leaked key can be traced: the line has its id and the network, and never
 });
 
 test('an id in the address is logged if the service can have made it, and no other text', async ({ api, partner }) => {
-  const settlementId = `stl_${'a'.repeat(32)}`;
+  const [settlementId, verificationId] = [`stl_${'a'.repeat(32)}`, newId()];
   const [settlements, verifications] = ['/v2/settle/:settlement_id', '/v1/kyc/:verification_id'];
-  for (const url of [`/v2/settle/${settlementId}`, '/v2/settle/Marcia', '/v1/kyc/Marcia'])
+  for (const url of [`/v2/settle/${settlementId}`, '/v2/settle/Marcia', `/v1/kyc/${verificationId}`, '/v1/kyc/Marcia'])
     await api.call(partner, 'GET', url);
-  await expect.poll(() => [ofRoute(settlements), ofRoute(verifications)].flat()).toHaveLength(3);
-  expect(ofRoute(settlements)[0]).toMatchObject({ settlement_id: settlementId });
+  await expect.poll(() => [ofRoute(settlements), ofRoute(verifications)].flat()).toHaveLength(4);
+  expect(ofRoute(settlements)[0]).toMatchObject({
+    settlement_id: settlementId,
+    workflow_id: `settlement:${settlementId}`,
+  });
+  expect(ofRoute(verifications)[0]).toMatchObject({
+    verification_id: verificationId,
+    workflow_id: `verification:${verificationId}`,
+  });
   expect(JSON.stringify(lines)).not.toContain('Marcia');
+});
+
+test('a key that is used from where it is not allowed is logged by its id and the network, and answered as unknown', async ({
+  api,
+  partner,
+}) => {
+  const { apiKey, keyId } = await api.createKey(partner.orgId, 'read', { allowedCidrs: ['203.0.113.0/24'] });
+  const read = { url: '/v1/wallets', remoteAddress: '198.51.100.7', headers: { 'x-api-key': apiKey } };
+  expect((await api.app.inject(read)).statusCode).toBe(401);
+  const warned = lines.filter(({ msg }) => msg === 'an API key does not allow this address');
+  expect(warned).toEqual([expect.objectContaining({ key_id: keyId, org_id: partner.orgId, client: '198.51.100.0' })]);
 });
 
 test('a caller that goes away has a line, and is not taken for a fault of the database', async ({

@@ -141,6 +141,23 @@ describe('an event of a known type', () => {
     expect((await evidenceOf(api, id)).map(({ failure }) => failure?.code)).toEqual([shown]);
   });
 
+  test('a dispute takes its amount in the currency as it is written, or the whole payment if it cannot be read', async ({
+    api,
+    steps,
+  }) => {
+    const id = await steps.waiting(BY_MANUAL_CARD);
+    for (const amount of [2_000, '20.00', -1]) {
+      const event = cardprocBody(id, { amount, currency: 'usd' }, 'charge.dispute.created');
+      expect(jsonOf(await sendCardproc(api, event))).toMatchObject({ matched: true });
+    }
+    const disputed = (await evidenceOf(api, id)).map(({ amountMinor, currency }) => [amountMinor, currency]);
+    expect(disputed).toEqual([
+      [2_000n, 'USD'],
+      [null, null],
+      [null, null],
+    ]);
+  });
+
   test.for([
     ['metadata null', { metadata: null }],
     ['settlement_id null', { metadata: { settlement_id: null } }],

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { expect } from 'vitest';
@@ -102,4 +105,19 @@ test('a request without an end holds up the shutdown for a bounded time', async 
   await drain();
   await closeApp(service.api.app, 200);
   await answer;
+});
+
+test('an answer that has begun is not touched, and reaches its caller', async ({ onTestFinished }) => {
+  const begun: ServerResponse[] = [];
+  const server = createServer((_request, response) => {
+    response.write('begun');
+    begun.push(response);
+  });
+  onTestFinished(() => server.closeAllConnections());
+  const drain = createDrain(server, SHORT_LINGER_MS);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  await drain();
+  begun[0]?.end(', done');
+  expect(await answer.text()).toBe('begun, done');
 });

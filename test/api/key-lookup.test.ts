@@ -5,6 +5,7 @@
 import { expect } from 'vitest';
 import { untilBlocked, whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
+import { recordStatements } from '../support/statement-count.ts';
 
 const TOGETHER = 20;
 
@@ -22,6 +23,15 @@ test('requests that arrive together are counted one by one, and refused from the
   expect(accepted.map(({ headers }) => leftIn(headers['ratelimit'])).sort((one, other) => other - one)).toEqual(
     Array.from({ length: 15 }, (_, index) => 14 - index),
   );
+});
+
+test('requests that share a statement store the use of their key once', async ({ api }) => {
+  const caller = await api.createCaller();
+  const recorded = recordStatements(api.connection.pool);
+  await Promise.all(Array.from({ length: 10 }, () => api.call(caller, 'GET', '/v1/caribbean/settlements')));
+  // The first one is looked up alone, and the others together.
+  const uses = recorded().filter((statement) => statement.startsWith('update "api_keys"'));
+  expect(uses.length).toBeOneOf([1, 2]);
 });
 
 test('requests with one key from two addresses that arrive together are judged each by its own', async ({ api }) => {

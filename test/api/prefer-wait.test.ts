@@ -122,6 +122,26 @@ test('a process has a limit of waiting reads in all and for each address, and gi
   expect(new Set(await Promise.all(ofAddress))).toEqual(new Set([true]));
 });
 
+test('a caller that goes gives its place back', async ({ api, partner, steps, port }) => {
+  const path = `/v2/settle/${await steps.accept(BY_WIRE)}`;
+  const isHeld = async () => {
+    const answer = await api.call(partner, 'GET', path, undefined, { prefer: 'wait=0' });
+    return answer.headers['preference-applied'] !== undefined;
+  };
+  const caller = new AbortController();
+  const headers = { 'x-api-key': partner.apiKey, prefer: 'wait=30' };
+  // A few more: one that comes while `isHeld` asks is answered at once.
+  const reads = Array.from({ length: WAITERS.perOrganization + 4 }, () =>
+    fetch(`http://127.0.0.1:${port}${path}`, { headers, signal: caller.signal }),
+  );
+  await vi.waitUntil(async () => !(await isHeld()), PATIENCE);
+  const since = performance.now();
+  caller.abort();
+  await Promise.allSettled(reads);
+  await vi.waitUntil(isHeld, PATIENCE);
+  expect(performance.now() - since).toBeLessThan(stretched(10_000));
+});
+
 test('a change between two reads is answered at once to a caller that names what it has seen', async ({
   api,
   partner,

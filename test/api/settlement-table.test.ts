@@ -84,6 +84,7 @@ describe('GET /v2/settlements with Accept: text/csv', () => {
     ]);
     expect(lines.flat().filter((cell) => /^[=+\-@\t\r]/.test(cell))).toEqual([]);
     expect(csvLine(['@SUM(1)', 'x\r\ny'])).toBe('"\'@SUM(1)","x\r\ny"\r\n');
+    expect(csvLine(['\t=1', '\r=1', "'"])).toBe(`"'\t=1","'\r=1","'"\r\n`);
   });
 
   test('200 by the same filters and cursor, and the next page under Link', async ({ api, partner, listed }) => {
