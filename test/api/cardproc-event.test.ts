@@ -180,6 +180,11 @@ describe('an event of a known type', () => {
       [['body.data.object.amount_received', 'int_type']],
     ],
     [
+      'a currency of four letters',
+      { data: { object: { amount_received: 25_000, currency: 'usdx' } } },
+      [['body.data.object.currency', 'string_pattern_mismatch']],
+    ],
+    [
       'no amount where money came',
       { data: { object: { currency: 'usd', metadata: { settlement_id: 'stl_1' } } } },
       [['body.data.object.amount_received', 'missing']],

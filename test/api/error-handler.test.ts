@@ -18,6 +18,7 @@ async function answerTo(error: Error) {
 test.each([
   ['amount', ['body', 'amount']],
   ['bank_details.routing_number', ['body', 'bank_details', 'routing_number']],
+  ['allowed_cidrs.1', ['body', 'allowed_cidrs', 1]],
   [null, ['body']],
 ])('a broken rule about %s is a value_error at %j', (field, loc) => {
   expect(faultOfField({ field, rule: 'must be valid' })).toEqual({

@@ -69,6 +69,20 @@ describe('GET /v2/launch-gates', () => {
   });
 });
 
+test('503 in a remote runtime names the gates that are closed in the corridor of the request', async ({
+  apis: { 'remote-sandbox': api },
+}) => {
+  await insertGateEvidence(api.connection.db, 'remote sandbox', { corridors: ['US-JM'] });
+  const caller = await api.createCaller();
+  const closedIn = async (corridor: string) => {
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const refused = await api.call(caller, 'POST', '/v2/settle', settleBody('unknown', { corridor }), headers);
+    return jsonOf(refused).gates;
+  };
+  expect(await closedIn('US-JM')).toEqual([{ gate: 'rail_admission', reason: 'no_live_adapter' }]);
+  expect(await closedIn('CA-JM')).toEqual(GATES.map((gate) => ({ gate, reason: 'no_evidence' })));
+});
+
 describe('acceptance in the local sandbox', () => {
   test('503 after evidence of the corridor was recorded and not approved, and nothing is written; a replay answers as before', async ({
     api,

@@ -129,6 +129,8 @@ describe('the counts of requests', () => {
     expect(sampleOf(await scraper.scrape(), sample('launch_gates_closed'))).toBe(0);
     const refused = async () => await api.app.inject('/v1/recipients');
     expect(await riseOf(sample('credential_missing'), scraper.scrape, refused)).toBe(1);
+    const unknown = async () => await api.app.inject({ url: '/unknown', headers: { accept: 'text/html' } });
+    expect(await riseOf(sample('not_found'), scraper.scrape, unknown)).toBe(1);
   });
 
   test('open settlements by state, the age of the oldest, and overdue waits', async ({ api, partner, scraper }) => {
@@ -248,6 +250,18 @@ describe('the counts of requests', () => {
     expect(await riseOf(sample('accept', 'good'), scraper.scrape, accept)).toBe(1);
     const read = () => api.call(partner, 'GET', '/v1/me');
     expect(await riseOf(sample('read', 'good'), scraper.scrape, read)).toBe(1);
+  });
+
+  test('an acceptance that is refused because the service is full is bad for the objectives', async ({ newApi }) => {
+    const registry = new Registry();
+    const full = await newApi({ config: { outboxMaxRows: 0 }, deps: { metrics: registry } });
+    await full.owner.pool.query(
+      `INSERT INTO outbox (kind, object_id, context, request_id) VALUES ('otp', 'one', '{}', 'test')`,
+    );
+    const headers = { 'idempotency-key': randomUUID() };
+    const refused = await full.call(await full.createCaller(), 'POST', '/v2/settle', settleBody('unknown'), headers);
+    expect(refused.statusCode).toBe(503);
+    expect(sampleOf(await registry.metrics(), 'settlement_slo_total{slo="accept",result="bad"}')).toBe(1);
   });
 
   test('a step that fails or takes more than 5 s, and a delivery more than 10 s late, are bad for the objectives', async () => {

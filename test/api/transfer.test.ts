@@ -63,6 +63,14 @@ describe('POST /consumer/transfers refuses', () => {
       [['body.card_token', 'value_error']],
     ],
     [
+      'an amount that is too small and an unknown field',
+      (recipientId) => transferBody(recipientId, { amount: '0.01', more: 1 }),
+      [
+        ['body.more', 'extra_forbidden'],
+        ['body.amount', 'value_error'],
+      ],
+    ],
+    [
       'an unknown account token',
       (recipientId) =>
         transferBody(recipientId, { payment_method: 'ach', card_token: null, banklink_account_token: 'x' }),

@@ -107,6 +107,30 @@ describe('a 422 lists', () => {
     ]);
   });
 
+  test('the faults of path and body together, also where no body is taken', async ({ api, partner }) => {
+    expect(outcome(await api.call(partner, 'DELETE', `/v1/recipients/${'a'.repeat(37)}`, { more: 1 }))).toEqual([
+      422,
+      [
+        ['path.recipient_id', 'string_too_long'],
+        ['body.more', 'extra_forbidden'],
+      ],
+    ]);
+  });
+
+  test.for([
+    ['/v2/settle', {}],
+    ['/v1/caribbean/settle', { payment_method: undefined, card_token: undefined }],
+  ] as const)('the faults of the price and of the form together: %s', async ([url, changes], { api, partner }) => {
+    const body = settleBody('r', { amount: '0.01', more: 1, ...changes });
+    expect(outcome(await api.call(partner, 'POST', url, body, { 'idempotency-key': crypto.randomUUID() }))).toEqual([
+      422,
+      [
+        ['body.more', 'extra_forbidden'],
+        ['body.amount', 'value_error'],
+      ],
+    ]);
+  });
+
   test('the faults of path and query together', async ({ api, partner }) => {
     expect(outcome(await api.call(partner, 'GET', `/v1/orgs/${'a'.repeat(37)}/keys?limit=0&offset=x`))).toEqual([
       422,

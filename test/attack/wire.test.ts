@@ -163,6 +163,11 @@ describe('doubled headers', () => {
       expectUnreadable(await ask('GET /health/live', lines));
   });
 
+  test('200 without a Host header for HTTP/1.0, which has none', async ({ wire }) => {
+    const answers = await wire.exchange(['GET /health/live HTTP/1.0\r\n\r\n']);
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([200]);
+  });
+
   test('no further request on a connection after two Host headers', async ({ wire }) => {
     const read = (...hosts: string[]) => ['GET /health/live HTTP/1.1', ...hosts, '', ''].join('\r\n');
     const answers = await wire.exchange([Buffer.from(read(HOST, HOST) + read(HOST))]);
