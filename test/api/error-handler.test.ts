@@ -1,6 +1,7 @@
 import fastify from 'fastify';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { refusalOf } from '../../api/http/client-error.ts';
 import { handleError } from '../../api/http/error-handler.ts';
 import { faultOfField } from '../../api/http/request-fault.ts';
 import { DomainError } from '../../domain/error.ts';
@@ -42,6 +43,16 @@ test.each([
     expect([answer.statusCode, answer.headers['retry-after']]).toEqual([429, seconds]);
   },
 );
+
+test.each([
+  ['HPE_INVALID_METHOD', true, 'request_malformed'],
+  ['HPE_HEADER_OVERFLOW', true, 'headers_too_large'],
+  ['ERR_HTTP_REQUEST_TIMEOUT', true, 'request_timeout'],
+  ['ECONNRESET', true, undefined],
+  ['HPE_INVALID_METHOD', false, undefined],
+])('bytes that are no request are answered, unless their caller is gone: %s', (code, writable, refusal) => {
+  expect(refusalOf(Object.assign(new Error(code), { code }), { writable })).toBe(refusal);
+});
 
 describe('a failure of the database', () => {
   const ofPostgres = (code: string) => Object.assign(new pg.DatabaseError('', 0, 'error'), { code });

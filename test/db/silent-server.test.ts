@@ -36,20 +36,40 @@ const test = withApi()
   });
 
 describe('a statement that is not answered', () => {
-  test.for<[string, (connection: Connection) => Promise<unknown>]>([
-    ['alone', ({ db }) => db.execute(sql`SELECT 1`)],
-    ['in a transaction', ({ db }) => db.transaction((tx) => tx.execute(sql`SELECT 1`))],
+  test.for<[string, (connection: Connection, cut: () => void) => Promise<unknown>]>([
+    [
+      'alone',
+      ({ db }, cut) => {
+        cut();
+        return db.execute(sql`SELECT 1`);
+      },
+    ],
+    [
+      'the first of a transaction',
+      ({ db }, cut) => {
+        cut();
+        return db.transaction((tx) => tx.execute(sql`SELECT 1`));
+      },
+    ],
+    [
+      'the next one of a transaction',
+      ({ db }, cut) =>
+        db.transaction(async (tx) => {
+          await tx.execute(sql`SELECT 1`);
+          cut();
+          await tx.execute(sql`SELECT 1`);
+        }),
+    ],
   ])('fails in time as unavailable, and the next one gets another connection: %s', async ([, run], { link, open }) => {
     const connection = open(link.url);
-    await run(connection);
-    link.disturb('cut');
+    await run(connection, () => undefined);
     const startedMs = performance.now();
-    const error = await run(connection).catch((thrown: unknown) => thrown);
+    const error = await run(connection, () => link.disturb('cut')).catch((thrown: unknown) => thrown);
     expect(isUnavailable(error), String(error)).toBe(true);
     expect(performance.now() - startedMs).toBeLessThan(stretched(5_000));
     expect(connection.pool.totalCount).toBe(0);
     link.heal();
-    await run(connection);
+    await run(connection, () => undefined);
   });
 });
 

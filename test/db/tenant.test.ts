@@ -1,12 +1,14 @@
 /** The connections of a process that serves tenants are given in turn, and none is held by who waits for a lock. */
+import fastify from 'fastify';
 import type pg from 'pg';
 import { describe, expect, vi } from 'vitest';
+import { turn } from '../../api/plugins/turn.ts';
 import { causeOf, connect, isUnavailable, TENANTS } from '../../db/client.ts';
 import { createReplicaReads } from '../../db/replica.ts';
 import { asProcess, asTenant, WAITING } from '../../db/tenant.ts';
 import { DomainError, OwnBurstError } from '../../domain/error.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
-import { stretched } from '../support/patience.ts';
+import { stretched, WAIT } from '../support/patience.ts';
 
 const SEATS = 2;
 
@@ -42,6 +44,38 @@ test("a tenant's single statement waits for one of another tenant's burst", asyn
   release();
   await Promise.all([...burst, single]);
   expect(done.indexOf('modest')).toBeLessThanOrEqual(SEATS + 1);
+});
+
+test('the statements of a request wait in the turn of its organization, its consumer or its address', async ({
+  shared,
+  holdSeats,
+}) => {
+  const callers: Readonly<Record<string, object>> = {
+    greedy: { principal: { orgId: 'greedy' } },
+    modest: { principal: { orgId: 'modest' } },
+    consumer: { consumer: { orgId: 'consumer' } },
+    address: { clientAddress: { limitKey: '192.0.2.1' } },
+  };
+  const done: string[] = [];
+  const app = fastify();
+  for (const name of ['principal', 'consumer', 'clientAddress']) app.decorateRequest(name, null);
+  app.addHook<{ Params: { who: string } }>('onRequest', async (request) => {
+    Object.assign(request, callers[request.params.who]);
+  });
+  await app.register(turn);
+  app.get<{ Params: { who: string } }>('/:who', async ({ params: { who } }) => {
+    await shared.pool.query('SELECT pg_sleep(0.01)');
+    done.push(who);
+  });
+  const release = await holdSeats();
+  const names = [...Array.from({ length: 40 }, () => 'greedy'), 'modest', 'consumer', 'address'];
+  const asked = names.map(async (who) => await app.inject(`/${who}`));
+  await vi.waitUntil(() => shared.waiting() === names.length, WAIT);
+  release();
+  await Promise.all(asked);
+  await app.close();
+  const places = ['modest', 'consumer', 'address'].map((who) => done.indexOf(who));
+  expect(Math.max(...places)).toBeLessThan(20);
 });
 
 test('a tenant alone uses every connection', async ({ shared, owner }) => {
