@@ -7,13 +7,13 @@ import { faultOfField } from '../../api/http/request-fault.ts';
 import { DomainError } from '../../domain/error.ts';
 
 /** The answer to a request that fails so. */
-async function answerTo(error: Error) {
+async function answerTo(error: Error, url = '/') {
   const app = fastify();
   app.setErrorHandler(handleError);
   app.get('/', async () => {
     throw error;
   });
-  return await app.inject('/');
+  return await app.inject(url);
 }
 
 test.each([
@@ -43,6 +43,12 @@ test.each([
     expect([answer.statusCode, answer.headers['retry-after']]).toEqual([429, seconds]);
   },
 );
+
+test('a problem names the path of its request, and never the query, which may hold a secret', async () => {
+  const answer = await answerTo(new DomainError('credential_missing'), '/?api_key=planted');
+  expect(answer.json().instance).toBe('/');
+  expect(answer.body).not.toContain('planted');
+});
 
 test.each([
   ['HPE_INVALID_METHOD', true, 'request_malformed'],

@@ -254,7 +254,12 @@ describe('addresses', () => {
     '%s is logged, counted and answered as any other',
     async ([_case, start, lines, route, status, code], { ask, metrics, logged }) => {
       const count = async () => (await metrics.getSingleMetricAsString('settlement_http_refusals_total')).split('\n');
-      const before = await count();
+      const timed = async () =>
+        (await metrics.getSingleMetricAsString('settlement_http_request_duration_seconds'))
+          .split('\n')
+          .filter((sample) => sample.includes(`_count{route="${route}",`) && sample.includes(`status="${status}"`))
+          .reduce((sum, sample) => sum + Number(sample.split(' ').at(-1)), 0);
+      const [before, timedBefore] = [await count(), await timed()];
       const answer = await ask(start, lines);
       expect([answer.statusCode, JSON.parse(answer.body).code]).toEqual([status, code]);
       expect(answer.headers).toMatchObject(EVERY_ANSWER);
@@ -265,6 +270,7 @@ describe('addresses', () => {
       expect((await count()).filter((sample) => !before.includes(sample))).toEqual([
         expect.stringContaining(`code="${code}"`),
       ]);
+      expect(await timed()).toBe(timedBefore + 1);
     },
   );
 });
