@@ -538,7 +538,7 @@ describe('a remote runtime', () => {
     expect(load(environment).otlp?.headers).toBe('authorization=Bearer%20x');
   });
 
-  test('takes eight different characters or bytes for random, and a proxy with or without its port', ({ load }) => {
+  test('takes a secret of eight different characters, and a proxy with or without its port', ({ load }) => {
     const given = { IDVERIFY_WEBHOOK_SECRET: textOf(8), ENCRYPTION_KEYS: keyOf(8) };
     const proxies = (list: string) => load(remoteEnvironment('production', { ...given, TRUSTED_PROXIES: list }));
     const [plain, withPorts] = [proxies('10.0.0.1, 2001:db8::1'), proxies('10.0.0.1:443, [2001:db8::1]:443')];
@@ -546,7 +546,7 @@ describe('a remote runtime', () => {
     expect(withPorts.trustedProxies).toEqual(plain.trustedProxies);
   });
 
-  test('has its addresses without the slashes at their ends', ({ load }) => {
+  test('removes the slashes at the end of an address', ({ load }) => {
     const config = load(
       remoteEnvironment('production', {
         PUBLIC_BASE_URL: 'https://api.example/v//',
@@ -706,7 +706,7 @@ describe('the configuration of the migrations', () => {
     expect(load({ TLS_EXEMPT_HOSTS: 'db.example' }).migrationUrl).toBe(plain(owner));
   });
 
-  test('are refused beside a misspelt name', () => {
+  test('are refused together with a misspelt name', () => {
     const given = { RUNTIME_ENVIRONMENT: 'local-sandbox', DATABASE_URL: owner, MIGRATION_DATABASE_URLS: owner };
     expect(() => loadMigrationConfig(given)).toThrow('MIGRATION_DATABASE_URLS is unknown');
   });

@@ -81,7 +81,7 @@ describe('a failure of the database', () => {
       'Client was closed and is not queryable',
       'Client has encountered a connection error and is not queryable',
     ].map((text): [string, Error] => [text, new Error(text)]),
-  ])('that says nothing about the request is 503, which may be repeated: %s', async (_what, error) => {
+  ])('that may be over soon is 503, so that the caller repeats the request: %s', async (_what, error) => {
     const answer = await answerTo(error);
     expect([answer.statusCode, answer.json().code, answer.headers['retry-after']]).toEqual([
       503,
@@ -94,7 +94,7 @@ describe('a failure of the database', () => {
     ...['22P02', '23505', '25001', '42501', '42P01', '57000'].map((code): [string, Error] => [code, ofPostgres(code)]),
     ['ENOENT', ofSystem('ENOENT')],
     ['no known sentence', new Error('queryable')],
-  ])('that repeating does not mend is 500: %s', async (_what, error) => {
+  ])('that a repetition would meet again is 500: %s', async (_what, error) => {
     const answer = await answerTo(error);
     expect([answer.statusCode, answer.json().code]).toEqual([500, 'internal_error']);
   });

@@ -1,4 +1,7 @@
-/** An overloaded process, and what makes the service not ready: a database that is missing, behind or only reads, and a clock that is wrong. */
+/**
+ * An overloaded process, and what makes the service not ready: a database that is missing, behind or only reads, and a
+ * clock that is wrong.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import fastify from 'fastify';
 import { expect, vi } from 'vitest';

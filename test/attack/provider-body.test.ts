@@ -121,7 +121,7 @@ describe('a provider event that was read and waits for the database', () => {
     expect((await answer).status).toBe(200);
   });
 
-  test('keeps its room: the first one beyond it is 503, and 200 once they are answered', async ({ api, port }) => {
+  test('counts as a body in flight until it is answered: the next one is 503', async ({ api, port }) => {
     const post = async ({ payload: body, headers }: ReturnType<typeof signed>) =>
       (await fetch(`http://127.0.0.1:${port}${url}`, { method: 'POST', body, headers })).status;
     const { pool, waiting } = api.connection;

@@ -176,7 +176,7 @@ test('a command by `request` is repeated if it has a key, and has at least the t
   await open({ timeoutMs: 50 }).request('GET', '/v1/webhooks/{webhook_id}', { path, attemptTimeoutMs: 10_000 });
 });
 
-test('the first none of a list are read without a request', async ({ open }) => {
+test('the first 0 objects of a list need no request', async ({ open }) => {
   expect(await open().settlements.list().first(0)).toEqual([]);
   expect(asked).toEqual([]);
 });
@@ -670,9 +670,7 @@ describe('a wait', () => {
     expect(isApiError(failed, 'temporarily_unavailable')).toBe(true);
   });
 
-  test('for more than the end of the object pauses between its reads, which the API does not hold', async ({
-    open,
-  }) => {
+  test('pauses between its reads once the object has ended, because the API holds none of them', async ({ open }) => {
     const ended = json(200, { status: 'settled' }, { etag: '"1"', ...HELD });
     answers = Array.from({ length: 40 }, () => ended);
     const late = open().settlements.wait('stl_1', { until: () => false, timeoutMs: 1_500 });
