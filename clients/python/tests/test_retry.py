@@ -208,7 +208,9 @@ def test_the_connect_timeout_is_for_all_attempts_together_until_something_has_an
     call: Call[Any] = Call("GET", "/v2/settle/stl_1", repeatable=True)
     steps = exchange(call, RetryPolicy(), Address(BASE), lambda: now[0], lambda: 1.0)
     limits = []
-    for seconds, outcome in [(4, NoAnswer("refused", maybe_done=False)), (5, Answer(503, {}, b"")), (6, None)]:
+    refused = NoAnswer("refused", maybe_done=False)
+    outcomes: list[tuple[int, Answer | NoAnswer | None]] = [(4, refused), (5, Answer(503, {}, b"")), (6, None)]
+    for seconds, outcome in outcomes:
         step = next(steps)
         assert isinstance(step, Send)
         limits.append((step.timeout, step.connect_timeout))
@@ -218,11 +220,11 @@ def test_the_connect_timeout_is_for_all_attempts_together_until_something_has_an
     assert limits == [(20, 10), (20, 6), (20, 10)]
 
 
-def test_clients_that_were_told_the_same_moment_do_not_come_back_in_the_same_moment() -> None:
+def test_clients_with_the_same_retry_after_do_not_all_come_back_at_once() -> None:
     call: Call[Any] = Call("GET", "/v2/settle/stl_1", repeatable=True)
     waits = []
     for drawn in (0.0, 1.0):
-        steps = exchange(call, RetryPolicy(wait_first=0.5), Address(BASE), lambda: 0.0, lambda drawn=drawn: drawn)
+        steps = exchange(call, RetryPolicy(wait_first=0.5), Address(BASE), lambda: 0.0, partial(float, drawn))
         next(steps)
         waits.append(steps.send(Answer(503, {"retry-after": "2"}, b"")))
     assert waits == [Pause(2.0), Pause(2.5)]

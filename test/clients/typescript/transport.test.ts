@@ -692,7 +692,7 @@ test('waits grow to a bound, are random, and never undercut Retry-After', () => 
   ]);
   expect(backoffMs(3, undefined, () => 0)).toBe(200);
   expect(backoffMs(1, 2, () => 0)).toBe(2_000);
-  // Clients that were told the same moment do not come back in the same moment.
+  // Clients with the same Retry-After do not all come back at once.
   expect(backoffMs(1, 2, () => 1)).toBe(2_250);
 });
 
