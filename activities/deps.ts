@@ -19,7 +19,8 @@ export type ActivityObserver = {
 };
 
 /**
- * `now` is real time: expiries of codes, gates, timestamps of requests. Other rules get the workflow's time as input.
+ * `now` is real time by this process's clock: for gates and for the dates of changes. Other rules get the workflow's time
+ * as input, or go by the database's clock.
  */
 export type ActivityDeps = CommandDeps & {
   /** The connections of the lanes, and of the retries. */
