@@ -29,26 +29,25 @@ export function openSecrets({ sealer }: Pick<ActivityDeps, 'sealer'>): SecretsOf
   };
 }
 
-/**
- * @param connections for the request. `at`: the time of the attempt, on the clock by which its retry is due.
- *   `waitedMs`: since the claim
- */
+type AttemptContext = {
+  readonly connections: KeptConnections;
+  /** Since the claim. */
+  readonly waitedMs: number;
+  /** A workflow's time, if its clock says when the retry is due. Absent: the database's clock says it. */
+  readonly at?: Date;
+};
+
 export async function sendDelivery(
   deps: Pick<ActivityDeps, 'guardedHttp' | 'crash'>,
   delivery: ClaimedDelivery,
   secretsOf: SecretsOf,
-  {
-    connections,
-    at,
-    waitedMs,
-  }: { readonly connections: KeptConnections; readonly at: Date; readonly waitedMs: number },
+  { connections, waitedMs, at }: AttemptContext,
 ): Promise<AttemptResult> {
   const { eventId: id, body, url, traceparent } = delivery;
   const secrets = secretsOf(delivery);
-  const claimedMs = Date.parse(delivery.claimedAt);
   // Subscribers compare the timestamp with their own clock, so it is the real time of sending. That is the database's:
   // with a process whose clock is wrong, each of them would refuse all that it sends.
-  const realMs = claimedMs + waitedMs;
+  const realMs = Date.parse(delivery.claimedAt) + waitedMs;
   const timestamp = Math.floor(realMs / 1_000);
   const headers = {
     'content-type': 'application/json',
@@ -62,7 +61,7 @@ export async function sendDelivery(
   const answer = traceparent === null ? await post() : await inTrace(traceparent, post);
   deps.crash?.('webhook_post:after');
   // A retry may also be due by the database's clock. A workflow's clock behind it must not shorten the wait for the next.
-  const sentAt = new Date(Math.max(at.getTime(), claimedMs));
+  const sentAt = new Date(Math.max(at?.getTime() ?? 0, realMs));
   return resultOf(delivery, sentAt, answer, realMs);
 }
 

@@ -151,7 +151,7 @@ async function work(lane: Lane, stop: AbortSignal): Promise<void> {
     const exchangedMs = performance.now();
     let restUntilMs = exchangedMs;
     try {
-      // At one host that hangs, its subscriptions' queues would take minutes, for which nobody serves the lane.
+      // What waits for a host that hangs takes minutes to send. Nobody would serve the lane's other subscribers meanwhile.
       if (mustEnd) await giveBack(lane, [...lane.subscribers.values()]);
       const found = await exchange(lane, mustEnd ? 0 : CLAIMED_AT_ONCE);
       failures = 0;
@@ -248,9 +248,7 @@ async function attempt(lane: Lane, subscriber: Subscriber, queued: Queued): Prom
   const waitedMs = performance.now() - sinceMs;
   const lateSeconds = delivery.lateSeconds + waitedMs / 1_000;
   if (delivery.attempt === 1 && !subscriber.isFailing) deps.observer?.deliveryTaken(lateSeconds);
-  // Its retry is due by the database's clock, so it is dated by that: this process's may be wrong.
-  const at = new Date(Date.parse(delivery.claimedAt) + waitedMs);
-  return await sendDelivery(deps, delivery, subscriber.secretsOf, { connections, at, waitedMs });
+  return await sendDelivery(deps, delivery, subscriber.secretsOf, { connections, waitedMs });
 }
 
 function queueResult(lane: Lane, subscriber: Subscriber, delivery: ClaimedDelivery, result: AttemptResult): void {

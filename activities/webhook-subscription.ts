@@ -72,7 +72,7 @@ async function playRound(
       if (!delivery && !mayEndMore && replay === 'none') break;
       if (!delivery && replay === 'held') await delay(HELD_MS);
       if (!delivery) continue;
-      const result = await sendDelivery(deps, delivery, secretsOf, { connections, at: now(), waitedMs: 0 });
+      const result = await sendDelivery(deps, delivery, secretsOf, { connections, waitedMs: 0, at: now() });
       lastOutcome = result.error === null ? `succeeded with ${result.response_status}` : `failed: ${result.error}`;
       const { requestId, url } = delivery;
       await judgeAndRecord(deps, claimant, [{ webhookId, requestId, results: [{ ...result, url }] }]);
