@@ -133,7 +133,7 @@ export async function revokeApiKey(
   const at = deps.now();
   return await commit(deps, 'api_key.revoke', async (tx) => {
     const { key } = await lockKey(tx, caller, keyId, at);
-    // Its descendants are other keys, also where it revokes itself.
+    // A key that revokes itself with its descendants acts on other keys too.
     if (withDescendants) await getValidCaller(tx, caller, at);
     // Refused, because the caller wants this key to have no valid successor.
     if (key.status === 'rotated' && !withDescendants) {
@@ -232,8 +232,8 @@ const recordKeyEvent = (
   });
 
 /**
- * Reads a key under its organization's lock. A key may act on itself until it is revoked: one that was rotated meanwhile
- * is told so. On another key it acts only while it is valid.
+ * Reads a key under its organization's lock. A key may act on itself until it is revoked: if it was rotated meanwhile,
+ * the refusal says that. On another key it acts only while it is valid.
  *
  * @returns `other` is the caller's key where it is another one
  */

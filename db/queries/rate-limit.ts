@@ -100,7 +100,7 @@ const IS_OVER = sql`(
   window_start < now() - make_interval(secs => ${KEPT_SECONDS}) AND NOT starts_with(caller, ${LONG_COUNT_PREFIX})
   OR window_start < now() - interval '25 hours')`;
 
-/** Deletes counts whose windows are over, in steps: a request that begins such a count again waits for one at most. */
+/** Deletes counts whose windows are over, in steps. A request that begins such a count again waits for one step. */
 export async function deleteRateLimits(db: Queryable): Promise<void> {
   while ((await deleteExpiredRows(db, rateLimits, IS_OVER)) === ROWS_DELETED_MAX);
 }

@@ -92,7 +92,7 @@ describe("the signature of a card processor's event", () => {
     expect(await statusOf(api, sentAt, headerOf)).toBe(200);
   });
 
-  test('401 with the challenge of a signature for a wrong one', async ({ api }) => {
+  test('401, with the challenge in WWW-Authenticate, for a wrong one', async ({ api }) => {
     const wrong = { 'cardproc-signature': `t=${Math.floor(Date.now() / 1_000)},v1=${DIGEST}` };
     const refused = await api.call(null, 'POST', '/v2/webhooks/cardproc', Buffer.from('{}'), wrong);
     expect([refused.statusCode, refused.headers['www-authenticate']]).toEqual([401, 'Signature realm="settlement"']);

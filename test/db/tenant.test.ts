@@ -107,7 +107,7 @@ test('503 for the first statement beyond the limit of its tenant, and not for an
   expect(shared.waiting()).toBe(0);
 });
 
-test('503 for the first statement beyond the limit of all tenants, and of the process, as no burst of its tenant', async ({
+test('503 for a statement beyond the limit of all tenants or of the process, which is not called the burst of its tenant', async ({
   shared,
   holdSeats,
 }) => {

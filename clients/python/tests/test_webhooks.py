@@ -48,7 +48,7 @@ def test_one_of_several_signatures_and_one_of_several_secrets_is_enough() -> Non
 
 
 @pytest.mark.parametrize("name", ["Webhook-Id", "WEBHOOK-TIMESTAMP", "webhook-signature"])
-def test_a_missing_header_is_told(name: str) -> None:
+def test_a_missing_header_is_reported(name: str) -> None:
     given = headers(signature(SECRET))
     assert reason_of(BODY, {**given, name: ""}) == "missing_header"
     del given[name]
@@ -62,7 +62,7 @@ def test_a_header_that_is_no_text_is_no_matching_signature(text: str) -> None:
 
 
 @pytest.mark.parametrize("sent_at", ["soon", "1e9", "-1", "\u0661"])
-def test_a_malformed_timestamp_is_told(sent_at: str) -> None:
+def test_a_malformed_timestamp_is_reported(sent_at: str) -> None:
     assert reason_of(BODY, headers("v1,x", sent_at)) == "malformed_timestamp"
 
 
@@ -95,11 +95,11 @@ def test_every_byte_and_the_time_and_the_id_are_signed() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b'{"type":1}'])
-def test_a_signed_body_that_is_no_event_is_told(body: bytes) -> None:
+def test_a_signed_body_that_is_no_event_is_reported(body: bytes) -> None:
     assert reason_of(body, headers(signature(SECRET, body))) == "invalid_body"
 
 
-def test_mistakes_of_the_receiver_are_told_in_words() -> None:
+def test_mistakes_of_the_receiver_are_named_in_words() -> None:
     with pytest.raises(TypeError, match="bytes"):
         webhooks.verify(BODY.decode(), headers(signature(SECRET)), SECRET)  # type: ignore[arg-type]
     for broken in ("whsec_not base64", f"{SECRET[:12]} {SECRET[12:]}"):

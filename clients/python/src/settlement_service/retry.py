@@ -158,7 +158,7 @@ def _wait_before(
     asked = outcome.retry_after if isinstance(outcome, Answer) else None
     if asked is None:
         return wait
-    # Clients that were told the same moment do not come back in the same moment.
+    # Clients with the same Retry-After do not all come back at once.
     return asked + policy.wait_first * draw()
 
 
