@@ -1,7 +1,9 @@
 /**
  * `shares`: how long another tenant's single requests take beside a greedy tenant, compared with the same tenant alone,
- * for each way to be greedy. Rate limits are those of a default configuration.
+ * for each way to be greedy. Calls of a bare route at the same times show what the busy machine alone does to a
+ * request. Rate limits are those of a default configuration.
  */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from 'undici';
 import { z } from 'zod';
@@ -20,23 +22,27 @@ const MODEST_CONNECTIONS = 8;
 const OK_MAX = 299;
 /** The greedy tenant prepares for as long as it takes. */
 const NO_TIMEOUT = { headersTimeout: 0 } as const;
+const MEDIAN = 0.5;
 const PERCENTILE = 0.99;
 /** The default of the service. `npm run bench` sets another one. */
 const LIMITED = { RATE_LIMIT_PER_MINUTE: '1200', TRUSTED_PROXIES: '127.0.0.1' } as const;
 const WARM_UP_CALLS = 20;
 
-/** Times in ms. `refused`: the modest tenant's own requests. */
+type Call = (index: number) => Promise<number>;
+/** Times in ms, of the same number of calls alone and beside the greedy tenant. */
+type Times = { readonly alone: readonly number[]; readonly beside: readonly number[] };
+/** `refused`: the modest tenant's own requests. */
 type Shared = {
-  readonly aloneMs: number;
-  readonly besideMs: number;
+  readonly modest: Times;
+  readonly bare: Times;
   readonly refused: number;
   readonly greedy: z.infer<typeof GreedyRate>;
 };
 /** Of the greedy tenant, in a second. */
 const GreedyRate = z.object({ accepted: z.number(), refused: z.number() });
 const HEAD = [
-  ...['greedy tenant', 'p99 alone, ms', 'p99 beside it, ms', 'ratio', 'refused'],
-  ...['its own: accepted/s', 'refused/s'],
+  ...['greedy tenant', 'p50 alone, ms', 'p50 beside it, ms', 'p99 alone, ms', 'p99 beside it, ms', 'ratio of p99'],
+  ...['of a bare route', 'refused', 'its own: accepted/s', 'refused/s'],
 ];
 
 export const shares: Bench = command({
@@ -49,14 +55,20 @@ export const shares: Bench = command({
   run: (printer: Printer, { seconds, connections }) =>
     withBenchStack(async (stack) => {
       await stack.startProduct(LIMITED);
+      const { log } = await stack.start('test/bench/bare-route.ts');
+      const bare = bareCalls(log.match(/http:\S+/)?.[0] ?? '');
       const rows: Cell[][] = [];
       let isFair = true;
       for (const [index, probe] of PROBES.entries()) {
-        const { aloneMs, besideMs, refused, greedy } = await measure(stack, index, { seconds, connections });
-        const ratio = besideMs / aloneMs;
+        const { modest, refused, ...others } = await measure(stack, index, { seconds, connections, bare });
+        const ratio = ratioOf(modest);
         isFair &&= ratio <= RATIO_MAX && refused === 0;
-        const its = [[greedy.accepted], [greedy.refused]];
-        rows.push([probe.name, [aloneMs], [besideMs], [ratio], String(refused), ...its]);
+        const times = [MEDIAN, PERCENTILE].flatMap((part) =>
+          [modest.alone, modest.beside].map((some) => [percentile(some, part)]),
+        );
+        const ratios = [[ratio], [ratioOf(others.bare)]];
+        const its = [[others.greedy.accepted], [others.greedy.refused]];
+        rows.push([probe.name, ...times, ...ratios, String(refused), ...its]);
         printer.warn(probe.name);
       }
       report(printer, 'shares', [{ head: HEAD, rows }]);
@@ -64,9 +76,11 @@ export const shares: Bench = command({
     }),
 });
 
-type Load = { readonly seconds: number; readonly connections: number };
+const ratioOf = ({ alone, beside }: Times): number => percentile(beside, PERCENTILE) / percentile(alone, PERCENTILE);
 
-async function measure(stack: BenchStack, probe: number, { seconds, connections }: Load): Promise<Shared> {
+type Load = { readonly seconds: number; readonly connections: number; readonly bare: Call };
+
+async function measure(stack: BenchStack, probe: number, { seconds, connections, bare }: Load): Promise<Shared> {
   const greedy = await stack.start('test/bench/greedy-tenant.ts', {
     PROBE: String(probe),
     CONNECTIONS: String(connections),
@@ -81,14 +95,15 @@ async function measure(stack: BenchStack, probe: number, { seconds, connections 
   try {
     await ask('/prepare');
     const call = await singleCalls(await modest.signUp());
-    for (let n = 0; n < WARM_UP_CALLS; n += 1) await call(n);
+    for (let n = 0; n < WARM_UP_CALLS; n += 1) await Promise.all([call(n), bare(n)]);
     const calls = (seconds * 1_000) / CALL_EVERY_MS;
-    const alone = await pace(call, calls);
+    const paceBoth = () => Promise.all([pace(call, calls), pace(bare, calls)]);
+    const [alone, bareAlone] = await paceBoth();
     await ask('/begin');
-    const beside = await pace(call, calls);
+    const [beside, bareBeside] = await paceBoth();
     return {
-      aloneMs: percentile(alone.times, PERCENTILE),
-      besideMs: percentile(beside.times, PERCENTILE),
+      modest: { alone: alone.times, beside: beside.times },
+      bare: { alone: bareAlone.times, beside: bareBeside.times },
       refused: alone.refused + beside.refused,
       greedy: GreedyRate.parse(JSON.parse(await ask('/end'))),
     };
@@ -99,15 +114,27 @@ async function measure(stack: BenchStack, probe: number, { seconds, connections 
 }
 
 /** A read and a settlement in turn. @returns the status */
-async function singleCalls({ call }: Tenant): Promise<(index: number) => Promise<number>> {
+async function singleCalls({ call }: Tenant): Promise<Call> {
   const { recipient_id: id } = jsonOf(await call('POST', '/v1/recipients', recipientBody(SANDBOX_NAMES.screeningHit)));
   const settlement = cardSettlementBody(id);
   return async (index) =>
     (await (index % 2 === 0 ? call('GET', `/v1/recipients/${id}`) : call('POST', '/v2/settle', settlement))).status;
 }
 
+/** A read of a row by its key, and a row that is written, in turn. */
+const bareCalls =
+  (url: string): Call =>
+  async (index) => {
+    const headers = { 'x-api-key': 'bench', 'idempotency-key': randomUUID(), 'content-type': 'application/json' };
+    const { statusCode, body } = await (index % 2 === 0
+      ? request(`${url}/bare/none`)
+      : request(`${url}/bare`, { method: 'POST', headers, body: '{"amount":"250.00"}' }));
+    await body.dump();
+    return statusCode;
+  };
+
 /** Makes calls one after another's time, whatever their answers take. */
-async function pace(call: (index: number) => Promise<number>, calls: number) {
+async function pace(call: Call, calls: number) {
   const times: number[] = [];
   let refused = 0;
   const make = async (index: number): Promise<void> => {
