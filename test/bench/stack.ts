@@ -84,6 +84,8 @@ async function prepare(cleanup: Cleanup): Promise<BenchStack> {
     ...process.env,
     ...SERVICE_ENV,
     RUNTIME_ENVIRONMENT: 'local-sandbox',
+    // As in the image.
+    MALLOC_ARENA_MAX: '2',
     DATABASE_URL: urls.databaseUrl,
     // For the bare programs, which create tables.
     MIGRATION_DATABASE_URL: urls.migrationUrl,
