@@ -9,8 +9,6 @@ import type { ApiDeps } from './deps.ts';
 import { createClientAddress } from './http/client-address.ts';
 import { createClientErrorHandler } from './http/client-error.ts';
 import { limitConnections } from './http/connection-limit.ts';
-import { createOrder } from './http/order.ts';
-import { PAGES_AT_ONCE } from './http/pagination.ts';
 import { createWaitingRead } from './http/prefer-wait.ts';
 import { parseQuery, routedAddress } from './http/query-string.ts';
 import { openapi } from './openapi/document.ts';
@@ -31,7 +29,7 @@ import { remoteGate } from './plugins/remote-gate.ts';
 import { requestEnd } from './plugins/request-end.ts';
 import { acceptSignedBodies } from './plugins/signed-body.ts';
 import { tracing } from './plugins/tracing.ts';
-import { turn } from './plugins/turn.ts';
+import { LOW_PRIORITY, turn } from './plugins/turn.ts';
 import { unreadAnswer } from './plugins/unread-answer.ts';
 import { apiKeyRoutes } from './routes/api-key.ts';
 import { bankledgerEventRoutes } from './routes/bankledger-event.ts';
@@ -111,13 +109,12 @@ export async function buildApp(deps: ApiDeps, logger: FastifyBaseLogger): Promis
   // Before the rate limit: a preflight that is allowed is answered here, and counts as no unknown method.
   await app.register(consumerOrigin, { deps });
   await app.register(rateLimit, { deps });
-  await app.register(turn);
+  await app.register(turn, deps.lowPriority ?? LOW_PRIORITY);
   await app.register(remoteGate, { deps });
   await app.register(outboxLimit, { deps });
   // The last of these hooks: what the others do before the answer is sent is part of its duration.
   await app.register(metrics, { deps });
 
-  app.decorate('pageOrder', createOrder(PAGES_AT_ONCE));
   const readWaiting = createWaitingRead(app, deps.changes);
   await registerRoutes(app, {
     settlement: settlementRoutes(deps, readWaiting),

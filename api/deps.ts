@@ -11,6 +11,7 @@ import type { CreateApplicant } from '../process/applicant.ts';
 import type { RequestTracing } from '../process/tracing.ts';
 import type { CertificateKeys } from './http/certificate-key.ts';
 import type { InFlight } from './plugins/in-flight.ts';
+import type { LowPriority } from './plugins/turn.ts';
 
 export type ApiDeps = CommandDeps & {
   readonly config: Pick<
@@ -50,6 +51,8 @@ export type ApiDeps = CommandDeps & {
   readonly eventLoopDelayMaxMs?: number;
   /** How many requests may be under way; undefined: as many as in production. */
   readonly inFlight?: InFlight;
+  /** How many requests of low priority are handled at once; undefined: as many as in production. */
+  readonly lowPriority?: LowPriority;
   /** Where requests are counted; undefined without metrics. */
   readonly metrics?: Registry;
   /** Records a trace of each request; undefined without tracing. */

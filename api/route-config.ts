@@ -34,6 +34,11 @@ export type RouteConfig = RouteAccess & {
   readonly refusals?: readonly ErrorCode[];
   /** Headers of the success, in addition to the headers of every answer. */
   readonly headers?: readonly AnswerHeader[];
+  /**
+   * Administration and lists: few of them are handled at once, so that they slow no payment down (`plugins/turn.ts`).
+   * Not what waits for anybody outside the service, since others would wait with it.
+   */
+  readonly isLowPriority?: boolean | ((request: FastifyRequest) => boolean);
   /** How many requests this one counts as for the rate limit; by default 1. */
   readonly cost?: number | ((request: FastifyRequest) => number);
   /** The budget of a request without a credential; by default `default`. */
@@ -114,6 +119,12 @@ export function consumerOf(request: FastifyRequest): ConsumerPrincipal {
 /** Whether an operation writes for a partner or a consumer. Sign-up and sign-in write for nobody yet. */
 export const isCommand = (method: string, access: RouteConfig): boolean =>
   method !== 'GET' && (access.auth === 'api_key' || access.auth === 'session') && !access.readOnly;
+
+/** Whether the request waits for one of few seats. */
+export const isLowPriority = (request: FastifyRequest): boolean => {
+  const { isLowPriority: declared = false } = request.routeOptions.config.access ?? {};
+  return typeof declared === 'boolean' ? declared : declared(request);
+};
 
 /** How many requests this one counts as. */
 export const costOf = ({ cost = 1 }: Pick<RouteConfig, 'cost'>, request: FastifyRequest): number =>

@@ -1,16 +1,16 @@
 /**
- * In front of the API's connections stands one queue for each tenant: an organization, or the address of a caller who
- * has not named one. They are served in turn (`turns.ts`), so that one tenant's burst delays nobody else's single
- * request. What a process does for all of them together is a tenant of its own.
+ * In front of the API's connections, and of its work of low priority, stands one queue for each tenant: an organization,
+ * or the address of a caller who has not named one. They are served in turn (`turns.ts`), so that one tenant's burst
+ * delays nobody else's single request. What a process does for all of them together is a tenant of its own.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type pg from 'pg';
 import { DomainError, OwnBurstError } from '../domain/error.ts';
 import { createTurns, type Turns } from './turns.ts';
 
-/** Checkouts of a connection that wait at once, in one process. An organization may have more requests than these. */
-export const WAITING = { maxOfTenant: 256, max: 4_096 } as const;
-/** How long one waits for its turn, unless the caller says otherwise. */
+/** What waits at once, in one process. An organization may have more requests than these. */
+export const WAITING = { waitingMaxOfTenant: 256, waitingMax: 4_096 } as const;
+/** How long a statement waits for its turn, unless the caller says otherwise. */
 const TURN_TIMEOUT_MS = 3_000;
 
 const PROCESS = 'process';
@@ -28,6 +28,34 @@ export const asTenant = <T>(tenant: string, run: () => T): T => current.run(tena
 /** As `asTenant`, for what several tenants wait for: one of them must not delay it. */
 export const asProcess = <T>(run: () => T): T => current.run(PROCESS, run);
 
+export type SeatRequest = {
+  readonly timeoutMs: number;
+  /** What is waited for, as in "The request waited too long for the database". */
+  readonly subject: string;
+  /** Called once there is a seat, which is then to be left. */
+  readonly begin: () => void;
+  /** Called in its place, when too many wait or the wait was too long. */
+  readonly refuse: (error: DomainError) => void;
+};
+
+/** Takes a seat for a tenant, or waits for one. */
+export function takeSeat(turns: Turns, tenant: string, { timeoutMs, subject, begin, refuse }: SeatRequest): void {
+  let timer: NodeJS.Timeout | undefined;
+  const beginInTime = (): void => {
+    clearTimeout(timer);
+    begin();
+  };
+  const taken = turns.take(tenant, beginInTime);
+  if (taken === 'full' || (taken === 'own_full' && tenant === PROCESS))
+    refuse(unavailable(`Too many requests wait for ${subject}.`));
+  else if (taken === 'own_full') refuse(new OwnBurstError(textOf(`Too many of your requests wait for ${subject}.`)));
+  if (taken !== 'waits') return;
+  timer = setTimeout(() => {
+    turns.withdraw(tenant, beginInTime);
+    refuse(unavailable(`The request waited too long for ${subject}.`));
+  }, timeoutMs);
+}
+
 type Checkout = (
   error: Error | undefined,
   client: pg.PoolClient | undefined,
@@ -36,43 +64,29 @@ type Checkout = (
 
 /** Makes a pool give its connections to the tenants in turn. A seat is a connection. */
 export function serveInTurn(pool: pg.Pool, turnTimeoutMs = TURN_TIMEOUT_MS): Turns {
-  const turns = createTurns({
-    seats: pool.options.max,
-    waitingMaxOfTenant: WAITING.maxOfTenant,
-    waitingMax: WAITING.max,
-  });
+  const seats = pool.options.max;
+  const turns = createTurns({ ...WAITING, seats, seatsOfTenant: seats });
   const connect = pool.connect.bind(pool);
 
   const checkOut = (checkout: Checkout): void => {
     const tenant = current.getStore() ?? PROCESS;
-    let timer: NodeJS.Timeout | undefined;
     const begin = (): void => {
-      clearTimeout(timer);
       connect((error, client, release) => {
         if (!client) {
-          turns.leave();
+          turns.leave(tenant);
           checkout(error, undefined, release);
           return;
         }
         const releaseOnce = client.release;
         client.release = (reason) => {
           releaseOnce(reason);
-          turns.leave();
+          turns.leave(tenant);
         };
         checkout(undefined, client, client.release);
       });
     };
-    const taken = turns.take(tenant, begin);
     const refuse = (error: DomainError): void => checkout(error, undefined, () => undefined);
-    if (taken === 'full' || (taken === 'own_full' && tenant === PROCESS))
-      refuse(unavailable('Too many requests wait for the database.'));
-    else if (taken === 'own_full')
-      refuse(new OwnBurstError(textOf('Too many of your requests wait for the database.')));
-    if (taken !== 'waits') return;
-    timer = setTimeout(() => {
-      turns.withdraw(tenant, begin);
-      refuse(unavailable('The request waited too long for the database.'));
-    }, turnTimeoutMs);
+    takeSeat(turns, tenant, { timeoutMs: turnTimeoutMs, subject: 'the database', begin, refuse });
   };
   const checkOutPromised = (): Promise<pg.PoolClient> =>
     new Promise((resolve, reject) => {

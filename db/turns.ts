@@ -1,10 +1,12 @@
 /**
  * Turns between tenants, as a rule without I/O: a fixed number of seats, and a queue for each tenant. A seat is never
- * free while somebody waits, so a tenant that is alone may take all of them. Otherwise the tenants are served in turn:
- * the only waiting request of a tenant waits for at most one request of each other tenant.
+ * free while somebody waits who may have it. The tenants are served in turn: the only waiting request of a tenant waits
+ * for at most one request of each other tenant.
  */
 export type TurnLimits = {
   readonly seats: number;
+  /** Of one tenant at once: all of them, or as many as leave some to the others. */
+  readonly seatsOfTenant: number;
   /** Requests that wait at once, of one tenant and of all. */
   readonly waitingMaxOfTenant: number;
   readonly waitingMax: number;
@@ -19,15 +21,17 @@ export type Turns = {
   take(tenant: string, begin: () => void): 'begun' | 'waits' | 'full' | 'own_full';
   /** Gives up a place in the queue. */
   withdraw(tenant: string, begin: () => void): void;
-  /** Gives up a seat. */
-  leave(): void;
+  /** Gives up a seat of this tenant. */
+  leave(tenant: string): void;
   /** How many wait. */
   waiting(): number;
 };
 
-export function createTurns({ seats, waitingMaxOfTenant, waitingMax }: TurnLimits): Turns {
+export function createTurns({ seats, seatsOfTenant, waitingMaxOfTenant, waitingMax }: TurnLimits): Turns {
   /** The tenants with somebody waiting, in the order of their turns. */
   const queues = new Map<string, Set<() => void>>();
+  /** How many seats a tenant has; none is not listed. */
+  const seated = new Map<string, number>();
   let free = seats;
   let waiting = 0;
 
@@ -36,22 +40,27 @@ export function createTurns({ seats, waitingMaxOfTenant, waitingMax }: TurnLimit
     waiting -= 1;
     if (queue.size === 0) queues.delete(tenant);
   };
-  const next = (): (() => void) | undefined => {
+  const maySit = (tenant: string): boolean => free > 0 && (seated.get(tenant) ?? 0) < seatsOfTenant;
+  const sit = (tenant: string, begin: () => void): void => {
+    free -= 1;
+    seated.set(tenant, (seated.get(tenant) ?? 0) + 1);
+    begin();
+  };
+  const seatNext = (): void => {
     for (const [tenant, queue] of queues) {
       const [begin] = queue;
-      if (!begin) continue;
+      if (!begin || !maySit(tenant)) continue;
       remove(tenant, queue, begin);
       // To the end: every other tenant that waits comes before its next request.
       if (queues.delete(tenant)) queues.set(tenant, queue);
-      return begin;
+      sit(tenant, begin);
+      return;
     }
-    return undefined;
   };
   return {
     take(tenant, begin) {
-      if (free > 0) {
-        free -= 1;
-        begin();
+      if (maySit(tenant)) {
+        sit(tenant, begin);
         return 'begun';
       }
       const queue = queues.get(tenant) ?? new Set();
@@ -65,10 +74,12 @@ export function createTurns({ seats, waitingMaxOfTenant, waitingMax }: TurnLimit
       const queue = queues.get(tenant);
       if (queue) remove(tenant, queue, begin);
     },
-    leave() {
-      const begin = next();
-      if (begin) begin();
-      else free += 1;
+    leave(tenant) {
+      free += 1;
+      const left = (seated.get(tenant) ?? 1) - 1;
+      if (left === 0) seated.delete(tenant);
+      else seated.set(tenant, left);
+      seatNext();
     },
     waiting: () => waiting,
   };

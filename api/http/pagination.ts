@@ -7,7 +7,6 @@ import { setImmediate } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { COUNTED_MAX, cursorText, PAGE, type Page, type Paged } from '../../domain/page.ts';
-import type { Order } from './order.ts';
 import { splitAddress } from './query-string.ts';
 
 /** JSON schemas, which the generator of the OpenAPI document turns into header objects. */
@@ -47,32 +46,17 @@ export function setPageHeaders(
 /** After so many items other requests get their turn: a page of the largest objects takes 70 ms. */
 const ITEMS_AT_ONCE = 5;
 
-/** So many pages of an organization are read and made at once. With one, the thread would wait for the database. */
-export const PAGES_AT_ONCE = 2;
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** By tenant: many big pages at once delay everybody else no more than `PAGES_AT_ONCE` do. */
-    pageOrder: Order;
-  }
-}
-
-/** Reads a page and writes it in parts, when its organization's turn comes and other requests get theirs in between. */
-export async function writePage<Row>(
-  request: FastifyRequest,
-  read: () => Promise<Paged<Row>>,
+/** Writes the items of a page in parts, between which other requests get their turn. */
+export async function writeItems<Row>(
+  items: readonly Row[],
   write: (items: readonly Row[]) => string,
-): Promise<{ readonly paged: Paged<Row>; readonly parts: readonly string[] }> {
-  const tenant = request.principal?.orgId ?? request.consumer?.orgId ?? '';
-  return await request.server.pageOrder(tenant, async () => {
-    const paged = await read();
-    const parts: string[] = [];
-    for (let first = 0; first < paged.items.length; first += ITEMS_AT_ONCE) {
-      if (first > 0) await setImmediate();
-      parts.push(write(paged.items.slice(first, first + ITEMS_AT_ONCE)));
-    }
-    return { paged, parts };
-  });
+): Promise<readonly string[]> {
+  const parts: string[] = [];
+  for (let first = 0; first < items.length; first += ITEMS_AT_ONCE) {
+    if (first > 0) await setImmediate();
+    parts.push(write(items.slice(first, first + ITEMS_AT_ONCE)));
+  }
+  return parts;
 }
 
 /** Answers a page: its items as they are shown are the whole body. */
@@ -89,7 +73,8 @@ export async function answerPage<Row>(
   if (!serialize) throw new Error(`${request.routeOptions.url} has no schema of a page`);
   // Without the brackets of the array.
   const write = (items: readonly Row[]) => serialize(items.map(show) as never).slice(1, -1);
-  const { paged, parts } = await writePage(request, read, write);
+  const paged = await read();
+  const parts = await writeItems(paged.items, write);
   setPageHeaders(request, reply, page, paged);
   return reply.type('application/json; charset=utf-8').send(`[${parts.join(',')}]`);
 }

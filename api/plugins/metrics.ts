@@ -5,7 +5,7 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
-import { Counter, Histogram } from 'prom-client';
+import { Counter, Gauge, Histogram } from 'prom-client';
 import { ERROR_CODES, type ErrorCode } from '../../domain/error.ts';
 import { countServiceLevels } from '../../process/service-level.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -68,6 +68,14 @@ export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: Pick<Ap
     help: 'Refused requests by the code of the problem',
     labelNames: ['code'],
     registers,
+  });
+  new Gauge({
+    name: 'settlement_http_low_priority_waiting',
+    help: 'Requests of administration and lists that wait for their turn',
+    registers,
+    collect() {
+      this.set(app.lowPriority.waiting());
+    },
   });
   const count = countServiceLevels(deps.metrics, ['accept', 'read']);
   // Prometheus computes a rate from two samples, so that each series must begin with 0.

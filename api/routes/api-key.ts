@@ -38,6 +38,7 @@ export const apiKeyRoutes =
           access: {
             auth: 'api_key',
             scope: 'full',
+            isLowPriority: true,
             ...CREATES,
             refusals: [...CREATES.refusals, 'state_conflict'],
             rules: createApiKeyRules(deps.now),
@@ -80,7 +81,7 @@ export const apiKeyRoutes =
     app.get(
       '/v1/orgs/:org_id/keys',
       {
-        config: { access: { auth: 'api_key', scope: 'full' } },
+        config: { access: { auth: 'api_key', scope: 'full', isLowPriority: true } },
         schema: {
           tags: TAGS,
           operationId: 'listApiKeys',
@@ -108,6 +109,7 @@ export const apiKeyRoutes =
           access: {
             auth: 'api_key',
             scope: 'read',
+            isLowPriority: true,
             refusals: ['scope_insufficient', 'idempotency_key_reused', 'state_conflict'],
             headers: CREATES.headers,
             rotates: (request) => ApiKeyPath.safeParse(request.params).data?.key_id,
@@ -148,7 +150,14 @@ export const apiKeyRoutes =
     app.delete(
       '/v1/orgs/keys/:key_id',
       {
-        config: { access: { auth: 'api_key', scope: 'full', refusals: ['state_conflict', 'last_full_key'] } },
+        config: {
+          access: {
+            auth: 'api_key',
+            scope: 'full',
+            isLowPriority: true,
+            refusals: ['state_conflict', 'last_full_key'],
+          },
+        },
         schema: {
           tags: TAGS,
           operationId: 'revokeApiKey',

@@ -64,7 +64,7 @@ export const consumerRoutes =
     app.get(
       '/consumer/recipients',
       {
-        config: { access: { auth: 'session' } },
+        config: { access: { auth: 'session', isLowPriority: true } },
         schema: {
           tags: TAGS,
           operationId: 'listConsumerRecipients',

@@ -15,7 +15,7 @@ export const eventRoutes =
     app.get(
       '/v1/events',
       {
-        config: { access: { auth: 'api_key', scope: 'read' } },
+        config: { access: { auth: 'api_key', scope: 'read', isLowPriority: true } },
         schema: {
           tags: TAGS,
           operationId: 'listEvents',

@@ -46,7 +46,7 @@ export const recipientRoutes =
     app.get(
       '/v1/recipients',
       {
-        config: { access: { auth: 'api_key', scope: 'read' } },
+        config: { access: { auth: 'api_key', scope: 'read', isLowPriority: true } },
         schema: {
           tags: TAGS,
           operationId: 'listRecipients',

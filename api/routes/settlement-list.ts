@@ -8,7 +8,7 @@ import { type SettlementWithHistory, settlementDetail } from '../../domain/resou
 import { SETTLEMENT_COLUMNS, settlementLine } from '../../domain/resource/settlement-line.ts';
 import type { ApiDeps } from '../deps.ts';
 import { csvLine } from '../http/csv.ts';
-import { answerPage, pageOf, setPageHeaders, writePage } from '../http/pagination.ts';
+import { answerPage, pageOf, setPageHeaders, writeItems } from '../http/pagination.ts';
 import { splitAddress } from '../http/query-string.ts';
 import { preferredType } from '../pages/negotiation.ts';
 import { principalOf } from '../route-config.ts';
@@ -50,7 +50,7 @@ export const settlementListRoutes =
       app.get(
         url,
         {
-          config: { access: { auth: 'api_key', scope: 'read' } },
+          config: { access: { auth: 'api_key', scope: 'read', isLowPriority: true } },
           schema: {
             tags: [tag],
             operationId,
@@ -80,9 +80,10 @@ export const settlementListRoutes =
           reply.header('Vary', 'Accept');
           if (preferredType(request.headers.accept, TYPES) === 'text/csv') {
             const table = { ...page, limit: hasLimit(request) ? limit : EXPORT_LINES_MAX };
-            const read = () =>
-              deps.readList((db) => exportSettlements({ ...deps, db }, orgId, { selection, page: table }));
-            const { paged, parts } = await writePage(request, read, (items) => items.map(lineOf).join(''));
+            const paged = await deps.readList((db) =>
+              exportSettlements({ ...deps, db }, orgId, { selection, page: table }),
+            );
+            const parts = await writeItems(paged.items, (items) => items.map(lineOf).join(''));
             setPageHeaders(request, reply, table, paged);
             return reply
               .header('Content-Disposition', 'attachment; filename="settlements.csv"')

@@ -66,7 +66,7 @@ export const transferRoutes =
     app.get(
       '/consumer/transfers',
       {
-        config: { access: { auth: 'session' } },
+        config: { access: { auth: 'session', isLowPriority: true } },
         schema: {
           tags: TAGS,
           operationId: 'listTransfers',

@@ -14,7 +14,7 @@ export const usageRoutes =
     app.get(
       '/v1/usage',
       {
-        config: { access: { auth: 'api_key', scope: 'read', cost: REQUEST_WEIGHTS.usage } },
+        config: { access: { auth: 'api_key', scope: 'read', isLowPriority: true, cost: REQUEST_WEIGHTS.usage } },
         schema: {
           tags: ['Organizations and keys'],
           operationId: 'getUsage',

@@ -62,7 +62,7 @@ export const walletRoutes =
     app.get(
       '/v1/wallets',
       {
-        config: { access: { auth: 'api_key', scope: 'read' } },
+        config: { access: { auth: 'api_key', scope: 'read', isLowPriority: true } },
         schema: {
           tags: TAGS,
           operationId: 'listWallets',

@@ -19,7 +19,7 @@ export const webhookDeliveryRoutes =
     app.get(
       '/v1/webhooks/:webhook_id/deliveries',
       {
-        config: { access: { auth: 'api_key', scope: 'read' } },
+        config: { access: { auth: 'api_key', scope: 'read', isLowPriority: true } },
         schema: {
           tags: ['Webhooks'],
           operationId: 'listWebhookDeliveries',
@@ -49,6 +49,7 @@ export const webhookDeliveryRoutes =
           access: {
             auth: 'api_key',
             scope: 'full',
+            isLowPriority: true,
             ...CREATES,
             refusals: ['state_conflict', ...CREATES.refusals],
           },

@@ -26,6 +26,7 @@ export const webhookReplayRoutes =
           access: {
             auth: 'api_key',
             scope: 'full',
+            isLowPriority: true,
             refusals: ['idempotency_key_reused', 'state_conflict'],
             headers: ACCEPTED_HEADERS,
           },

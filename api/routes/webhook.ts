@@ -78,7 +78,7 @@ export const webhookRoutes =
     app.get(
       '/v1/webhooks',
       {
-        config: { access: READ },
+        config: { access: { ...READ, isLowPriority: true } },
         schema: {
           tags: TAGS,
           operationId: 'listWebhooks',
@@ -112,7 +112,15 @@ export const webhookRoutes =
     app.patch(
       '/v1/webhooks/:webhook_id',
       {
-        config: { access: { ...MANAGE, refusals: ['state_conflict'], rules: updateWebhookRules(targetRules) } },
+        config: {
+          access: {
+            ...MANAGE,
+            refusals: ['state_conflict'],
+            rules: updateWebhookRules(targetRules),
+            // A new URL's host is looked up.
+            isLowPriority: ({ body }) => UpdateWebhookRequest.parse(body).url === undefined,
+          },
+        },
         schema: {
           tags: TAGS,
           operationId: 'updateWebhook',
@@ -136,7 +144,7 @@ export const webhookRoutes =
     app.delete(
       '/v1/webhooks/:webhook_id',
       {
-        config: { access: MANAGE },
+        config: { access: { ...MANAGE, isLowPriority: true } },
         schema: {
           tags: TAGS,
           operationId: 'deleteWebhook',
@@ -161,7 +169,12 @@ export const webhookActionRoutes =
       '/v1/webhooks/:webhook_id/rotate-secret',
       {
         config: {
-          access: { ...MANAGE, refusals: ['idempotency_key_reused', 'state_conflict'], headers: CREATES.headers },
+          access: {
+            ...MANAGE,
+            refusals: ['idempotency_key_reused', 'state_conflict'],
+            headers: CREATES.headers,
+            isLowPriority: true,
+          },
         },
         schema: {
           tags: TAGS,
@@ -193,7 +206,7 @@ export const webhookActionRoutes =
     app.post(
       '/v1/webhooks/:webhook_id/test',
       {
-        config: { access: { ...MANAGE, refusals: ['state_conflict'] } },
+        config: { access: { ...MANAGE, refusals: ['state_conflict'], isLowPriority: true } },
         schema: {
           tags: TAGS,
           operationId: 'sendTestEvent',

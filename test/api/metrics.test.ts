@@ -9,6 +9,7 @@ import { Registry } from 'prom-client';
 import { describe, expect, vi } from 'vitest';
 import { metrics as requestMetrics } from '../../api/plugins/metrics.ts';
 import { requestEnd } from '../../api/plugins/request-end.ts';
+import { LOW_PRIORITY, turn } from '../../api/plugins/turn.ts';
 import { connect } from '../../db/client.ts';
 import { asTenant, WAITING } from '../../db/tenant.ts';
 import { TEMPORAL_CAUSES, type TemporalHealth, temporalFault } from '../../domain/temporal-health.ts';
@@ -45,25 +46,29 @@ const registryOf = (totalCount: number, db = nowhere.db, temporalHealth: () => P
 const metrics = registryOf(3);
 const config = { outboxMaxRows: 10, retentionDays: { events: 90, quotes: 90 } };
 
-const test = withApi({ deps: { metrics } }).extend('scraper', FILE, async ({ api }, { onCleanup }) => {
-  // The clock of the cache. `scrapeAnew` moves it past the cache's lifetime.
-  let clockMs = Date.now();
-  const expositions = [
-    stateExposition(metrics, { db: api.connection.db, config, now: () => new Date(clockMs), log: quiet }),
-  ];
-  const server = await serveMetrics({ host: '127.0.0.1', port: 0, expositions });
-  onCleanup(() => server.close());
-  const origin = `http://127.0.0.1:${server.port}`;
-  const scrape = async (): Promise<string> => await (await fetch(`${origin}/metrics`)).text();
-  const scrapeAnew = async (): Promise<string> => {
-    clockMs += 6_000;
-    return await scrape();
-  };
-  const setBack = (ms: number): void => {
-    clockMs -= ms;
-  };
-  return { port: server.port, origin, now: () => clockMs, scrape, scrapeAnew, setBack };
-});
+const test = withApi({ deps: { metrics, lowPriority: LOW_PRIORITY } }).extend(
+  'scraper',
+  FILE,
+  async ({ api }, { onCleanup }) => {
+    // The clock of the cache. `scrapeAnew` moves it past the cache's lifetime.
+    let clockMs = Date.now();
+    const expositions = [
+      stateExposition(metrics, { db: api.connection.db, config, now: () => new Date(clockMs), log: quiet }),
+    ];
+    const server = await serveMetrics({ host: '127.0.0.1', port: 0, expositions });
+    onCleanup(() => server.close());
+    const origin = `http://127.0.0.1:${server.port}`;
+    const scrape = async (): Promise<string> => await (await fetch(`${origin}/metrics`)).text();
+    const scrapeAnew = async (): Promise<string> => {
+      clockMs += 6_000;
+      return await scrape();
+    };
+    const setBack = (ms: number): void => {
+      clockMs -= ms;
+    };
+    return { port: server.port, origin, now: () => clockMs, scrape, scrapeAnew, setBack };
+  },
+);
 
 /** The value of the sample with these labels; undefined if the page has no such sample. */
 function sampleOf(page: string, sample: string): number | undefined {
@@ -121,6 +126,17 @@ test('no id, name, path or query of a caller becomes a label', async ({ api, par
   expect(
     sampleOf(page, 'settlement_http_request_duration_seconds_count{route="none",method="GET",status="404"}'),
   ).toBeGreaterThanOrEqual(1);
+});
+
+test('a list that waits for its turn is counted', async ({ api, partner }) => {
+  const { lowPriority } = api.app;
+  const count = async () => sampleOf(await metrics.metrics(), 'settlement_http_low_priority_waiting');
+  while (lowPriority.take(partner.orgId, () => undefined) !== 'waits');
+  const list = api.call(partner, 'GET', '/v1/events');
+  await expect.poll(count, WAIT).toBe(2);
+  for (let n = 0; n < 2; n += 1) lowPriority.leave(partner.orgId);
+  expect((await list).statusCode).toBe(200);
+  expect(await count()).toBe(0);
 });
 
 describe('the counts of requests', () => {
@@ -347,7 +363,9 @@ describe('the counts of requests', () => {
       const before = readsIn(await scraper.scrape());
       const { pool } = api.connection;
       const taken = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
-      const burst = asTenant(orgId, () => Array.from({ length: WAITING.maxOfTenant }, () => pool.query('SELECT 1')));
+      const burst = asTenant(orgId, () =>
+        Array.from({ length: WAITING.waitingMaxOfTenant }, () => pool.query('SELECT 1')),
+      );
       const refused = await get();
       for (const client of taken) client.release();
       await Promise.all(burst);
@@ -400,6 +418,7 @@ describe('the counts of requests', () => {
       const app = fastify({ forceCloseConnections: true });
       onTestFinished(() => app.close());
       await app.register(requestEnd);
+      await app.register(turn, LOW_PRIORITY);
       await app.register(requestMetrics, { deps: { metrics: registry } });
       app.decorateRequest('principal', null);
       app.addHook('onRequest', async (asked) => {

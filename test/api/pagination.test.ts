@@ -1,6 +1,7 @@
 import fc from 'fast-check';
+import fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
-import { pageLinks } from '../../api/http/pagination.ts';
+import { answerPage, pageLinks } from '../../api/http/pagination.ts';
 import { type Cursor, cursorText, PAGE, parseCursor } from '../../domain/page.ts';
 import { property } from '../support/property.ts';
 
@@ -17,6 +18,32 @@ const offsets = (links: string) => linked(links, 'offset');
 const LAST: Cursor = { at: new Date('2026-11-21T08:00:00.123Z'), id: 'stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h' };
 const more = (total: number | null) => ({ total, next: LAST });
 const noMore = (total: number | null) => ({ total, next: null });
+
+test('other work gets its turn while a page of 100 objects is written, and the page is one array', async () => {
+  const items = Array.from({ length: 100 }, (_, id) => ({ id }));
+  let turns = 0;
+  let shown = 0;
+  const countTurn = (): void => {
+    turns += 1;
+    if (shown < items.length) setImmediate(countTurn);
+  };
+  const show = (row: { readonly id: number }) => {
+    if (shown === 0) setImmediate(countTurn);
+    shown += 1;
+    return row;
+  };
+  const app = fastify();
+  const schema = { type: 'array', items: { type: 'object', properties: { id: { type: 'integer' } } } };
+  const response = { 200: { content: { 'application/json': { schema } } } };
+  app.get('/', { schema: { response } }, (request, reply) => {
+    const read = async () => ({ items, total: items.length, next: null });
+    return answerPage(request, reply, { page: { limit: items.length, offset: 0 }, read, show });
+  });
+  const answer = await app.inject('/');
+  expect(answer.json()).toEqual(items);
+  expect(answer.headers).toMatchObject({ 'content-type': 'application/json; charset=utf-8', 'x-total-count': '100' });
+  expect(turns).toBeGreaterThanOrEqual(19);
+});
 
 describe('the links of a page', () => {
   test('none when all objects are on the page', () =>

@@ -213,7 +213,7 @@ test("503 with Retry-After for what one organization's burst has beyond the queu
     return () => api.call(caller, 'GET', url);
   };
   const [readGreedily, readOnce] = [await read(greedy), await read(modest)];
-  const burst = Array.from({ length: WAITING.maxOfTenant + 60 }, readGreedily);
+  const burst = Array.from({ length: WAITING.waitingMaxOfTenant + 60 }, readGreedily);
   const single = await readOnce();
   const answers = await Promise.all(burst);
   expect(single.statusCode).toBe(200);

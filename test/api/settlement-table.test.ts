@@ -1,7 +1,6 @@
 /** Settlements as CSV (contract §1). */
 import { describe, expect } from 'vitest';
 import { csvLine } from '../../api/http/csv.ts';
-import { PAGES_AT_ONCE } from '../../api/http/pagination.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settle } from '../support/partner.ts';
@@ -54,24 +53,6 @@ describe('GET /v2/settlements with Accept: text/csv', () => {
         expect(line[field]).toBe(settlement[field]);
       expect(line.failure_code).toBe('');
     }
-  });
-
-  test('a table takes a turn of its organization, as a page does', async ({ api, partner }) => {
-    let end = (): void => undefined;
-    const ended = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    const others = Array.from({ length: PAGES_AT_ONCE }, () => api.app.pageOrder(partner.orgId, () => ended));
-    let isAnswered = false;
-    const answer = table(api, partner).then(({ statusCode }) => {
-      isAnswered = true;
-      return statusCode;
-    });
-    expect((await table(api, await api.createCaller())).statusCode).toBe(200);
-    expect(isAnswered).toBe(false);
-    end();
-    expect(await answer).toBe(200);
-    await Promise.all(others);
   });
 
   test('no text is a formula for a spreadsheet', async ({ api, partner, listed: _ }) => {

@@ -3,6 +3,7 @@
  * service waits for beside them is measured by `npm run bench -- shares`.
  */
 import { describe, expect, vi } from 'vitest';
+import { LOW_PRIORITY } from '../../api/plugins/turn.ts';
 import { openClaimant } from '../../db/queries/webhook-attempt.ts';
 import { exchangeDeliveries } from '../../db/queries/webhook-lane.ts';
 import { budgetsOf } from '../../domain/rate-limit.ts';
@@ -23,7 +24,10 @@ const MINUTE_ENDS = { retry: 1 };
 /** About 11 kB. */
 const METADATA = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`key-${n}`, 'x'.repeat(500)]));
 
-const test = withApi().extend('limited', ({ newApi }) => newApi({ config: { rateLimitPerMinute: QUOTA } }));
+const deps = { lowPriority: LOW_PRIORITY };
+const test = withApi({ deps }).extend('limited', ({ newApi }) =>
+  newApi({ deps, config: { rateLimitPerMinute: QUOTA } }),
+);
 
 const times = <T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, (_, index) => make(index)));
@@ -64,15 +68,15 @@ describe('a loop of enable, replay and disable', () => {
       answered.push(answer.statusCode);
       return answer.statusCode;
     });
-    await vi.waitUntil(() => api.connection.waiting() > LOOP / 2, WAIT);
+    await vi.waitUntil(() => api.app.lowPriority.waiting() > LOOP / 2, WAIT);
     const before = answered.length;
     await api.call(modest, 'GET', '/v1/recipients');
     const overtaken = answered.length - before;
-    // Its own requests wait for each other's locks, and some of them too long.
+    // On a busy machine, some of its own requests may wait too long for their turn.
     expect((await loop).filter((status) => ![200, 202, 409, 503].includes(status))).toEqual([]);
     expect((await digestTables(api.owner.pool))['webhook_deliveries']).toBe(written['webhook_deliveries']);
-    // One for each of its own statements, and those that had a connection already.
-    expect(overtaken).toBeLessThan(LOOP / 3);
+    // Those that were being handled already, and one for each seat.
+    expect(overtaken).toBeLessThan(LOOP / 10);
   });
 });
 

@@ -2,7 +2,7 @@
 import fastify from 'fastify';
 import type pg from 'pg';
 import { describe, expect, vi } from 'vitest';
-import { turn } from '../../api/plugins/turn.ts';
+import { LOW_PRIORITY, turn } from '../../api/plugins/turn.ts';
 import { causeOf, connect, isUnavailable, TENANTS } from '../../db/client.ts';
 import { createReplicaReads } from '../../db/replica.ts';
 import { asProcess, asTenant, WAITING } from '../../db/tenant.ts';
@@ -62,7 +62,7 @@ test('the statements of a request wait in the turn of its organization, its cons
   app.addHook<{ Params: { who: string } }>('onRequest', async (request) => {
     Object.assign(request, callers[request.params.who]);
   });
-  await app.register(turn);
+  await app.register(turn, LOW_PRIORITY);
   app.get<{ Params: { who: string } }>('/:who', async ({ params: { who } }) => {
     await shared.pool.query('SELECT pg_sleep(0.01)');
     done.push(who);
@@ -97,7 +97,7 @@ test('503 for the first statement beyond the limit of its tenant, and not for an
   holdSeats,
 }) => {
   const release = await holdSeats();
-  const waiting = Array.from({ length: WAITING.maxOfTenant }, () => sleep(shared.pool, 'greedy'));
+  const waiting = Array.from({ length: WAITING.waitingMaxOfTenant }, () => sleep(shared.pool, 'greedy'));
   const refused = await sleep(shared.pool, 'greedy').catch((error: unknown) => error);
   expect(refused).toMatchObject(refusal);
   expect(refused).toBeInstanceOf(OwnBurstError);
@@ -114,10 +114,10 @@ test('503 for a statement beyond the limit of all tenants or of the process, whi
   const release = await holdSeats();
   const ask = () => shared.pool.query('SELECT 1');
   const fill = (run: (ask: () => Promise<unknown>) => Promise<unknown>) =>
-    Array.from({ length: WAITING.maxOfTenant }, () => run(ask));
+    Array.from({ length: WAITING.waitingMaxOfTenant }, () => run(ask));
   const waiting = fill(asProcess);
   const refused = [asProcess(ask)];
-  for (let n = 1; n < WAITING.max / WAITING.maxOfTenant; n += 1)
+  for (let n = 1; n < WAITING.waitingMax / WAITING.waitingMaxOfTenant; n += 1)
     waiting.push(...fill((run) => asTenant(`tenant ${n}`, run)));
   refused.push(asTenant('modest', ask));
   const outcomes = await Promise.allSettled(refused);

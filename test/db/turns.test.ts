@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { createTurns, type TurnLimits, type Turns } from '../../db/turns.ts';
 import { property } from '../support/property.ts';
 
-const LIMITS: TurnLimits = { seats: 2, waitingMaxOfTenant: 100, waitingMax: 1_000 };
+const LIMITS: TurnLimits = { seats: 2, seatsOfTenant: 2, waitingMaxOfTenant: 100, waitingMax: 1_000 };
 
 /** Records in which order the tenants begin. */
 function open(limits: Partial<TurnLimits> = {}) {
@@ -15,14 +15,26 @@ function open(limits: Partial<TurnLimits> = {}) {
   return { turns, begun, take };
 }
 
-const leave = (turns: Turns, times: number): void => {
-  for (let n = 0; n < times; n += 1) turns.leave();
+/** These tenants give up a seat each, one after the other. */
+const leave = (turns: Turns, ...tenants: readonly string[]): void => {
+  for (const tenant of tenants) turns.leave(tenant);
 };
 
 test('one tenant alone takes every seat', () => {
-  const { take, begun } = open({ seats: 3 });
+  const { take, begun } = open({ seats: 3, seatsOfTenant: 3 });
   expect(take('a', 4)).toEqual(['begun', 'begun', 'begun', 'waits']);
   expect(begun).toEqual(['a', 'a', 'a']);
+});
+
+test('one tenant leaves the seats that it may not take to the others, and its next request waits for its own', () => {
+  const { turns, take, begun } = open({ seats: 3, seatsOfTenant: 1 });
+  expect(take('a', 3)).toEqual(['begun', 'waits', 'waits']);
+  expect(take('b', 2)).toEqual(['begun', 'waits']);
+  leave(turns, 'a');
+  expect(begun).toEqual(['a', 'b', 'a']);
+  leave(turns, 'b', 'a');
+  expect(begun).toEqual(['a', 'b', 'a', 'b', 'a']);
+  expect(take('c')).toEqual(['begun']);
 });
 
 test('tenants that wait are served in turn', () => {
@@ -30,7 +42,7 @@ test('tenants that wait are served in turn', () => {
   take('a', 4);
   take('b', 2);
   take('c');
-  leave(turns, 6);
+  leave(turns, 'a', 'a', 'b', 'c', 'a', 'b');
   expect(begun).toEqual(['a', 'a', 'b', 'c', 'a', 'b', 'a']);
 });
 
@@ -43,7 +55,7 @@ test('a request that gives up its place begins no more, and the next one gets it
   turns.withdraw('b', givenUp);
   turns.withdraw('b', givenUp);
   expect(turns.waiting()).toBe(1);
-  leave(turns, 1);
+  leave(turns, 'a');
   expect(begun).toEqual(['a', 'b']);
 });
 
@@ -58,7 +70,7 @@ describe('a full queue', () => {
     const { turns, take, begun } = open({ seats: 1, waitingMax: 2 });
     take('a', 2);
     expect(take('b', 2)).toEqual(['waits', 'full']);
-    leave(turns, 2);
+    leave(turns, 'a', 'a');
     expect(begun).toEqual(['a', 'a', 'b']);
     expect(take('c', 2)).toEqual(['waits', 'waits']);
   });
@@ -77,8 +89,9 @@ const steps = fc.array(
 type Asked = { readonly tenant: string; readonly begin: () => void; state: 'waits' | 'begun' | 'gone' | 'left' };
 
 /** Walks through the steps and checks the promises after each of them. */
-function walk(seats: number, given: readonly Step[]) {
-  const turns = createTurns({ ...LIMITS, seats });
+function walk(seats: number, ofTenant: number, given: readonly Step[]) {
+  const seatsOfTenant = Math.min(ofTenant, seats);
+  const turns = createTurns({ ...LIMITS, seats, seatsOfTenant });
   const asked: Asked[] = [];
   const begunSince = new Map<Asked, string[]>();
   const inState = (state: Asked['state']) => asked.filter((one) => one.state === state);
@@ -101,7 +114,7 @@ function walk(seats: number, given: readonly Step[]) {
     const [one] = inState('begun');
     if (!one) return;
     one.state = 'left';
-    turns.leave();
+    turns.leave(one.tenant);
   };
   for (const { act, tenant } of given) {
     const waiting = inState('waits').findLast((one) => one.tenant === tenant);
@@ -114,7 +127,10 @@ function walk(seats: number, given: readonly Step[]) {
     }
     expect(inState('begun').length).toBeLessThanOrEqual(seats);
     expect(turns.waiting()).toBe(inState('waits').length);
-    if (inState('waits').length > 0) expect(inState('begun')).toHaveLength(seats);
+    const seatsOf = (tenant: string) => inState('begun').filter((one) => one.tenant === tenant).length;
+    for (const { tenant } of inState('waits'))
+      if (seatsOf(tenant) < seatsOfTenant) expect(inState('begun')).toHaveLength(seats);
+    for (const { tenant } of inState('begun')) expect(seatsOf(tenant)).toBeLessThanOrEqual(seatsOfTenant);
     for (const [one, begun] of begunSince) {
       expect(begun).not.toContain(one.tenant);
       expect(new Set(begun).size).toBe(begun.length);
@@ -124,7 +140,7 @@ function walk(seats: number, given: readonly Step[]) {
   expect(inState('waits')).toEqual([]);
 }
 
-property([fc.integer({ min: 1, max: 4 }), steps])(
-  'no seat is free while somebody waits, a tenant is served in its order, and its first in line waits for one of each other tenant',
-  (seats, given) => walk(seats, given),
+property([fc.integer({ min: 1, max: 4 }), fc.integer({ min: 1, max: 4 }), steps])(
+  'no seat is free while somebody waits who may have it, a tenant is served in its order, and its first in line waits for one of each other tenant',
+  (seats, seatsOfTenant, given) => walk(seats, seatsOfTenant, given),
 );

@@ -8,6 +8,7 @@ import { buildApp } from '../../api/app.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
 import { EVENT_LOOP_DELAY_MAX_MS } from '../../api/plugins/load-shedding.ts';
+import { LOW_PRIORITY } from '../../api/plugins/turn.ts';
 import { createChangeListener } from '../../db/change-listener.ts';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
@@ -25,6 +26,7 @@ import { stretched } from './patience.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 
 const CLOSE_MAX_MS = 5_000;
+const RACING_MAX = 100;
 
 export const TEST_SECRETS = {
   apiKeyPepper: { id: 'test-1', secret: 'test-pepper-test-pepper-test-pepper' },
@@ -130,6 +132,8 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
     readList: (run) => run(connection.db),
     changes,
     temporalHealth: async () => ({ status: 'up', cause: null }),
+    // An organization's requests race, as in several processes.
+    lowPriority: { ...LOW_PRIORITY, seats: RACING_MAX, seatsOfTenant: RACING_MAX },
     eventLoopDelayMaxMs: stretched(5 * EVENT_LOOP_DELAY_MAX_MS),
     resolveHost: async () => {
       throw new Error('tests ask no name server');
