@@ -99,4 +99,5 @@ const signUps: Probe = {
   },
 };
 
-export const PROBES: readonly Probe[] = [replayLoop, bigAnswers, redeliveries, manySubscriptions, signUps];
+/** The last one's endpoint is gone when it ends, and its deliveries are then retried for hours. */
+export const PROBES: readonly Probe[] = [replayLoop, bigAnswers, redeliveries, signUps, manySubscriptions];
