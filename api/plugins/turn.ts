@@ -11,8 +11,8 @@ import { whenOver } from '../http/request-end.ts';
 import { isLowPriority } from '../route-config.ts';
 
 /**
- * Requests of low priority that are handled at once, in one process, and how long one waits. Those of a tenant are
- * handled one after another: its quota allows no more of them in a second than that.
+ * Requests of low priority that are handled at once, in one process, and how long one waits for that. Those of a tenant
+ * are handled one after another, which is faster than its quota lets it send them.
  */
 export const LOW_PRIORITY = { seats: 4, seatsOfTenant: 1, timeoutMs: 10_000 } as const;
 export type LowPriority = Readonly<Record<keyof typeof LOW_PRIORITY, number>>;
@@ -22,6 +22,10 @@ declare module 'fastify' {
     /** Of requests of low priority. */
     lowPriority: Turns;
   }
+  interface FastifyRequest {
+    /** Between two steps of a long request of low priority: those that wait come first. */
+    nextTurn(): Promise<void>;
+  }
 }
 
 const tenantOf = ({ principal, consumer, clientAddress }: FastifyRequest): string =>
@@ -29,31 +33,40 @@ const tenantOf = ({ principal, consumer, clientAddress }: FastifyRequest): strin
 
 export const turn = fp(async (app: FastifyInstance, limits: LowPriority) => {
   const turns = createTurns({ ...WAITING, ...limits });
-  /** What gives the seat of a request back. */
-  const leaveOf = new WeakMap<FastifyRequest, () => void>();
+  /** By request that has a seat: its tenant. */
+  const seated = new WeakMap<FastifyRequest, string>();
+  const sit = async (request: FastifyRequest, tenant: string): Promise<void> => {
+    await new Promise<void>((begin, refuse) =>
+      takeSeat(turns, tenant, { ...limits, subject: 'its turn', begin, refuse }),
+    );
+    seated.set(request, tenant);
+  };
+  const leave = (request: FastifyRequest): void => {
+    const tenant = seated.get(request);
+    if (tenant !== undefined && seated.delete(request)) turns.leave(tenant);
+  };
   app.decorate('lowPriority', turns);
+  app.decorateRequest('nextTurn', async function nextTurn(this: FastifyRequest) {
+    const tenant = seated.get(this);
+    if (tenant === undefined || turns.waiting() === 0) return;
+    leave(this);
+    await sit(this, tenant);
+  });
 
   // Once the body is read: its reader would lose the tenant.
   app.addHook('preHandler', (request, reply, done) => {
     const tenant = tenantOf(request);
     if (!isLowPriority(request)) return asTenant(tenant, done);
-    const seat = new Promise<void>((begin, refuse) =>
-      takeSeat(turns, tenant, { ...limits, subject: 'its turn', begin, refuse }),
-    );
     const begin = (): void => {
-      const leave = (): void => {
-        if (leaveOf.delete(request)) turns.leave(tenant);
-      };
-      leaveOf.set(request, leave);
-      whenOver(request.raw, reply.raw, leave);
+      whenOver(request.raw, reply.raw, () => leave(request));
       asTenant(tenant, done);
     };
     // After a wait, `begin` runs in the context of this request, not of the one that left the seat.
-    seat.then(begin, done);
+    sit(request, tenant).then(begin, done);
   });
   // Its answer is made. Who reads it slowly holds no seat.
   app.addHook('onSend', (request, _reply, payload, done) => {
-    leaveOf.get(request)?.();
+    leave(request);
     done(null, payload);
   });
 });

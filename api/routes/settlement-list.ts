@@ -81,7 +81,11 @@ export const settlementListRoutes =
           if (preferredType(request.headers.accept, TYPES) === 'text/csv') {
             const table = { ...page, limit: hasLimit(request) ? limit : EXPORT_LINES_MAX };
             const paged = await deps.readList((db) =>
-              exportSettlements({ ...deps, db }, orgId, { selection, page: table }),
+              exportSettlements({ ...deps, db }, orgId, {
+                selection,
+                page: table,
+                betweenSteps: () => request.nextTurn(),
+              }),
             );
             const parts = await writeItems(paged.items, (items) => items.map(lineOf).join(''));
             setPageHeaders(request, reply, table, paged);

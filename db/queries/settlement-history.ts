@@ -109,12 +109,19 @@ const EXPORT_STEP = PAGE.limitMax;
 /**
  * Up to `limit` of the selected settlements, newest first, by as many statements as that takes. A settlement that is
  * added meanwhile is not among them. They are not counted.
+ *
+ * @param options `betweenSteps` is awaited before each statement but the first
  */
 export async function exportSettlements(
   deps: ReadDeps,
   orgId: string,
-  { selection, page }: { readonly selection: SettlementSelection; readonly page: Page },
+  options: {
+    readonly selection: SettlementSelection;
+    readonly page: Page;
+    readonly betweenSteps?: () => Promise<void>;
+  },
 ): Promise<Paged<SettlementWithHistory>> {
+  const { selection, page, betweenSteps } = options;
   const list: List<SettlementWithHistory> = {
     ...sourceOf(deps.db, orgId, selection),
     cursorOf: ({ createdAt: at, settlementId: id }) => ({ at, id }),
@@ -127,6 +134,7 @@ export async function exportSettlements(
     items.push(...read.items);
     if (read.next === null || items.length >= page.limit) return { items, total: null, next: read.next };
     step = { limit, offset: 0, after: read.next };
+    await betweenSteps?.();
   }
 }
 

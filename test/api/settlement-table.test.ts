@@ -1,9 +1,11 @@
 /** Settlements as CSV (contract §1). */
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { csvLine } from '../../api/http/csv.ts';
+import { LOW_PRIORITY } from '../../api/plugins/turn.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settle } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { fillSettlements } from '../support/settlement-fill.ts';
 
 const HOSTILE = '=HYPERLINK("https://evil.example","x")';
@@ -83,16 +85,30 @@ describe('GET /v2/settlements with Accept: text/csv', () => {
     expect(cellsOf((await table(api, other)).body)).toHaveLength(1);
   });
 
-  test('200 with more lines than a page of JSON has, where no limit is given', async ({ api }) => {
-    const caller = await api.createCaller();
+  test("200 with more lines than a page of JSON has, where no limit is given, and others' lists come between its steps", async ({
+    newApi,
+  }) => {
+    const api = await newApi({ deps: { lowPriority: { ...LOW_PRIORITY, seats: 1 } } });
+    const [caller, other] = [await api.createCaller(), await api.createCaller()];
     await fillSettlements(api.owner.pool, api.deps.sealer, {
       orgId: caller.orgId,
       templateId: await settle(api, caller),
       settlements: 229,
       columns: { created_at: `created_at - n * interval '1 second'` },
     });
-    const lines = cellsOf((await table(api, caller)).body).slice(1);
+    const { lowPriority } = api.app;
+    lowPriority.take('third', () => undefined);
+    const answered: string[] = [];
+    const whole = table(api, caller).finally(() => answered.push('table'));
+    await vi.waitUntil(() => lowPriority.waiting() === 1, WAIT);
+    const list = api.call(other, 'GET', '/v2/settlements').finally(() => answered.push('list'));
+    await vi.waitUntil(() => lowPriority.waiting() === 2, WAIT);
+    lowPriority.leave('third');
+    const lines = cellsOf((await whole).body).slice(1);
     expect(new Set(lines.map(([id]) => id)).size).toBe(230);
+    expect((await list).statusCode).toBe(200);
+    expect(answered).toEqual(['list', 'table']);
+    expect(lowPriority.take('third', () => undefined)).toBe('begun');
   });
 
   test.for(['application/json', '*/*', 'text/csv;q=0.5, application/json'])(
