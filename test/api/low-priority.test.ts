@@ -98,8 +98,8 @@ test('tenants that wait are handled in turn, each request in its own context', a
   for (const one of handled) expect(one.in).toBe(one.who);
 });
 
-test('a seat is free again after a request that fails, that is not read, or whose caller has gone', async ({
-  edge: { app, handled, ask },
+test('a seat is free again, once, after a request that fails, that is not read, or whose caller has gone', async ({
+  edge: { app, handled, whose, ask, untilWaiting },
 }) => {
   const failing = ask('a');
   await vi.waitUntil(() => handled.length === 1, WAIT);
@@ -125,6 +125,16 @@ test('a seat is free again after a request that fails, that is not read, or whos
   handled[3]?.end();
   expect((await Promise.all(next))[0]?.statusCode).toBe(200);
   unread.destroy();
+
+  const others = ['b', 'c', 'd', 'e', 'f'].flatMap((who) => ask(who));
+  await untilWaiting(1);
+  await vi.waitUntil(() => handled.length === 4 + seats, WAIT);
+  expect(whose().slice(4)).toBe('bcde');
+  for (let n = 4; n < 4 + others.length; n += 1) {
+    await vi.waitUntil(() => handled[n], WAIT);
+    handled[n]?.end();
+  }
+  await Promise.all(others);
 });
 
 test('503 for a request of low priority that waits for ten seconds, and it is never handled', async ({
