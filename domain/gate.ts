@@ -44,6 +44,8 @@ export type GateEvidence = {
   readonly expiresAt: Date;
   readonly revokedAt: Date | null;
   readonly approvals: readonly GateApproval[];
+  /** By the database's clock. The process that judges may have a clock that is behind. */
+  readonly readAt: Date;
 };
 
 /** Where a step would move value: its corridor, or all corridors if it is not known. */
@@ -132,7 +134,7 @@ function judge(gate: Gate, corridor: CorridorId, evidence: GateEvidence | undefi
 function reasonToClose(evidence: GateEvidence, now: Date): GateReason | null {
   if (evidence.revokedAt !== null) return 'revoked';
   if (!(evidence.recordedAt <= now)) return 'clock_behind';
-  if (!(now < evidence.expiresAt)) return 'expired';
+  if (!(now < evidence.expiresAt && evidence.readAt < evidence.expiresAt)) return 'expired';
   return reasonOfApprovals(evidence, now);
 }
 

@@ -49,7 +49,7 @@ export const gateEvidenceJson = (where: string): string => `(
     SELECT coalesce(json_agg(json_build_object(
       'evidenceId', e.evidence_id, 'gate', e.gate, 'environment', e.environment, 'corridor', e.corridor,
       'reference', e.reference, 'sha256', encode(e.sha256, 'hex'), 'recordedBy', e.recorded_by,
-      'recordedAt', e.recorded_at, 'expiresAt', e.expires_at, 'revokedAt', e.revoked_at,
+      'recordedAt', e.recorded_at, 'expiresAt', e.expires_at, 'revokedAt', e.revoked_at, 'readAt', statement_timestamp(),
       'approvals', (SELECT coalesce(json_agg(json_build_object('operator', a.operator, 'approvedAt', a.approved_at)
         ORDER BY a.approved_at), '[]') FROM launch_gate_approvals a WHERE a.evidence_id = e.evidence_id)
     ) ORDER BY e.recorded_at, e.evidence_id), '[]')
@@ -64,11 +64,12 @@ export const gateEvidenceSql = (environment: string, corridor: string): string =
   gateEvidenceJson(`e.environment = ${environment} AND e.corridor = ${corridor}`);
 
 export const evidenceOf = (aggregated: readonly Aggregated<GateEvidence>[]): GateEvidence[] =>
-  aggregated.map(({ recordedAt, expiresAt, revokedAt, approvals, ...rest }) => ({
+  aggregated.map(({ recordedAt, expiresAt, revokedAt, readAt, approvals, ...rest }) => ({
     ...rest,
     recordedAt: new Date(recordedAt),
     expiresAt: new Date(expiresAt),
     revokedAt: revokedAt === null ? null : new Date(revokedAt),
+    readAt: new Date(readAt),
     approvals: approvals.map(({ operator, approvedAt }) => ({ operator, approvedAt: new Date(approvedAt) })),
   }));
 

@@ -270,6 +270,22 @@ test('gates are judged by real time: evidence that expires during retries closes
   });
 });
 
+test("evidence that has expired by the database's clock closes its gate for a worker whose clock is behind", async ({
+  api,
+  world,
+  steps,
+}) => {
+  const hour = 3_600_000;
+  const settlementId = await world.accept('US-KY', 'KY');
+  const times = { recordedAt: new Date(Date.now() - 3 * hour), expiresAt: new Date(Date.now() - hour) };
+  await world.insertEvidence({ gates: ['operator_approval'], corridors: ['US-KY'], changes: times });
+  const behind = createActivities({ ...activityDeps(api), now: () => new Date(Date.now() - 2 * hour) });
+  expect(await behind.admitSettlement(steps.step(settlementId))).toMatchObject({
+    status: 'rejected',
+    failureCode: 'launch_gates_closed',
+  });
+});
+
 test('one closed gate rejects; newer evidence opens it for the next settlement', async ({ world, steps }) => {
   const older = { recordedAt: new Date(Date.now() - 2 * DAY_MS) };
   const refused = await world.accept('GB-BB', 'BB');

@@ -28,6 +28,7 @@ const valid = (changes: Partial<GateEvidence> = {}): GateEvidence => ({
   recordedAt: at(-60),
   expiresAt: at(60),
   revokedAt: null,
+  readAt: NOW,
   approvals: [
     { operator: 'ana', approvedAt: at(-30) },
     { operator: 'bo', approvedAt: at(-20) },
@@ -51,6 +52,8 @@ const REFUSALS: readonly (readonly [string, readonly GateEvidence[], string])[] 
   ['evidence for a corridor in another spelling', [valid({ corridor: 'us-jm' })], 'no_evidence'],
   ['evidence that expired a moment ago', [valid({ expiresAt: NOW })], 'expired'],
   ['evidence that expired long ago', [valid({ recordedAt: at(-99), expiresAt: at(-1) })], 'expired'],
+  ["evidence that has just expired by the database's clock", [valid({ readAt: at(60) })], 'expired'],
+  ['evidence with an invalid time of reading', [valid({ readAt: new Date(Number.NaN) })], 'expired'],
   ['evidence with an invalid expiry', [valid({ expiresAt: new Date(Number.NaN) })], 'expired'],
   ['evidence recorded after the current time', [valid({ recordedAt: at(1) })], 'clock_behind'],
   ['evidence with an invalid recording time', [valid({ recordedAt: new Date(Number.NaN) })], 'clock_behind'],
