@@ -36,7 +36,7 @@ export type RouteConfig = RouteAccess & {
   readonly headers?: readonly AnswerHeader[];
   /**
    * Administration and lists: few of them are handled at once, so that they slow no payment down (`plugins/turn.ts`).
-   * Not what waits for anybody outside the service, since others would wait with it.
+   * Not for an operation that waits for another service: others would wait with it.
    */
   readonly isLowPriority?: boolean | ((request: FastifyRequest) => boolean);
   /** How many requests this one counts as for the rate limit; by default 1. */

@@ -3,9 +3,11 @@
  * free while somebody waits who may have it. The tenants are served in turn: the only waiting request of a tenant waits
  * for at most one request of each other tenant.
  */
+import { createPlaces } from './places.ts';
+
 export type TurnLimits = {
   readonly seats: number;
-  /** Of one tenant at once: all of them, or as many as leave some to the others. */
+  /** How many of them one tenant may have at once. */
   readonly seatsOfTenant: number;
   /** Requests that wait at once, of one tenant and of all. */
   readonly waitingMaxOfTenant: number;
@@ -30,8 +32,7 @@ export type Turns = {
 export function createTurns({ seats, seatsOfTenant, waitingMaxOfTenant, waitingMax }: TurnLimits): Turns {
   /** The tenants with somebody waiting, in the order of their turns. */
   const queues = new Map<string, Set<() => void>>();
-  /** How many seats a tenant has; none is not listed. */
-  const seated = new Map<string, number>();
+  const places = createPlaces(seatsOfTenant);
   let free = seats;
   let waiting = 0;
 
@@ -40,27 +41,27 @@ export function createTurns({ seats, seatsOfTenant, waitingMaxOfTenant, waitingM
     waiting -= 1;
     if (queue.size === 0) queues.delete(tenant);
   };
-  const maySit = (tenant: string): boolean => free > 0 && (seated.get(tenant) ?? 0) < seatsOfTenant;
-  const sit = (tenant: string, begin: () => void): void => {
+  /** @returns false when there is no seat that the tenant may have */
+  const sit = (tenant: string): boolean => {
+    if (free === 0 || !places.enter(tenant)) return false;
     free -= 1;
-    seated.set(tenant, (seated.get(tenant) ?? 0) + 1);
-    begin();
+    return true;
   };
   const seatNext = (): void => {
     for (const [tenant, queue] of queues) {
       const [begin] = queue;
-      if (!begin || !maySit(tenant)) continue;
+      if (!begin || !sit(tenant)) continue;
       remove(tenant, queue, begin);
       // To the end: every other tenant that waits comes before its next request.
       if (queues.delete(tenant)) queues.set(tenant, queue);
-      sit(tenant, begin);
+      begin();
       return;
     }
   };
   return {
     take(tenant, begin) {
-      if (maySit(tenant)) {
-        sit(tenant, begin);
+      if (sit(tenant)) {
+        begin();
         return 'begun';
       }
       const queue = queues.get(tenant) ?? new Set();
@@ -76,9 +77,7 @@ export function createTurns({ seats, seatsOfTenant, waitingMaxOfTenant, waitingM
     },
     leave(tenant) {
       free += 1;
-      const left = (seated.get(tenant) ?? 1) - 1;
-      if (left === 0) seated.delete(tenant);
-      else seated.set(tenant, left);
+      places.leave(tenant);
       seatNext();
     },
     waiting: () => waiting,

@@ -44,7 +44,7 @@ export type GateEvidence = {
   readonly expiresAt: Date;
   readonly revokedAt: Date | null;
   readonly approvals: readonly GateApproval[];
-  /** By the database's clock. The process that judges may have a clock that is behind. */
+  /** When it was read, by the database's clock: that of the process may be behind. */
   readonly readAt: Date;
 };
 

@@ -3,9 +3,9 @@
  * them. A trusted proxy holds those of many clients, and has no limit of its own.
  */
 import type { Server } from 'node:net';
+import { createPlaces } from '../../db/places.ts';
 import { type AddressBlock, isInBlock, parseAddress } from '../../domain/network-address.ts';
 import { limitKeyOf } from './client-address.ts';
-import { createPlaces } from './places.ts';
 
 /** Closes each connection beyond the limit at once. */
 export function limitConnections(

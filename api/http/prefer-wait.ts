@@ -6,11 +6,11 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ChangeListener } from '../../db/change-listener.ts';
+import { createPlaces } from '../../db/places.ts';
 import { createWakeUp } from '../../db/wake-up.ts';
 import { isTerminal, type Settlement } from '../../domain/settlement/state.ts';
 import { namesTag, taggedJson } from './conditional.ts';
 import { sendRead } from './pending-read.ts';
-import { createPlaces } from './places.ts';
 
 const WAIT_SECONDS_MAX = 30;
 const POLL_INTERVAL_MS = 2_000;

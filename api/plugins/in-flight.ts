@@ -4,8 +4,8 @@
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import fp from 'fastify-plugin';
+import { createPlaces } from '../../db/places.ts';
 import { DomainError } from '../../domain/error.ts';
-import { createPlaces } from '../http/places.ts';
 import { isOver, whenOver } from '../http/request-end.ts';
 
 /** In one process. Those of an address are those of all organizations behind it. */

@@ -11,19 +11,19 @@ import { whenOver } from '../http/request-end.ts';
 import { isLowPriority } from '../route-config.ts';
 
 /**
- * Requests of low priority that are handled at once, in one process, and how long one waits for that. Those of a tenant
- * are handled one after another, which is faster than its quota lets it send them.
+ * How many requests of low priority a process handles at once, how many of one tenant, and how long one waits. A tenant
+ * has one at a time: that is enough for its quota.
  */
 export const LOW_PRIORITY = { seats: 4, seatsOfTenant: 1, timeoutMs: 10_000 } as const;
 export type LowPriority = Readonly<Record<keyof typeof LOW_PRIORITY, number>>;
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Of requests of low priority. */
+    /** The turns of requests of low priority. */
     lowPriority: Turns;
   }
   interface FastifyRequest {
-    /** Between two steps of a long request of low priority: those that wait come first. */
+    /** Called between two steps of a long request of low priority. Requests that wait are handled first. */
     nextTurn(): Promise<void>;
   }
 }
@@ -33,7 +33,7 @@ const tenantOf = ({ principal, consumer, clientAddress }: FastifyRequest): strin
 
 export const turn = fp(async (app: FastifyInstance, limits: LowPriority) => {
   const turns = createTurns({ ...WAITING, ...limits });
-  /** By request that has a seat: its tenant. */
+  /** The tenant of each request that has a seat. */
   const seated = new WeakMap<FastifyRequest, string>();
   const sit = async (request: FastifyRequest, tenant: string): Promise<void> => {
     await new Promise<void>((begin, refuse) =>
@@ -64,7 +64,7 @@ export const turn = fp(async (app: FastifyInstance, limits: LowPriority) => {
     // After a wait, `begin` runs in the context of this request, not of the one that left the seat.
     sit(request, tenant).then(begin, done);
   });
-  // Its answer is made. Who reads it slowly holds no seat.
+  // The answer is made. A caller who reads it slowly holds no seat.
   app.addHook('onSend', (request, _reply, payload, done) => {
     leave(request);
     done(null, payload);

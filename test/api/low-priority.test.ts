@@ -98,7 +98,7 @@ test('tenants that wait are handled in turn, each request in its own context', a
   for (const one of handled) expect(one.in).toBe(one.who);
 });
 
-test('a seat is free again, once, after a request that fails, that is not read, or whose caller has gone', async ({
+test('a request gives its seat back once: when it fails, when nobody reads its answer, and when its caller goes', async ({
   edge: { app, handled, whose, ask, untilWaiting },
 }) => {
   const failing = ask('a');

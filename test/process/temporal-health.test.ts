@@ -112,7 +112,7 @@ test("a worker makes the sweep's schedule like that of its version, and an opera
   await vi.waitFor(() => createSweepSchedule(temporal), WAIT);
   const schedule = temporal.client.schedule.getHandle(SWEEP_ID);
   await schedule.update((made) => ({ ...made, policies: { ...made.policies, overlap: 'ALLOW_ALL' } }));
-  // Temporal applies what an update and a pause that arrive together say in an order of its own.
+  // Temporal may apply a pause before an update that was sent earlier.
   await vi.waitUntil(async () => (await schedule.describe()).policies.overlap === 'ALLOW_ALL', WAIT);
   await schedule.pause('an incident');
   await vi.waitUntil(async () => (await schedule.describe()).state.paused, WAIT);
