@@ -16,6 +16,8 @@ export type Queryable = Database | Tx;
 
 /** For a connection, whether a new one or one of a pool that is in use. */
 export const CONNECT_TIMEOUT_MS = 3_000;
+/** An idle connection sends something after this time. */
+const KEEP_ALIVE_MS = 30_000;
 /** Of a process that serves tenants: who waits for a lock holds a connection that others need. */
 export const TENANTS = { lockTimeoutMs: 250 } as const;
 /**
@@ -84,6 +86,8 @@ export type Connection = {
   readonly pool: pg.Pool;
   /** How many wait for a connection. */
   waiting(): number;
+  /** Opens all connections, as far as the server lets it. For the start of a process. */
+  openAll(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -92,8 +96,9 @@ export type Connection = {
  *
  * @param options `onIdleError` is called when an idle connection breaks; the pool replaces it. `refusesOwner`: no
  * statement runs as a role that owns the tables. `untilReady`: each new connection waits for it, and fails as it does.
- * `tenants`: they get the connections in turn, and none waits longer for a lock. `isPooled`: the address leads to a
- * pooler (database-session.ts). `statementTimeoutMs`: of this side, for a server that does not answer
+ * `tenants`: they get the connections in turn, and none waits longer for a lock. `keepsOpen`: no connection is closed
+ * because it is idle. `isPooled`: the address leads to a pooler (database-session.ts). `statementTimeoutMs`: of this
+ * side, for a server that does not answer
  */
 export function connect(
   databaseUrl: string,
@@ -104,6 +109,7 @@ export function connect(
     refusesOwner?: boolean;
     untilReady?: (() => Promise<void>) | undefined;
     isPooled?: boolean;
+    keepsOpen?: boolean;
     tenants?: { readonly lockTimeoutMs: number; readonly turnTimeoutMs?: number } | undefined;
     connectTimeoutMs?: number;
     statementTimeoutMs?: number | undefined;
@@ -113,6 +119,10 @@ export function connect(
     Client,
     connectionString: databaseUrl,
     max: options.poolSizeMax,
+    min: options.keepsOpen ? options.poolSizeMax : 0,
+    // Firewalls drop a connection on which nothing is sent for minutes.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     application_name: options.name,
     connectionTimeoutMillis: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     query_timeout: options.statementTimeoutMs,
@@ -126,42 +136,63 @@ export function connect(
     },
   });
   pool.on('error', options.onIdleError);
+  /** Connections to a server that only reads, or does not answer. */
+  const lost = new WeakSet<pg.PoolClient>();
   // An error event without a listener ends the process. This one comes when a connection breaks between two statements
   // of a transaction; the next statement on it fails anyway.
   pool.on('connect', (client) => {
     client.on('error', options.onIdleError);
-    watchQueries(client, options.isPooled ? options.tenants?.lockTimeoutMs : undefined);
+    watchQueries(client, { lost, lockTimeoutMs: options.isPooled ? options.tenants?.lockTimeoutMs : undefined });
+  });
+  const connectNow = pool.connect.bind(pool);
+  // The idle connections lead to the same server.
+  pool.on('release', (error, client) => {
+    if (!isServerLost(error) && !lost.has(client)) return;
+    for (let left = pool.idleCount; left > 0; left -= 1) connectNow((_error, _client, release) => release(true));
   });
   const turns = options.tenants ? serveInTurn(pool, options.tenants.turnTimeoutMs) : undefined;
   return {
     db: drizzle(pool, { schema }),
     pool,
     waiting: () => pool.waitingCount + (turns?.waiting() ?? 0),
+    openAll: async () => {
+      const opening = Array.from({ length: options.poolSizeMax }, () => pool.connect());
+      for (const opened of await Promise.allSettled(opening)) if (opened.status === 'fulfilled') opened.value.release();
+    },
     close: () => pool.end(),
   };
 }
 
-/** SQLSTATEs of a connection that is of no more use. The first one is of a write to a server that only reads. */
-const USELESS = ['25006', ...STATEMENT_LOST];
+/** SQLSTATE of a write to a server that only reads. */
+const READ_ONLY = '25006';
 /** The driver's sentence when the server's answer to a statement did not come in time. */
 const NO_ANSWER = 'Query read timeout';
+
+const sqlStateOf = (error: unknown): string => (error instanceof pg.DatabaseError && error.code) || '';
+const isServerLost = (error: unknown): boolean =>
+  sqlStateOf(error) === READ_ONLY || (error instanceof Error && error.message === NO_ANSWER);
 
 /**
  * After a failover, a connection may still lead to what was the primary, or to a host that has vanished. It ends once a
  * statement is refused because the server only reads, or is not answered, and the pool opens another one. So does one
- * whose session is not the one in which the driver has prepared its statements: the driver would never prepare them again.
+ * whose session is not the one in which the driver has prepared its statements: the driver would never prepare them
+ * again.
  *
- * @param lockTimeoutMs of each transaction, where the session cannot have it
+ * @param options `lost`: where such a connection is noted. `lockTimeoutMs` of each transaction, where the session cannot
+ *   have it
  */
-function watchQueries(client: pg.PoolClient, lockTimeoutMs: number | undefined): void {
+function watchQueries(
+  client: pg.PoolClient,
+  { lost, lockTimeoutMs }: { readonly lost: WeakSet<pg.PoolClient>; readonly lockTimeoutMs: number | undefined },
+): void {
   if (!(client instanceof pg.Client)) return;
   const watched = (query: unknown, ...rest: unknown[]): unknown => {
     const sent = lockTimeoutMs === undefined ? query : withLockTimeout(query, lockTimeoutMs);
     const result: unknown = Reflect.apply(pg.Client.prototype.query, client, [sent, ...rest]);
     if (result instanceof Promise)
       result.catch((error: unknown) => {
-        const isUseless = error instanceof pg.DatabaseError && USELESS.includes(error.code ?? '');
-        if (isUseless || (error instanceof Error && error.message === NO_ANSWER)) void client.end();
+        if (isServerLost(error)) lost.add(client);
+        if (lost.has(client) || STATEMENT_LOST.includes(sqlStateOf(error))) void client.end();
         // Drizzle keeps the connection of a transaction that could not begin.
         if (isBegin(query)) client.release(true);
       });

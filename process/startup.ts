@@ -78,7 +78,7 @@ export async function openProcess(config: Config, component: 'api' | 'worker', l
       onIdleError: (error) => log.warn({ err: error }, 'an idle database connection broke'),
       refusesOwner: config.runtime !== 'local-sandbox',
       isPooled: config.databaseIsPooled,
-      tenants: component === 'api' ? TENANTS : undefined,
+      ...(component === 'api' && { tenants: TENANTS, keepsOpen: true }),
     });
   const pools = new Map<PoolName, Connection>();
   const openPool = (poolName: PoolName, poolSizeMax: number, options?: PoolOptions): Connection => {

@@ -18,6 +18,9 @@ import { databaseFileOf, startTemporal, type TemporalServer } from './temporal.t
 const DATABASE_NAME = 'settlement';
 const WISHED_PORT = { postgres: 55_432, temporal: 7_233, temporalUi: 8_233 };
 
+/** For a benchmark's processes next to those of the stack. */
+const CONNECTIONS_MAX = '200';
+
 export const logDirectory = path.join(localDirectory, 'log');
 
 type EmbeddedPostgres = Pick<Config, 'encryptionKeys'> & {
@@ -45,7 +48,7 @@ export async function startEmbeddedPostgres(
   const starting = startCluster({
     program,
     directory,
-    settings,
+    settings: { max_connections: CONNECTIONS_MAX, ...settings },
     wishedPort: WISHED_PORT.postgres,
     ...(reachesClone && { logFile: path.join(logs, 'postgres.log') }),
   });

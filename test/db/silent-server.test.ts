@@ -26,9 +26,9 @@ const test = withApi()
     onCleanup(async () => {
       for (const { close } of opened) await close();
     });
-    return (url: string, statementTimeoutMs = LIMIT_MS): Connection => {
+    return (url: string, statementTimeoutMs = LIMIT_MS, poolSizeMax = 1): Connection => {
       const connection = connect(url, {
-        ...{ poolSizeMax: 1, name: 'test', onIdleError: () => undefined, statementTimeoutMs },
+        ...{ poolSizeMax, name: 'test', onIdleError: () => undefined, statementTimeoutMs, keepsOpen: true },
       });
       opened.push(connection);
       return connection;
@@ -71,6 +71,17 @@ describe('a statement that is not answered', () => {
     link.heal();
     await run(connection, () => undefined);
   });
+});
+
+test.for<[string, (connection: Connection) => Promise<unknown>]>([
+  ['alone', ({ db }) => db.execute(sql`SELECT 1`)],
+  ['in a transaction', ({ db }) => db.transaction((tx) => tx.execute(sql`SELECT 1`))],
+])('idle connections are closed after a statement that is not answered: %s', async ([, run], { link, open }) => {
+  const connection = open(link.url, LIMIT_MS, 5);
+  await connection.openAll();
+  link.disturb('cut');
+  await expect(run(connection)).rejects.toThrow();
+  await vi.waitUntil(() => connection.pool.totalCount === 0, WAIT);
 });
 
 test('a server that only reads, as after a failover, is left: the next statement gets another connection', async ({

@@ -35,6 +35,22 @@ const test = withDatabase()
 const sleep = (pool: pg.Pool, tenant: string) => asTenant(tenant, () => pool.query('SELECT pg_sleep(0.01)'));
 const refusal = { code: 'temporarily_unavailable' };
 
+test('connections that are kept are open before a burst needs them, however long they are idle', async ({
+  database,
+}) => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const options = { poolSizeMax: SEATS, name: 'test', onIdleError: () => undefined, tenants: TENANTS };
+  const kept = connect(database.databaseUrl, { ...options, keepsOpen: true });
+  try {
+    await kept.openAll();
+    await vi.advanceTimersByTimeAsync(3_600_000);
+    expect([kept.pool.totalCount, kept.pool.idleCount]).toEqual([SEATS, SEATS]);
+  } finally {
+    vi.useRealTimers();
+    await kept.close();
+  }
+});
+
 test("a tenant's single statement waits for one of another tenant's burst", async ({ shared, holdSeats }) => {
   const release = await holdSeats();
   const done: string[] = [];

@@ -86,6 +86,8 @@ export type ProcessStack = {
 
 const READY_TIMEOUT_MS = stretched(120_000);
 const EXIT_TIMEOUT_MS = stretched(10_000);
+/** An API opens its connections when it starts: tests start many. */
+const CONNECTIONS = '6';
 /** A port must be free before the next process can listen on it. */
 const PORT_RELEASE_MS = 200;
 
@@ -117,6 +119,7 @@ export async function startProcessStack({
     TEMPORAL_ADDRESS: `127.0.0.1:${temporal}`,
     PORT: String(apiPort),
     LOG_LEVEL: 'warn',
+    DATABASE_POOL_MAX: CONNECTIONS,
     ...env,
   });
   const launch = (program: Program, more: Env, file: string): ChildProcess => {
