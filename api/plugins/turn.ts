@@ -14,7 +14,7 @@ import { isLowPriority } from '../route-config.ts';
  * How many requests of low priority a process handles at once, how many of one tenant, and how long one waits. A tenant
  * has one at a time: that is enough for its quota.
  */
-export const LOW_PRIORITY = { seats: 4, seatsOfTenant: 1, timeoutMs: 10_000 } as const;
+export const LOW_PRIORITY = { seats: 2, seatsOfTenant: 1, timeoutMs: 10_000 } as const;
 export type LowPriority = Readonly<Record<keyof typeof LOW_PRIORITY, number>>;
 
 declare module 'fastify' {
