@@ -23,6 +23,7 @@ import { laneWorkflowId } from '../domain/workflow-id.ts';
 import type { ActivityDeps } from './deps.ts';
 import { createDestinations, type Destinations } from './destination.ts';
 import { whileHeartbeating } from './long-activity.ts';
+import { type OneAtATime, oneAtATime } from './one-at-a-time.ts';
 import { keepConnections } from './providers/guarded-http.ts';
 import { openSecrets, sendDelivery } from './webhook-attempt.ts';
 import {
@@ -78,6 +79,8 @@ type Lane = ReturnType<typeof createLane>;
 
 /** @param destinations shared by the lanes of the process */
 export function webhookLaneActivities(deps: ActivityDeps, destinations: Destinations = createDestinations()) {
+  // One statement of lanes at a time: four at once slow those of requests and settlements down.
+  const shared = { destinations, inTurn: oneAtATime() };
   return {
     /**
      * Sends what is due to the subscriptions of a lane.
@@ -86,15 +89,18 @@ export function webhookLaneActivities(deps: ActivityDeps, destinations: Destinat
      */
     serveLane: async ({ lane }: { readonly lane: number }): Promise<{ readonly isServed: boolean }> => {
       if (lane >= LANES) return { isServed: false };
-      await whileHeartbeating(deps, (stop) => serve(deps, destinations, lane, stop));
+      await whileHeartbeating(deps, (stop) => serve(deps, shared, lane, stop));
       return { isServed: true };
     },
   };
 }
 
-const createLane = (deps: ActivityDeps, destinations: Destinations, number: number, claimant: number) => ({
+/** What the lanes of a process share. */
+type Shared = { readonly destinations: Destinations; readonly inTurn: OneAtATime };
+
+const createLane = (deps: ActivityDeps, shared: Shared, number: number, claimant: number) => ({
   deps,
-  destinations,
+  ...shared,
   claimant,
   keys: laneKeysOf(number),
   connections: keepConnections(),
@@ -121,8 +127,8 @@ const createLane = (deps: ActivityDeps, destinations: Destinations, number: numb
   failure: undefined as { readonly error: unknown } | undefined,
 });
 
-async function serve(deps: ActivityDeps, destinations: Destinations, number: number, stop: AbortSignal): Promise<void> {
-  const lane = createLane(deps, destinations, number, await openClaimant(deps.db));
+async function serve(deps: ActivityDeps, shared: Shared, number: number, stop: AbortSignal): Promise<void> {
+  const lane = createLane(deps, shared, number, await openClaimant(deps.db));
   const unsubscribe = deps.deliveriesDue.subscribe(String(number), () => {
     lane.dueNotice.wake();
     lane.wakeUp.wake();
@@ -153,7 +159,7 @@ async function work(lane: Lane, stop: AbortSignal): Promise<void> {
     try {
       // What waits for a host that hangs takes minutes to send. Nobody would serve the lane's other subscribers meanwhile.
       if (mustEnd) await giveBack(lane, [...lane.subscribers.values()]);
-      const found = await exchange(lane, mustEnd ? 0 : CLAIMED_AT_ONCE);
+      const found = await lane.inTurn(() => exchange(lane, mustEnd ? 0 : CLAIMED_AT_ONCE));
       failures = 0;
       if (found.isMore) continue;
       const endedMs = performance.now();

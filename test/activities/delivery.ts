@@ -5,6 +5,7 @@ import type { Destinations } from '../../activities/destination.ts';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { webhookLaneActivities } from '../../activities/webhook-lane.ts';
 import { type RetryResult, webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
+import type { Crash, CrashPoint } from '../../domain/crash-point.ts';
 import { LANES, type LaneReport } from '../../domain/webhook.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { TestApi } from '../support/api.ts';
@@ -55,6 +56,7 @@ async function createWorld(api: TestApi) {
   await rowsOf('UPDATE webhook_deliveries SET lane_key = NULL WHERE lane_key IS NOT NULL');
   const depsOf = (stopping: AbortSignal) => ({
     ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
+    crash: (point: CrashPoint) => world.crash(point),
     stopping,
     now: () => new Date(Date.now() + world.aheadMs),
     observer: { activityEnded: () => undefined, deliveryTaken: (seconds: number) => void world.late.push(seconds) },
@@ -74,6 +76,8 @@ async function createWorld(api: TestApi) {
     /** By how many seconds first attempts began late. */
     late: [] as number[],
     reports: [] as LaneReport[],
+    /** Called at each crash point. */
+    crash: ((_point) => undefined) as Crash,
     /** How the subscriber answers the next requests. */
     answer: succeeding,
     /** How far the clock of the sending process is ahead. */

@@ -323,6 +323,24 @@ describe('a lane', () => {
     expect([await world.round(), world.sent.length]).toMatchObject([{ found: { waiting: 3 } }, 6]);
   });
 
+  test('makes its statement while no other lane of its process makes one', async ({ world }) => {
+    let [running, most, count] = [0, 0, 0];
+    world.crash = (point) => {
+      if (point === 'lane.exchange:before_commit') running += 1;
+      if (point === 'lane.exchange:after_commit') running -= 1;
+      count += 1;
+      most = Math.max(most, running);
+    };
+    const targets = Array.from({ length: 16 }, (_, n) => world.subscribe(`http://127.0.0.1:9998/${n}`));
+    for (const { webhook_id: webhookId } of await Promise.all(targets))
+      await world.burst(20, { orgId: world.owner.orgId, webhookId });
+    const stop = world.startLanes();
+    await vi.waitUntil(async () => !(await world.isDue()), WAIT);
+    await stop();
+    expect(count).toBeGreaterThan(2 * LANES);
+    expect(most).toBe(1);
+  });
+
   test('that no longer exists ends', async ({ api }) => {
     const { serveLane } = webhookLaneActivities(activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher));
     expect(await serveLane({ lane: LANES })).toEqual({ isServed: false });
