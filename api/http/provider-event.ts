@@ -85,11 +85,14 @@ export function movedMoney<Field extends string>(
   return { amountMinor: BigInt(amount), currency: currency.toUpperCase() };
 }
 
-/** The money of an event that may name some. */
+/**
+ * The money of an event that may name some. An amount without a currency is in the settlement's, and the currency of an
+ * event without an amount says whether it is about the settlement's money.
+ */
 export const namedMoney = (
   amountMinor: number | undefined,
   currency: string | undefined,
-): Pick<ClaimedEvidence, 'amountMinor' | 'currency'> =>
-  amountMinor === undefined || currency === undefined
-    ? { amountMinor: null, currency: null }
-    : { amountMinor: BigInt(amountMinor), currency: currency.toUpperCase() };
+): Pick<ClaimedEvidence, 'amountMinor' | 'currency'> => ({
+  amountMinor: amountMinor === undefined ? null : BigInt(amountMinor),
+  currency: currency?.toUpperCase() ?? null,
+});

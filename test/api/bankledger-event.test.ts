@@ -303,6 +303,21 @@ describe('evidence of a wire or a debit', () => {
     },
   );
 
+  test.for([
+    ['an amount alone takes back this amount', 4_000, null, '60.00', '40.00', 'USD'],
+    ['another currency alone takes back nothing', null, 'EUR', '100.00', undefined, 'EUR'],
+    ['neither takes back the whole payment', null, null, '0.00', '100.00', 'USD'],
+  ] as const)(
+    'returned with %s',
+    async ([_case, amountReconciled, currency, received, amount, shown], { api, steps }) => {
+      const id = await steps.waiting(BY_WIRE);
+      await send(api, bankledgerBody(id, { amount_reconciled: 10_000 }, 'partially_reconciled'));
+      await send(api, bankledgerBody(id, { amount_reconciled: amountReconciled, currency }, 'returned'));
+      const { amount_received, exceptions } = await steps.read(id);
+      expect([amount_received, exceptions[0].amount, exceptions[0].currency]).toEqual([received, amount, shown]);
+    },
+  );
+
   test('payment instructions are shown while a wire is waited for, and never for a card', async ({
     api,
     partner,

@@ -153,8 +153,8 @@ describe('an event of a known type', () => {
     const disputed = (await evidenceOf(api, id)).map(({ amountMinor, currency }) => [amountMinor, currency]);
     expect(disputed).toEqual([
       [2_000n, 'USD'],
-      [null, null],
-      [null, null],
+      [null, 'USD'],
+      [null, 'USD'],
     ]);
   });
 
