@@ -76,8 +76,8 @@ async function redeliverLocked(
   { requestId, at, listedAs }: RedeliveryOptions,
 ): Promise<Delivery> {
   const webhook = await lockWebhook(tx, orgId, key.webhookId);
-  if (at) requireNotStopped(webhook);
   const delivery = await lockDelivery(tx, orgId, key);
+  if (at) requireNotStopped(webhook);
   const { status } = delivery;
   if (listedAs !== undefined && status !== listedAs) throw stateConflict(status, `it is ${status} by now.`);
   // A pending delivery begins another generation only if its attempt that is under way was the last one, and fails.

@@ -57,6 +57,7 @@ test('the owner of a webhook that an operator disabled cannot start it by enabli
     ['POST', '/replay', SINCE],
   ] as const)
     await expectRefused(api, () => call(method, below, body), 409, { current_state: 'disabled_by_operator' });
+  await expectRefused(api, () => call('POST', `/deliveries/${webhookId}/redeliver`), 404, { code: 'not_found' });
   const changed = await call('PATCH', '', { status: 'disabled', description: 'ours' });
   expect(changed.json()).toMatchObject({ description: 'ours', disabled_reason: 'operator' });
   expect((await call('DELETE')).statusCode).toBe(204);
