@@ -31,6 +31,10 @@ import { TransferPath } from '../schemas/transfer.ts';
 /** A certificate never changes, so that a client may keep it. */
 const CACHE_CONTROL = 'private, max-age=31536000, immutable';
 
+/** The forms for reading, and what they show in place of the name of an erased payee. */
+const SHOW_PAYEE: readonly CertificateType[] = ['text/html', 'application/pdf'];
+const ERASED = 'erased';
+
 /** JSON schemas, which the generator of the OpenAPI document turns into header objects. */
 const CERTIFICATE_HEADERS = {
   ETag: ETAG_HEADER,
@@ -75,16 +79,19 @@ export const certificateRoutes =
 
     const readOwn = async ({ orgId, settlementId }: CertificateRow): Promise<OwnFacts> => {
       const { payee, reference } = await getSettlementWithHistory(deps, orgId, settlementId);
-      return { payeeName: payee.name ?? 'erased', reference };
+      return { payeeName: payee.name ?? ERASED, reference };
     };
     const send = async (request: FastifyRequest, reply: FastifyReply, certificate: CertificateRow) => {
       const type = preferredType(request.headers.accept, CERTIFICATE_TYPES);
-      const known = tags.of(type, certificate.certId);
+      // An erasure changes the forms that show the payee, and nothing else does.
+      const own = SHOW_PAYEE.includes(type) ? await readOwn(certificate) : undefined;
+      const form = `${type} ${certificate.certId} ${own?.payeeName === ERASED ? ERASED : ''}`;
+      const known = tags.of(form);
       const condition = request.headers['if-none-match'];
       reply.headers({ 'Cache-Control': CACHE_CONTROL, Vary: 'Accept' });
       if (known !== undefined && namesTag(condition, known)) return reply.header('ETag', known).code(304).send();
-      const { bytes, etag, headers } = await forms[type](certificate, () => readOwn(certificate));
-      tags.remember(type, certificate.certId, etag);
+      const { bytes, etag, headers } = await forms[type](certificate, async () => own ?? (await readOwn(certificate)));
+      tags.remember(form, etag);
       reply.header('ETag', etag);
       return namesTag(condition, etag) ? reply.code(304).send() : reply.headers(headers).send(bytes);
     };
@@ -174,11 +181,11 @@ const TAGS_MAX = 10_000;
 function createTagMemory() {
   const tags = new Map<string, string>();
   return {
-    of: (type: CertificateType, certId: string): string | undefined => tags.get(`${type} ${certId}`),
-    remember(type: CertificateType, certId: string, etag: string): void {
+    of: (form: string): string | undefined => tags.get(form),
+    remember(form: string, etag: string): void {
       const [oldest] = tags.keys();
       if (oldest !== undefined && tags.size >= TAGS_MAX) tags.delete(oldest);
-      tags.set(`${type} ${certId}`, etag);
+      tags.set(form, etag);
     },
   };
 }

@@ -13,6 +13,7 @@ import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { createRecipient, type Json, jsonOf, recipientBody, settleBody } from '../support/partner.ts';
 import { expectRefused, expectUnchanged } from '../support/refusal.ts';
+import { insertCertifiedSettlement } from '../support/settlement.ts';
 import { idverifyBody, openVerification, sendIdverify } from '../support/verification.ts';
 
 const NAME = 'Zenobia Quillfeather';
@@ -85,6 +86,30 @@ test('a second operator erases: reads show no personal data, and what was paid s
   await expect(
     api.owner.pool.query('UPDATE recipients SET erased_at = NULL WHERE recipient_id = $1', [id]),
   ).rejects.toMatchObject({ code: RESTRICT_VIOLATION });
+});
+
+test('the forms of a certificate that show the payee are others from the erasure on, also for who has them', async ({
+  api,
+  partner,
+  erase,
+}) => {
+  const { settlement, certId } = await insertCertifiedSettlement(api.connection.db, partner.orgId, {
+    recipient: { name: NAME },
+  });
+  const download = (accept: string, etag?: unknown) =>
+    api.call(partner, 'GET', `/v1/caribbean/certificate/${certId}`, undefined, {
+      accept,
+      ...(etag === undefined ? {} : { 'if-none-match': String(etag) }),
+    });
+  const forms = ['text/html', 'application/pdf', 'application/json', 'application/jose+json'];
+  const before = await Promise.all(forms.map(async (form) => (await download(form)).headers.etag));
+  await deactivate(api, partner, settlement.recipientId);
+  for (const operator of ['ana', 'bo']) expect((await erase(settlement.recipientId, operator)).exitCode).toBe(0);
+  const again = await Promise.all(forms.map((form, place) => download(form, before[place])));
+  expect(again.map(({ statusCode }) => statusCode)).toEqual([200, 200, 304, 304]);
+  expect(again[0]?.body).not.toContain(NAME);
+  const repeated = await Promise.all(again.map(({ headers }, place) => download(forms[place] ?? '', headers.etag)));
+  expect(repeated.map(({ statusCode }) => statusCode)).toEqual([304, 304, 304, 304]);
 });
 
 test('what the identity provider wrote about a person is readable until the erasure, and never afterwards', async ({
