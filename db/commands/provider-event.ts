@@ -66,17 +66,17 @@ export async function receiveProviderEvent(
 ): Promise<Receipt> {
   return await commit(deps, 'provider_event.receive', async (tx) => {
     const target = await lockTarget(deps, tx, claim);
-    const matched = target !== undefined;
+    const matched = target?.isApplied === true;
     const sha256 = createHash('sha256').update(bytes).digest();
     const receivedAt = deps.now();
     const binding = providerEventBinding(event.provider, event.eventId);
-    const bodySealed = deps.sealer.seal(keptBody(bytes, target, binding), binding);
+    const bodySealed = deps.sealer.seal(keptBody(bytes, claim, target, binding), binding);
     const { receipt, exceptions } = await insertProviderEvent(
       tx,
       { ...event, bodySha256: sha256, bodySealed, matched, receivedAt },
       target?.about === 'settlement' ? target.settlementId : null,
     );
-    if (!target || (receipt.duplicate && receipt.matched)) return receipt;
+    if (!target?.isApplied || (receipt.duplicate && receipt.matched)) return receipt;
     await applyTo(tx, target, { eventId: event.eventId, sha256, exceptions, stamp: { at: receivedAt, requestId } });
     return { ...receipt, matched: true };
   });
@@ -84,10 +84,14 @@ export async function receiveProviderEvent(
 
 type Claimed<About> = Extract<EventClaim, { readonly about: About }>;
 
-/** An object that exists, locked, with what the event says about it. */
-type Target =
+/**
+ * An object that exists, locked, with what the event says about it. An event about another applicant of a verification
+ * is not applied to it.
+ */
+type Target = { readonly isApplied: boolean } & (
   | (Claimed<'settlement'> & { readonly settlement: Settlement })
-  | (Claimed<'verification'> & { readonly locked: LockedVerification });
+  | (Claimed<'verification'> & { readonly locked: LockedVerification })
+);
 
 /** Locks what the event is about; undefined when there is no object that this provider may report on. */
 async function lockTarget(
@@ -98,11 +102,13 @@ async function lockTarget(
   switch (claim.about) {
     case 'settlement': {
       const settlement = await lockEvidenceTarget(tx, claim.settlementId);
-      return settlement && claim.methods.includes(settlement.paymentMethod) ? { ...claim, settlement } : undefined;
+      return settlement && claim.methods.includes(settlement.paymentMethod)
+        ? { ...claim, settlement, isApplied: true }
+        : undefined;
     }
     case 'verification': {
       const locked = await lockVerificationTarget(tx, sealer, claim.verificationId);
-      return locked && isAbout(locked.verification.applicantId, claim.applicantId) ? { ...claim, locked } : undefined;
+      return locked && { ...claim, locked, isApplied: isAbout(locked.verification.applicantId, claim.applicantId) };
     }
     case 'nothing':
       return undefined;
@@ -115,12 +121,12 @@ const isAbout = (known: string | null, given: string | undefined): boolean =>
 
 /**
  * What is stored of the body. A body about a person is also sealed by the recipient's own key, so that an erasure makes
- * it unreadable.
+ * it unreadable. Where there is no such key, nothing is: the person was erased, or the verification that the event names
+ * is not there yet, and no erasure would reach what is stored now.
  */
-function keptBody(bytes: Buffer, target: Target | undefined, binding: string): Buffer | string {
-  if (target?.about !== 'verification') return bytes;
-  // Nothing more is stored about a person who was erased.
-  return target.locked.held?.dataKey.seal(bytes, binding) ?? '';
+function keptBody(bytes: Buffer, { about }: EventClaim, target: Target | undefined, binding: string): Buffer | string {
+  if (about !== 'verification') return bytes;
+  return (target?.about === about && target.locked.held?.dataKey.seal(bytes, binding)) || '';
 }
 
 type Receiving = Pick<FactsOf<'evidence'>, 'exceptions'> & {

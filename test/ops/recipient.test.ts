@@ -4,7 +4,7 @@
  */
 import { describe, expect } from 'vitest';
 import { openDataKey } from '../../db/data-key.ts';
-import { newId } from '../../db/id.ts';
+import { newId, verificationIdOf } from '../../db/id.ts';
 import { providerEventBinding } from '../../db/queries/evidence.ts';
 import { createSealer } from '../../db/seal.ts';
 import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
@@ -14,7 +14,7 @@ import { createOps, listAudit } from '../support/ops.ts';
 import { createRecipient, type Json, jsonOf, recipientBody, settleBody } from '../support/partner.ts';
 import { expectRefused, expectUnchanged } from '../support/refusal.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
-import { idverifyBody, openVerification, sendIdverify } from '../support/verification.ts';
+import { idverifyBody, openVerification, sendIdverify, verifyBody } from '../support/verification.ts';
 
 const NAME = 'Zenobia Quillfeather';
 const RESTRICT_VIOLATION = '23001';
@@ -139,6 +139,33 @@ test('what the identity provider wrote about a person is readable until the eras
   expect(jsonOf(await sendIdverify(api, reviewed))).toMatchObject({ duplicate: false, matched: true });
   expect(jsonOf(await sendIdverify(api, reviewed))).toMatchObject({ duplicate: true, matched: true });
   for (const { correlationId } of [pending, reviewed]) expect(await bodyOf(correlationId)).not.toContain(NAME);
+});
+
+test('nor is what the provider wrote before the verification was there, or about another applicant of it', async ({
+  api,
+  partner,
+  erase,
+}) => {
+  const key = { 'idempotency-key': newId() };
+  const id = verificationIdOf(partner.orgId, key['idempotency-key']);
+  const early = idverifyBody(id, { type: 'applicantPending', moderationComment: NAME });
+  expect(jsonOf(await sendIdverify(api, early))).toMatchObject({ duplicate: false, matched: false });
+  const recipientId = await createRecipient(api, partner);
+  await api.call(partner, 'POST', '/v1/kyc/verify', verifyBody(partner, recipientId), key);
+  expect(jsonOf(await sendIdverify(api, early))).toMatchObject({ duplicate: true, matched: true });
+  await api.connection.pool.query(`UPDATE verifications SET applicant_id = 'app-2' WHERE verification_id = $1`, [id]);
+  const other = idverifyBody(id, { applicantId: 'app-3', moderationComment: NAME });
+  expect(jsonOf(await sendIdverify(api, other))).toMatchObject({ duplicate: false, matched: false });
+  await deactivate(api, partner, recipientId);
+  for (const operator of ['ana', 'bo']) expect((await erase(recipientId, operator)).exitCode).toBe(0);
+  const sealer = createSealer([TEST_SECRETS.encryption]);
+  for (const { correlationId } of [early, other]) {
+    const { rows } = await api.connection.pool.query('SELECT body_sealed FROM provider_events WHERE event_id = $1', [
+      correlationId,
+    ]);
+    const kept = sealer.open(rows[0].body_sealed, providerEventBinding('idverify', correlationId)).toString();
+    expect(kept).not.toContain(NAME);
+  }
 });
 
 test("a consumer's active recipient is deactivated by its erasure, with the event, and not before", async ({
