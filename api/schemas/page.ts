@@ -33,19 +33,28 @@ export const repeatable = <const Value extends string>(value: z.ZodEnum<Record<V
 const EARLIEST_MS = Date.UTC(1970, 0, 1);
 const LATEST_MS = Date.UTC(10_000, 0, 1) - 1;
 
-/** An RFC 3339 date and time, with any offset. */
-export const moment = () =>
+/** An RFC 3339 date and time, with any offset; what it has of a millisecond is left out. */
+export const moment = (dateOf = (value: string): Date => new Date(value)) =>
   z.iso
     .datetime({ offset: true, abort })
-    .transform((value) => new Date(value))
+    .transform(dateOf)
     .refine((value) => value.getTime() >= EARLIEST_MS && value.getTime() <= LATEST_MS, {
       error: 'must be a date from 1970 to 9999',
     });
 
+const PART_OF_MILLISECOND = /\.\d{3}\d*[1-9]/;
+
+/** Objects are created at whole milliseconds: a bound within one is as the next one. */
+const bound = () =>
+  moment((value) => {
+    const date = new Date(value);
+    return PART_OF_MILLISECOND.test(value) ? new Date(Math.min(date.getTime() + 1, LATEST_MS)) : date;
+  });
+
 export const createdFrom = () =>
-  moment().optional().meta({ description: 'Only objects that were created then or later (RFC 3339).' });
+  bound().optional().meta({ description: 'Only objects that were created then or later (RFC 3339).' });
 export const createdTo = () =>
-  moment().optional().meta({ description: 'Only objects that were created before then (RFC 3339).' });
+  bound().optional().meta({ description: 'Only objects that were created before then (RFC 3339).' });
 
 /** A cursor from the `Link` of the page before. */
 const cursor = () =>

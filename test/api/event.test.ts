@@ -88,6 +88,11 @@ describe('GET /v1/events', () => {
       funded,
       early,
     ]);
+    // A bound may have parts of a millisecond, as the clocks of callers have.
+    expect(await list('created_from=2026-11-21T08:00:00.000001Z')).toEqual([late]);
+    expect(await list('created_to=2026-11-21T08:00:00.000001Z')).toEqual([funded, early]);
+    expect(await list('created_from=2026-11-21T08:00:00.000000Z')).toEqual([late, funded]);
+    expect(await list('created_to=9999-12-31T23:59:59.999999Z')).toEqual([late, funded, early]);
     expect(await list(`object_id=stl_a-${caller.orgId}&type=settlement.settled`)).toEqual([]);
     // The lower one of two bounds counts, on a page too.
     const [before, behind] = ['2026-11-21T08:00:00.001Z', '2026-11-23T08:00:00.000Z'].map((at) =>
