@@ -1,8 +1,9 @@
 /** The test helpers of the local sandbox (contract §6). */
 import { z } from 'zod';
 import { parseDuration } from '../../domain/duration.ts';
-import { SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
+import { amountFaults, SANDBOX_EVENTS } from '../../domain/sandbox/event.ts';
 import {
+  addFaults,
   closedEnum,
   currency,
   environment,
@@ -38,6 +39,7 @@ export const SandboxEventRequest = z
         'payment with dispute_opened.',
     }),
   })
+  .superRefine((body, context) => addFaults(amountFaults(body), context))
   .meta({ id: 'SandboxEventRequest' });
 
 export const SandboxEventResponse = z

@@ -2,8 +2,8 @@
  * What the sandbox's providers can report (contract §6), in the service's own words. Each provider's adapter translates
  * it into that provider's event. Payers' tokens and test helpers both select from these events.
  */
-import { stateConflict, ValidationError } from '../error.ts';
-import { type Currency, formatMoney, parseMoney } from '../money.ts';
+import { type FieldFault, requireNoFaults, stateConflict, ValidationError } from '../error.ts';
+import { formatMoney, parseMoney } from '../money.ts';
 import type { PaymentMethod } from '../payment-method.ts';
 import type { Settlement, SettlementStatus } from '../settlement/state.ts';
 
@@ -55,41 +55,39 @@ const AWAITING_RAIL_STATUSES: readonly SettlementStatus[] = ['paying_out', 'need
 
 const DISPUTABLE_METHODS: readonly PaymentMethod[] = ['card'];
 
+type Asked = { readonly event: SandboxEvent; readonly amount?: string | undefined };
+
 /**
  * The event that a test helper requests. Without an amount, it sends what is missing.
  *
  * @param underWayMinor what earlier commands send, and what has not arrived
  * @throws ValidationError on `event` or `amount`; DomainError `state_conflict` when no payout waits for an answer
  */
-export function sandboxCommand(
-  settlement: Settlement,
-  asked: { event: SandboxEvent; amount?: string | undefined },
-  underWayMinor: bigint,
-): SandboxCommand {
+export function sandboxCommand(settlement: Settlement, asked: Asked, underWayMinor: bigint): SandboxCommand {
   const { event, amount } = asked;
   const { paymentMethod, sourceCurrency, status } = settlement;
   const refuse = (field: string, rule: string) => new ValidationError([{ field, rule }]);
-  const collects = collectsMoney(event);
-  if (amount !== undefined && !collects && event !== 'dispute_opened')
-    throw refuse('amount', 'is allowed only with collection_succeeded, collection_partial and dispute_opened');
+  requireNoFaults(amountFaults(asked));
   if (event === 'dispute_opened' && !DISPUTABLE_METHODS.includes(paymentMethod))
     throw refuse('event', 'only card payments are disputed');
   if (!isPayoutEvent(event) && paymentMethod === 'internal')
     throw refuse('event', 'no provider collects for a settlement that is funded internally');
   if (isPayoutEvent(event) && !AWAITING_RAIL_STATUSES.includes(status)) throw stateConflict(status);
-  if (amount !== undefined) return { event, amountMinor: givenAmount(amount, sourceCurrency) };
-  return { event, amountMinor: collects ? usualAmount(settlement, event, underWayMinor) : 0n };
+  const givenMinor = amount === undefined ? undefined : parseMoney(amount, sourceCurrency);
+  if (givenMinor !== undefined) return { event, amountMinor: givenMinor };
+  return { event, amountMinor: collectsMoney(event) ? usualAmount(settlement, event, underWayMinor) : 0n };
 }
 
-function givenAmount(amount: string, currency: Currency): bigint {
-  const amountMinor = parseMoney(amount, currency);
-  if (amountMinor !== undefined && amountMinor > 0n && amountMinor <= AMOUNT_MINOR_MAX) return amountMinor;
-  throw new ValidationError([
-    {
-      field: 'amount',
-      rule: `must be an amount in ${currency} from 0.01 to ${formatMoney(AMOUNT_MINOR_MAX, currency)}`,
-    },
-  ]);
+/** The rules that an amount breaks in every settlement: all source currencies have two minor digits. */
+export function amountFaults({ event, amount }: Asked): FieldFault[] {
+  if (amount === undefined) return [];
+  const fault = (rule: string): FieldFault[] => [{ field: 'amount', rule }];
+  if (!collectsMoney(event) && event !== 'dispute_opened')
+    return fault('is allowed only with collection_succeeded, collection_partial and dispute_opened');
+  const amountMinor = parseMoney(amount, 'USD') ?? 0n;
+  return amountMinor > 0n && amountMinor <= AMOUNT_MINOR_MAX
+    ? []
+    : fault(`must be an amount from 0.01 to ${formatMoney(AMOUNT_MINOR_MAX, 'USD')}`);
 }
 
 /** What is missing, or half of it for a partial collection. If nothing is missing, the whole amount again. */

@@ -29,6 +29,18 @@ describe('sending an event', () => {
     await expectRefused(api, () => helper(funded, 'events', { event: 'collection_succeeded' }), 422);
   });
 
+  test.for([
+    ['an amount of an event without one', { event: 'collection_failed', amount: '1.00' }],
+    ['an amount of 0', { event: 'collection_succeeded', amount: '0' }],
+    ['an amount above the bound', { event: 'dispute_opened', amount: '100000.01' }],
+    ['an amount with too many digits', { event: 'collection_partial', amount: '1.001' }],
+  ] as const)('422 for %s, also of an unknown settlement', async ([_case, body], { api, steps, helper }) => {
+    for (const id of [await steps.accept(BY_MANUAL_CARD), 'stl_unknown']) {
+      const { detail } = await expectRefused(api, () => helper(id, 'events', body), 422);
+      expect(detail).toMatchObject([{ loc: ['body', 'amount'], type: 'value_error' }]);
+    }
+  });
+
   test('202 with one command and one workflow for each request, with only ids and money', async ({
     api,
     partner,
