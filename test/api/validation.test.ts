@@ -142,6 +142,13 @@ describe('a 422 lists', () => {
     ]);
   });
 
+  test('a parameter metadata without a key, also beside one with a key', async ({ api, partner }) => {
+    for (const query of ['metadata=x', 'metadata=x&metadata[a]=1', 'metadata[a]=1&metadata=x'])
+      expect(outcome(await api.call(partner, 'GET', `/v1/recipients?${query}`))).toContainEqual(
+        expect.arrayContaining([['query.metadata', 'dict_type']]),
+      );
+  });
+
   test('the bound that an integer of a query breaks, however many digits it has', async ({ api, partner }) => {
     const digits = '9'.repeat(400);
     expect(outcome(await api.call(partner, 'GET', `/v1/recipients?limit=${digits}&offset=-${digits}`))).toEqual([
