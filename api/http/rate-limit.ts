@@ -7,7 +7,7 @@ import { type Budget, type Counted, isWithin, refusalDelayMs } from '../../domai
 /** Says how much of a budget is left. */
 export function showBudget(
   reply: FastifyReply,
-  { name, quota, windowSeconds }: Budget,
+  { name, quota, windowSeconds }: Omit<Budget, 'name'> & { readonly name: string },
   { used, resetSeconds }: Counted,
 ): void {
   reply.header('RateLimit-Policy', `"${name}";q=${quota};w=${windowSeconds}`);

@@ -17,6 +17,11 @@ const test = withApi({ deps: { inFlight: IN_FLIGHT } });
 
 type Answer = { readonly statusCode: number; readonly body: string };
 const isRefused = ({ statusCode, body }: Answer): boolean => statusCode === 429 && body.includes('under way');
+const headersOfRefusal = (quota: number) => ({
+  'retry-after': '1',
+  'ratelimit-policy': `"under-way";q=${quota};w=1`,
+  ratelimit: '"under-way";r=0;t=1',
+});
 
 describe('requests under way', () => {
   test('429 at once beyond those of an organization, which are given back when they end', async ({ api }) => {
@@ -29,7 +34,7 @@ describe('requests under way', () => {
       return { sent: all, refused: await Promise.race(all) };
     });
     expect(isRefused(refused)).toBe(true);
-    expect(refused.headers['retry-after']).toBe('1');
+    expect(refused.headers).toMatchObject(headersOfRefusal(IN_FLIGHT.ofOrganization));
     expect((await Promise.all(sent)).filter(isRefused)).toEqual([refused]);
     for (let n = 0; n < 3; n += 1) expect((await read()).statusCode).toBe(200);
     expect((await read(modest)).statusCode).toBe(200);
@@ -56,6 +61,7 @@ describe('requests under way', () => {
     }));
     expect([isRefused(beyond), probe.statusCode]).toEqual([true, 200]);
     expect(jsonOf(beyond)).toMatchObject({ code: 'rate_limited' });
+    expect(beyond.headers).toMatchObject(headersOfRefusal(IN_FLIGHT.ofAddress));
     await Promise.all(burst);
     expect((await other).statusCode).toBe(200);
     expect((await read('192.0.2.1')).statusCode).toBe(200);
