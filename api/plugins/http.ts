@@ -129,11 +129,15 @@ export const http = fp(async (app: FastifyInstance, { deps, sendNotFoundPage }: 
       reply.header('Connection', 'close');
       throw new DomainError('request_malformed');
     }
+    done();
+  });
+  // Once the caller is known: a credential is refused before its body is.
+  app.addHook('preParsing', (request, _reply, payload, done) => {
     if (request.method !== 'GET') {
       requireReadableBody(request);
       removeTypeOfNothing(request);
     }
-    done();
+    done(null, payload);
   });
   app.addHook('preValidation', (request, _reply, done) => {
     if (request.routeOptions.schema?.body !== undefined || request.parsedBody === undefined) return done();

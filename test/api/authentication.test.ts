@@ -88,6 +88,7 @@ describe.each(partnerOperations)('%s', (_name, row) => {
       ['X-API-Key', ''],
       ['Authorization', `Bearer ${partner.apiKey}`],
       ['X_API_Key', partner.apiKey],
+      ['Content-Encoding', 'gzip'],
     ]) {
       expect(refusal(await send(row, lines))).toEqual(unauthorized('credential_missing'));
     }
