@@ -148,7 +148,11 @@ export function connect(
   // The idle connections lead to the same server.
   pool.on('release', (error, client) => {
     if (!isServerLost(error) && !lost.has(client)) return;
-    for (let left = pool.idleCount; left > 0; left -= 1) connectNow((_error, _client, release) => release(true));
+    // One that is in use by then is waited for, perhaps in vain.
+    for (let left = pool.idleCount; left > 0; left -= 1)
+      connectNow((waited, _client, release) => {
+        if (!waited) release(true);
+      });
   });
   const turns = options.tenants ? serveInTurn(pool, options.tenants.turnTimeoutMs) : undefined;
   return {

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { createChangeListener } from '../../db/change-listener.ts';
-import { type Connection, connect, isUnavailable } from '../../db/client.ts';
+import { CONNECT_TIMEOUT_MS, type Connection, connect, isUnavailable } from '../../db/client.ts';
 import { createReplicaReads } from '../../db/replica.ts';
 import { withApi } from '../support/fixture.ts';
 import { startForwarder } from '../support/forwarder.ts';
@@ -82,6 +82,22 @@ test.for<[string, (connection: Connection) => Promise<unknown>]>([
   link.disturb('cut');
   await expect(run(connection)).rejects.toThrow();
   await vi.waitUntil(() => connection.pool.totalCount === 0, WAIT);
+});
+
+test('a connection that is taken before it could be closed ends nothing, however long it is used', async ({
+  link,
+  open,
+}) => {
+  const { pool, openAll } = open(link.url, LIMIT_MS, 2);
+  await openAll();
+  const used = await pool.connect();
+  const taking = pool.connect();
+  pool.emit('release', new Error('Query read timeout'), used);
+  const taken = await taking;
+  // Longer than a connection is waited for.
+  await delay(CONNECT_TIMEOUT_MS + 500);
+  expect((await taken.query('SELECT 1')).rowCount).toBe(1);
+  for (const client of [used, taken]) client.release();
 });
 
 test('a server that only reads, as after a failover, is left: the next statement gets another connection', async ({
