@@ -148,7 +148,7 @@ export function connect(
   // The idle connections lead to the same server.
   pool.on('release', (error, client) => {
     if (!isServerLost(error) && !lost.has(client)) return;
-    // One that is in use by then is waited for, perhaps in vain.
+    // If another request takes the connection first, this wait may time out: there is nothing to release then.
     for (let left = pool.idleCount; left > 0; left -= 1)
       connectNow((waited, _client, release) => {
         if (!waited) release(true);

@@ -36,7 +36,7 @@ const METADATA = /^metadata\[(?!__proto__\])([^\]]*)\]$/;
  */
 export function parseQuery(text: string): Record<string, unknown> {
   const entries = Object.entries(parse(text));
-  // It has no key, so it is no entry: it stays, and is refused.
+  // `metadata` without a key: the schema refuses it.
   if (entries.some(([name]) => name === 'metadata')) return Object.fromEntries(entries);
   const labels = entries.flatMap(([name, value]) => {
     const [, key] = METADATA.exec(name) ?? [];

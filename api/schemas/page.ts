@@ -33,7 +33,7 @@ export const repeatable = <const Value extends string>(value: z.ZodEnum<Record<V
 const EARLIEST_MS = Date.UTC(1970, 0, 1);
 const LATEST_MS = Date.UTC(10_000, 0, 1) - 1;
 
-/** An RFC 3339 date and time, with any offset; what it has of a millisecond is left out. */
+/** An RFC 3339 date and time, with any offset. Parts of a millisecond are left out. */
 export const moment = (dateOf = (value: string): Date => new Date(value)) =>
   z.iso
     .datetime({ offset: true, abort })
@@ -44,7 +44,7 @@ export const moment = (dateOf = (value: string): Date => new Date(value)) =>
 
 const PART_OF_MILLISECOND = /\.\d{3}\d*[1-9]/;
 
-/** Objects are created at whole milliseconds: a bound within one is as the next one. */
+/** Objects are created at whole milliseconds, so a bound is rounded up to the next one. */
 const bound = () =>
   moment((value) => {
     const date = new Date(value);

@@ -84,10 +84,7 @@ test.for<[string, (connection: Connection) => Promise<unknown>]>([
   await vi.waitUntil(() => connection.pool.totalCount === 0, WAIT);
 });
 
-test('a connection that is taken before it could be closed ends nothing, however long it is used', async ({
-  link,
-  open,
-}) => {
+test('a connection that is taken while the idle ones are closed stays usable', async ({ link, open }) => {
   const { pool, openAll } = open(link.url, LIMIT_MS, 2);
   await openAll();
   const used = await pool.connect();
