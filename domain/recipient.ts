@@ -77,21 +77,25 @@ type Details = {
 /** Both kinds of details as given. */
 export type GivenDetails = Pick<PersonalData, 'bankDetails' | 'mobileDetails'>;
 
-/** The rules that the details of a recipient in this country break (contract §4). */
-export function detailsFaults(country: string, details: Details): FieldFault[] {
-  const faults: FieldFault[] = [];
-  if (details.bankDetails === null && details.mobileDetails === null) {
-    faults.push({ field: null, rule: 'a recipient needs bank_details, mobile_details or both' });
-  }
-  const routingNumber = details.bankDetails?.routing_number;
-  if (country === 'US' && routingNumber !== undefined && !isAbaRoutingNumber(routingNumber)) {
-    faults.push({
-      field: 'bank_details.routing_number',
-      rule: 'must be an ABA routing number: nine digits with a right check digit',
-    });
-  }
-  return faults;
+/** The fault of a recipient without details (contract §4). */
+export const missingDetails = ({ bankDetails, mobileDetails }: Details): FieldFault[] =>
+  bankDetails === null && mobileDetails === null
+    ? [{ field: null, rule: 'a recipient needs bank_details, mobile_details or both' }]
+    : [];
+
+/** The fault of bank details with a routing number that this country does not have (contract §4). */
+export function routingFaults(country: string, { bankDetails }: Pick<Details, 'bankDetails'>): FieldFault[] {
+  const routingNumber = bankDetails?.routing_number;
+  if (country !== 'US' || routingNumber === undefined || isAbaRoutingNumber(routingNumber)) return [];
+  const rule = 'must be an ABA routing number: nine digits with a right check digit';
+  return [{ field: 'bank_details.routing_number', rule }];
 }
+
+/** The rules that the details of a recipient in this country break (contract §4). */
+export const detailsFaults = (country: string, details: Details): FieldFault[] => [
+  ...missingDetails(details),
+  ...routingFaults(country, details),
+];
 
 /**
  * The details after a change. What results is judged as a whole.

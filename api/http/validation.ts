@@ -4,6 +4,7 @@
  */
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { rulesOf } from '../schemas/rule.ts';
 import { parseQuery, splitAddress } from './query-string.ts';
 import { FAULTS_MAX, InvalidRequestError, type RequestFault, valueError } from './request-fault.ts';
 
@@ -40,10 +41,18 @@ export function requestFaults(request: FastifyRequest): RequestFault[] {
     if (!(schema instanceof z.ZodType)) return [];
     const input = read(request);
     // An absent body is one fault, not a list of missing fields.
-    const result = schema.safeParse(part === 'body' ? (input ?? undefined) : input, { reportInput: true });
-    return result.success ? [] : faultsOfIssues(result.error.issues, part);
+    const given = part === 'body' ? (input ?? undefined) : input;
+    const issues = [schema, ...rulesOf(schema)].flatMap(
+      (form) => form.safeParse(given, { reportInput: true }).error?.issues ?? [],
+    );
+    return distinct(faultsOfIssues(issues, part));
   }).slice(0, FAULTS_MAX);
 }
+
+/** A form and its rules find the same faults of the same fields. */
+const distinct = (faults: readonly RequestFault[]): RequestFault[] => [
+  ...new Map(faults.map((fault) => [JSON.stringify(fault), fault])).values(),
+];
 
 /** Why a request with a valid form is refused by the `rules` of its route. */
 export function refusalByRules(request: FastifyRequest): InvalidRequestError | undefined {

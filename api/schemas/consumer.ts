@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { createdAt, objectId, outputTextOrNull, timestamp } from './common.ts';
 import { EstimateResponseV2, pricedForm } from './estimate.ts';
-import { detailsCheck, EXAMPLE_PERSON, RecipientResponse, recipientForm } from './recipient.ts';
+import { DETAILS_RULES, EXAMPLE_PERSON, RecipientResponse, recipientForm } from './recipient.ts';
 import { VerificationResponse } from './verification.ts';
 
 export const MeResponse = z
@@ -22,7 +22,7 @@ const NOT_A_CONSUMERS = { org_id: true, kind: true, metadata: true } as const;
 
 export const RecipientBody = z
   .strictObject(recipientForm)
-  .check(detailsCheck())
+  .check(...DETAILS_RULES)
   .meta({
     id: 'RecipientBody',
     description: 'A recipient has `bank_details`, `mobile_details` or both.',

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { CURSOR_LENGTH_MAX, type Cursor, PAGE, parseCursor } from '../../domain/page.ts';
 import { abort, text } from './common.ts';
+import { rule } from './rule.ts';
 
 /** An integer in a query string; `int_parsing` if it is not an integer, or given more than once. */
 const queryInteger = (min: number, max: number, fallback: number, description: string) =>
@@ -71,17 +72,23 @@ const cursor = () =>
         'are added, and every page is equally fast.',
     });
 
+const place = {
+  offset: queryInteger(0, PAGE.offsetMax, 0, 'How many objects to skip. `after` is faster for far pages.'),
+  after: cursor().optional(),
+};
+
 /** `limit` and `offset` or `after` of every list. A list with filters extends it by `safeExtend`. */
 export const PageQuery = z
   .strictObject({
     limit: queryInteger(PAGE.limitMin, PAGE.limitMax, PAGE.limitDefault, 'The most objects of a page.'),
-    offset: queryInteger(0, PAGE.offsetMax, 0, 'How many objects to skip. `after` is faster for far pages.'),
-    after: cursor().optional(),
+    ...place,
   })
-  .superRefine(({ offset, after }, context) => {
-    if (after !== undefined && offset !== 0)
-      context.addIssue({ code: 'custom', path: ['after'], message: 'cannot be combined with an offset' });
-  });
+  .check(
+    rule(z.object(place), ({ offset, after }, context) => {
+      if (after !== undefined && offset !== 0)
+        context.addIssue({ code: 'custom', path: ['after'], message: 'cannot be combined with an offset' });
+    }),
+  );
 
 /** An id to select by. One that no object has selects nothing. */
 export const selectedId = (max: number, description: string) => text(1, max).optional().meta({ description });

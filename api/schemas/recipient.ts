@@ -4,12 +4,13 @@ import countries from 'i18n-iso-countries/index.js';
 import { z } from 'zod';
 import {
   ACCOUNT_TYPES,
-  detailsFaults,
   ENTITY_TYPES,
+  missingDetails,
   RECIPIENT_KINDS,
   RECIPIENT_VERIFICATION_STATUSES,
   type RecipientChange,
   type RecipientDraft,
+  routingFaults,
 } from '../../domain/recipient.ts';
 import {
   addFaults,
@@ -36,6 +37,7 @@ import {
 } from './common.ts';
 import { COUNTRY_CODES, country, email, phone } from './contact.ts';
 import { PageQuery } from './page.ts';
+import { rule } from './rule.ts';
 
 const NAME_LENGTH_MAX = 140;
 const BIC = /^[A-Z0-9]{4}[A-Z]{2}[A-Z0-9]{2}([A-Z0-9]{3})?$/;
@@ -154,17 +156,22 @@ export const recipientForm = {
   mobile_details: nullAsAbsent(MobileDetails).meta({ description: MOBILE }),
 };
 
-const isFields = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);
+const { country: payoutCountry, bank_details, mobile_details } = recipientForm;
 
-export function detailsCheck() {
-  const check = z.superRefine<z.output<z.ZodObject<typeof recipientForm>>>((body, context) => {
-    const details = { bankDetails: body.bank_details ?? null, mobileDetails: body.mobile_details ?? null };
-    addFaults(detailsFaults(body.country, details), context);
-  });
-  // Zod would leave it out when another field has a fault.
-  check._zod.def.when = ({ value }) => isFields(value);
-  return check;
-}
+/** The rules about the details: one needs no country. */
+export const DETAILS_RULES = [
+  rule(z.object({ bank_details, mobile_details }), (body, context) => {
+    addFaults(missingDetails(detailsIn(body)), context);
+  }),
+  rule(z.object({ country: payoutCountry, bank_details }), ({ country: code, ...body }, context) => {
+    addFaults(routingFaults(code, detailsIn(body)), context);
+  }),
+] as const;
+
+const detailsIn = (body: {
+  readonly bank_details?: z.output<typeof bank_details>;
+  readonly mobile_details?: z.output<typeof mobile_details>;
+}) => ({ bankDetails: body.bank_details ?? null, mobileDetails: body.mobile_details ?? null });
 
 export const CreateRecipientRequest = z
   .strictObject({
@@ -173,7 +180,7 @@ export const CreateRecipientRequest = z
     ...recipientForm,
     metadata: nullAsAbsent(metadata()).meta({ description: 'Your own keys and values.' }),
   })
-  .check(detailsCheck())
+  .check(...DETAILS_RULES)
   .meta({
     id: 'CreateRecipientRequest',
     description: NEEDS_DETAILS,

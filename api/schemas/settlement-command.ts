@@ -18,6 +18,7 @@ import {
   visibleText,
 } from './common.ts';
 import { priced } from './estimate.ts';
+import { laterRule, rule } from './rule.ts';
 
 export const Purpose = closedEnum('Purpose', PURPOSES, 'What the money is for.');
 
@@ -67,31 +68,30 @@ export const pricingInput = <Method extends PaymentMethod>(
   payoutRail: body.payout_rail,
 });
 
-/**
- * Adds the faults of the price to a form that has other faults, so that the caller gets all of them at once. When the
- * form has no other fault, the handler reports those of the price, because it answers a bound idempotency key first
- * (contract §6).
- */
-export function refinePricing(input: PricingInput, context: z.RefinementCtx): void {
-  if (context.issues.length > 0) priced(input, context);
-}
+const { corridor: route, amount, payout_rail } = command;
+
+const payment = {
+  payment_method: paymentMethod(),
+  card_token: nullAsAbsent(paymentToken()).meta({
+    example: 'tok_visa',
+    description: 'Required with payment_method card, refused otherwise.',
+  }),
+  banklink_account_token: nullAsAbsent(paymentToken()).meta({
+    description: 'Required with payment_method ach, refused otherwise. From /v2/banklink/exchange.',
+  }),
+};
+
+/** The handler judges the price, because it answers a bound idempotency key first (contract §6). */
+const priceRule = laterRule(
+  z.object({ corridor: route, amount, payout_rail, payment_method: payment.payment_method }),
+  (body, context) => {
+    priced(pricingInput(body, body.payment_method), context);
+  },
+);
 
 const SettleForm = z
-  .strictObject({
-    ...command,
-    payment_method: paymentMethod(),
-    card_token: nullAsAbsent(paymentToken()).meta({
-      example: 'tok_visa',
-      description: 'Required with payment_method card, refused otherwise.',
-    }),
-    banklink_account_token: nullAsAbsent(paymentToken()).meta({
-      description: 'Required with payment_method ach, refused otherwise. From /v2/banklink/exchange.',
-    }),
-  })
-  .superRefine((body, context) => {
-    checkPaymentTokens(body, context);
-    refinePricing(pricingInput(body, body.payment_method), context);
-  })
+  .strictObject({ ...command, ...payment })
+  .check(rule(z.object(payment), checkPaymentTokens), priceRule)
   .meta({
     id: 'SettleRequestV2',
     example: {
@@ -113,7 +113,11 @@ export const SettleRequestV2 = SettleForm.transform((body) => ({
 
 const CaribbeanForm = z
   .strictObject(command)
-  .superRefine((body, context) => refinePricing(pricingInput(body, 'internal'), context))
+  .check(
+    laterRule(z.object({ corridor: route, amount, payout_rail }), (body, context) => {
+      priced(pricingInput(body, 'internal'), context);
+    }),
+  )
   .meta({
     id: 'CaribbeanOfframpRequest',
     example: {

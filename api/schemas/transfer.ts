@@ -4,10 +4,12 @@ import type { CorridorId, Rail } from '../../domain/corridor.ts';
 import type { InputMethod } from '../../domain/payment-method.ts';
 import { price } from '../../domain/pricing.ts';
 import { corridor, EXAMPLE_ID, id, money, nullAsAbsent, objectId, paymentMethod, rail, visibleText } from './common.ts';
+import { priced } from './estimate.ts';
 import { RequiredIdempotencyKey } from './idempotency.ts';
+import { laterRule, rule } from './rule.ts';
 import { SessionHeader } from './session.ts';
 import { SettlementResponse } from './settlement.ts';
-import { checkPaymentTokens, paymentToken, pricingInput, refinePricing } from './settlement-command.ts';
+import { checkPaymentTokens, paymentToken, pricingInput } from './settlement-command.ts';
 
 export const TransferHeaders = RequiredIdempotencyKey.extend(SessionHeader.shape);
 
@@ -28,49 +30,61 @@ const ownInput = ({ corridor, amount, payment_method, payout_rail }: OwnInput) =
     ? undefined
     : pricingInput({ corridor, amount, payout_rail }, payment_method);
 
+const inputs = {
+  quote_id: nullAsAbsent(id('')).meta({
+    description: 'Copies the inputs of a quote, even of an expired one.',
+  }),
+  corridor: nullAsAbsent(corridor()).meta({ description: 'The corridor. Only without `quote_id`.' }),
+  amount: nullAsAbsent(money('')).meta({
+    description: 'What the payer pays, in the source currency. Only without `quote_id`.',
+  }),
+  payment_method: nullAsAbsent(paymentMethod()).meta({ description: 'How you pay. Only without `quote_id`.' }),
+  payout_rail: nullAsAbsent(rail()).meta({
+    description: 'How the recipient is paid; by default the first rail of the corridor. Only without `quote_id`.',
+  }),
+};
+const tokens = {
+  card_token: nullAsAbsent(paymentToken()).meta({
+    example: 'tok_visa',
+    description: 'Required with payment method card, refused otherwise.',
+  }),
+  banklink_account_token: nullAsAbsent(paymentToken()).meta({
+    description: 'Required with payment method ach, refused otherwise.',
+  }),
+};
+
+const inputRule = rule(z.object(inputs), (body, context) => {
+  const [fields, fault] =
+    body.quote_id === undefined
+      ? [NEEDED_FIELDS.filter((field) => body[field] === undefined), MISSING]
+      : [QUOTED_FIELDS.filter((field) => body[field] !== undefined), QUOTED];
+  for (const field of fields) context.addIssue({ code: 'custom', path: [field], ...fault });
+});
+const MISSING = { message: 'Field required', params: { type: 'missing' } };
+const QUOTED = { message: 'is allowed only without quote_id' };
+
+const { quote_id, payment_method } = inputs;
+const tokenRule = rule(z.object({ quote_id, payment_method, ...tokens }), (body, context) => {
+  if (body.quote_id === undefined && body.payment_method !== undefined)
+    checkPaymentTokens({ ...body, payment_method: body.payment_method }, context);
+});
+
+const priceRule = laterRule(z.object(inputs), (body, context) => {
+  const input = body.quote_id === undefined ? ownInput(body) : undefined;
+  if (input) priced(input, context);
+});
+
 const TransferForm = z
   .strictObject({
-    quote_id: nullAsAbsent(id('')).meta({
-      description: 'Copies the inputs of a quote, even of an expired one.',
-    }),
-    corridor: nullAsAbsent(corridor()).meta({ description: 'The corridor. Only without `quote_id`.' }),
-    amount: nullAsAbsent(money('')).meta({
-      description: 'What the payer pays, in the source currency. Only without `quote_id`.',
-    }),
-    payment_method: nullAsAbsent(paymentMethod()).meta({ description: 'How you pay. Only without `quote_id`.' }),
-    payout_rail: nullAsAbsent(rail()).meta({
-      description: 'How the recipient is paid; by default the first rail of the corridor. Only without `quote_id`.',
-    }),
+    ...inputs,
     recipient_id: id('Who is paid.'),
-    card_token: nullAsAbsent(paymentToken()).meta({
-      example: 'tok_visa',
-      description: 'Required with payment method card, refused otherwise.',
-    }),
-    banklink_account_token: nullAsAbsent(paymentToken()).meta({
-      description: 'Required with payment method ach, refused otherwise.',
-    }),
+    ...tokens,
     reference: nullAsAbsent(visibleText(1, REFERENCE_LENGTH_MAX)).meta({
       description: 'Your own reference. The service only stores it.',
       example: 'For school',
     }),
   })
-  .superRefine((body, context) => {
-    if (body.quote_id !== undefined) {
-      for (const field of QUOTED_FIELDS) {
-        if (body[field] !== undefined)
-          context.addIssue({ code: 'custom', path: [field], message: 'is allowed only without quote_id' });
-      }
-      return;
-    }
-    for (const field of NEEDED_FIELDS) {
-      if (body[field] === undefined)
-        context.addIssue({ code: 'custom', path: [field], message: 'Field required', params: { type: 'missing' } });
-    }
-    if (body.payment_method !== undefined)
-      checkPaymentTokens({ ...body, payment_method: body.payment_method }, context);
-    const input = ownInput(body);
-    if (input) refinePricing(input, context);
-  })
+  .check(inputRule, tokenRule, priceRule)
   .meta({
     id: 'TransferBody',
     description: 'Either `quote_id`, or `corridor`, `amount` and `payment_method`.',

@@ -14,6 +14,7 @@ import {
   pattern,
   visibleText,
 } from './common.ts';
+import { rule } from './rule.ts';
 import { ADDRESS_PATTERN, hasValidChecksum, isZeroAddress } from './wallet-address.ts';
 
 const ADDRESS_LENGTH = 42;
@@ -39,35 +40,43 @@ const SignerResponse = z
   .object({ address: outputText('As it was given.', EXAMPLE), label: outputTextOrNull(LABEL, 'Treasury') })
   .meta({ id: 'WalletSigner', description: 'Who signs.' });
 
+const signers = list(1, WALLET_LIMITS.signersMax, Signer).meta({ description: 'Distinct addresses.' });
+const threshold = z
+  .int()
+  .min(1)
+  .max(WALLET_LIMITS.signersMax)
+  .meta({ description: 'How many signers must agree; at most their number.', example: 1 });
+
+const areDistinct = rule(z.object({ signers }), (body, context) => {
+  const seen = new Set<string>();
+  for (const [place, signer] of body.signers.entries()) {
+    const key = signer.address.toLowerCase();
+    if (seen.has(key))
+      context.addIssue({
+        code: 'custom',
+        path: ['signers', place, 'address'],
+        message: 'must differ from the other signers of this wallet',
+      });
+    seen.add(key);
+  }
+});
+
+const areEnough = rule(z.object({ signers, threshold }), (body, context) => {
+  if (body.threshold > body.signers.length)
+    context.addIssue({ code: 'custom', path: ['threshold'], message: 'must be at most the number of signers' });
+});
+
 export const CreateWalletRequest = z
   .strictObject({
     name: visibleText(1, WALLET_LIMITS.nameLengthMax).meta({
       description: 'For your own lists.',
       example: 'Payout treasury',
     }),
-    signers: list(1, WALLET_LIMITS.signersMax, Signer).meta({ description: 'Distinct addresses.' }),
-    threshold: z
-      .int()
-      .min(1)
-      .max(WALLET_LIMITS.signersMax)
-      .meta({ description: 'How many signers must agree; at most their number.', example: 1 }),
+    signers,
+    threshold,
     network: nullAsAbsent(WalletNetwork).meta({ description: 'The network; by default `ethereum`.' }),
   })
-  .superRefine(({ signers, threshold }, context) => {
-    const seen = new Set<string>();
-    for (const [place, signer] of signers.entries()) {
-      const key = signer.address.toLowerCase();
-      if (seen.has(key))
-        context.addIssue({
-          code: 'custom',
-          path: ['signers', place, 'address'],
-          message: 'must differ from the other signers of this wallet',
-        });
-      seen.add(key);
-    }
-    if (threshold > signers.length)
-      context.addIssue({ code: 'custom', path: ['threshold'], message: 'must be at most the number of signers' });
-  })
+  .check(areDistinct, areEnough)
   .meta({ id: 'CreateWalletRequest' });
 
 export const WalletResponse = z

@@ -15,6 +15,7 @@ import {
 } from './common.ts';
 import { EventType } from './event-type.ts';
 import { moment } from './page.ts';
+import { rule } from './rule.ts';
 import { DeliveryStatusName } from './webhook-delivery.ts';
 
 const EXAMPLE_SINCE = '2026-11-21T08:00:00.000Z';
@@ -23,13 +24,17 @@ export const REPLAYED_BY_DEFAULT = ['pending', 'skipped', 'exhausted'] as const 
 
 const ReplayedStatus = closedEnum('ReplayedStatus', DELIVERY_STATUSES, 'The deliveries that are sent again.');
 
+const period = {
+  since: moment().meta({ description: 'Deliveries that were created then or later.', example: EXAMPLE_SINCE }),
+  until: nullAsAbsent(moment()).meta({
+    description: 'Deliveries that were created before then; by default all that exist when the replay begins.',
+    example: null,
+  }),
+};
+
 export const ReplayWebhookRequest = z
   .strictObject({
-    since: moment().meta({ description: 'Deliveries that were created then or later.', example: EXAMPLE_SINCE }),
-    until: nullAsAbsent(moment()).meta({
-      description: 'Deliveries that were created before then; by default all that exist when the replay begins.',
-      example: null,
-    }),
+    ...period,
     statuses: nullAsAbsent(list(1, DELIVERY_STATUSES.length, ReplayedStatus)).meta({
       description:
         'Only deliveries with these outcomes; by default `pending`, `skipped` and `exhausted`. A `pending` delivery ' +
@@ -41,10 +46,12 @@ export const ReplayWebhookRequest = z
       example: ['settlement.settled'],
     }),
   })
-  .superRefine(({ since, until }, context) => {
-    if (until && until < since)
-      context.addIssue({ code: 'custom', path: ['until'], message: 'must not be before since' });
-  })
+  .check(
+    rule(z.object(period), ({ since, until }, context) => {
+      if (until && until < since)
+        context.addIssue({ code: 'custom', path: ['until'], message: 'must not be before since' });
+    }),
+  )
   .meta({ id: 'ReplayWebhookRequest' });
 
 export const StartedReplayResponse = z

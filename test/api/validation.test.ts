@@ -131,6 +131,81 @@ describe('a 422 lists', () => {
     ]);
   });
 
+  // Once a field has a fault, zod itself judges no rule across fields.
+  const OTHER = { recipient_id: 5, reference: '' };
+  const OTHER_FAULTS = [
+    ['body.recipient_id', 'string_type'],
+    ['body.reference', 'string_too_short'],
+  ] as const;
+  test.for<[string, Json, [string, string][]]>([
+    ['the token', { card_token: undefined }, [['body.card_token', 'missing']]],
+    ['the price', { amount: '0.01' }, [['body.amount', 'value_error']]],
+    [
+      'the rail and the method of the corridor',
+      { corridor: 'GB-JM', payout_rail: 'cash_pickup', payment_method: 'ach' },
+      [
+        ['body.card_token', 'value_error'],
+        ['body.banklink_account_token', 'missing'],
+        ['body.payout_rail', 'value_error'],
+        ['body.payment_method', 'value_error'],
+      ],
+    ],
+  ])('of a settlement, the rule about %s beside faults of other fields', async (wanted, { api, partner }) => {
+    const [, changes, faults] = wanted;
+    const body = settleBody('r', { ...OTHER, ...changes });
+    const answer = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
+    const [status, listed] = outcome(answer);
+    expect(status).toBe(422);
+    expect(new Set(listed)).toEqual(new Set([...OTHER_FAULTS, ...faults]));
+  });
+
+  test('the faults of the price beside that of the header', async ({ api, partner }) => {
+    expect(outcome(await api.call(partner, 'POST', '/v2/settle', settleBody('r', { amount: '0.01' })))).toEqual([
+      422,
+      [
+        ['header.Idempotency-Key', 'missing'],
+        ['body.amount', 'value_error'],
+      ],
+    ]);
+  });
+
+  test('the rules of a recipient beside faults of other fields', async ({ post }) => {
+    expect(outcome(await post(recipientBody({ name: '', bank_details: null })))).toEqual([
+      422,
+      [
+        ['body.name', 'string_too_short'],
+        ['body', 'value_error'],
+      ],
+    ]);
+  });
+
+  test('the rules of a wallet beside faults of other fields', async ({ api, partner }) => {
+    const signer = { address: `0x${'a'.repeat(40)}` };
+    const body = { name: '', signers: [signer, signer], threshold: 3 };
+    expect(outcome(await api.call(partner, 'POST', '/v1/wallets', body))).toEqual([
+      422,
+      [
+        ['body.name', 'string_too_short'],
+        ['body.signers.1.address', 'value_error'],
+        ['body.threshold', 'value_error'],
+      ],
+    ]);
+  });
+
+  test.for(['/v1/recipients?country=x', '/v2/settlements?corridor=x', '/v1/events?type=x'] as const)(
+    'the rule about after and offset beside faults of filters: %s',
+    async (url, { api, partner }) => {
+      const [status, listed] = outcome(await api.call(partner, 'GET', `${url}&offset=1&after=1-a`));
+      expect([status, listed]).toEqual([
+        422,
+        [
+          [expect.any(String), expect.any(String)],
+          ['query.after', 'value_error'],
+        ],
+      ]);
+    },
+  );
+
   test('the faults of path and query together', async ({ api, partner }) => {
     expect(outcome(await api.call(partner, 'GET', `/v1/orgs/${'a'.repeat(37)}/keys?limit=0&offset=x`))).toEqual([
       422,

@@ -1,0 +1,36 @@
+/**
+ * Rules across fields of a form. Zod judges none of them once a field has a fault, and an answer lists all faults
+ * (contract §2). So each rule is also a form of its own, of the fields that it needs.
+ */
+import { z } from 'zod';
+
+type Judge<Fields extends z.ZodObject> = (values: z.output<Fields>, context: z.core.$RefinementCtx) => void;
+
+const FORMS = new WeakMap<object, z.ZodType>();
+
+/** A rule about these fields, as a check of the form that has them among others. */
+export function rule<Fields extends z.ZodObject>(
+  fields: Fields,
+  judge: Judge<Fields>,
+): z.core.$ZodCheck<z.output<Fields>> {
+  const check = z.superRefine(judge);
+  FORMS.set(check, fields.superRefine(judge));
+  return check;
+}
+
+/** As `rule`, for one that the form leaves to the handler: it is judged only if the request is refused anyway. */
+export function laterRule<Fields extends z.ZodObject>(
+  fields: Fields,
+  judge: Judge<Fields>,
+): z.core.$ZodCheck<z.output<Fields>> {
+  const check = z.superRefine<z.output<Fields>>(() => undefined);
+  FORMS.set(check, fields.superRefine(judge));
+  return check;
+}
+
+/** The rules of a form, as forms. */
+export function rulesOf(schema: z.ZodType): readonly z.ZodType[] {
+  const form = schema instanceof z.ZodPipe ? schema.def.in : schema;
+  const checks = form instanceof z.ZodObject ? (form.def.checks ?? []) : [];
+  return checks.flatMap((check) => FORMS.get(check) ?? []);
+}
