@@ -4,7 +4,6 @@ import { RAILS, type Rail } from '../../domain/corridor.ts';
 import { freezePayee } from '../../domain/payee.ts';
 import { withoutTriggers } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
-import { BY_WIRE } from '../support/settlement.ts';
 
 const test = withApi();
 
@@ -68,33 +67,5 @@ describe('a payee at rest', () => {
     await withoutTriggers(api.owner.pool, (client) => client.query(exchange, [first, second]));
     await expect(steps.activities.admitSettlement(steps.step(first))).rejects.toThrow(/cannot be opened/);
     expect((await steps.stored(first)).status).toBe('accepted');
-  });
-});
-
-describe('the database refuses to end a settlement', () => {
-  test.for([
-    [
-      'while money is held for it',
-      `INSERT INTO postings (settlement_id, step, line, account, currency, amount_minor, at) VALUES
-        ($1, 'collection:x', 0, 'bank_clearing', 'USD', 100, now()), ($1, 'collection:x', 1, 'settlement_funds', 'USD', -100, now())`,
-    ],
-    [
-      'while money that came in is not booked',
-      'UPDATE settlements SET amount_received_minor = 100 WHERE settlement_id = $1',
-    ],
-    [
-      'while evidence is pending',
-      `INSERT INTO evidence (evidence_id, settlement_id, provider, event_id, kind, sha256, pending, reversed_minor, received_at)
-        VALUES ('pending-' || $1::text, $1, 'bankledger', 'pending-' || $1::text, 'collection_failed', '', true, 0, now())`,
-    ],
-  ] as const)('%s', async ([rule, statement], { api, steps }) => {
-    const id = await steps.waiting(BY_WIRE);
-    await api.connection.pool.query(statement, [id]);
-    const end = `WITH moved AS (
-        UPDATE settlements SET status = 'canceled', version = version + 1 WHERE settlement_id = $1 RETURNING version
-      ) INSERT INTO settlement_transitions (settlement_id, sequence, from_status, to_status, at)
-      SELECT $1, version, 'awaiting_funds', 'canceled', now() FROM moved`;
-    await expect(api.connection.pool.query(end, [id])).rejects.toThrow(rule);
-    expect((await steps.stored(id)).status).toBe('awaiting_funds');
   });
 });

@@ -132,12 +132,6 @@ describe('a settlement', () => {
     expect(await rows.statusOf(settlementId)).toBe(from);
   });
 
-  test('moves as the table allows', async ({ rows }) => {
-    const settlementId = await rows.insertIn('accepted');
-    await rows.move(settlementId, 'awaiting_funds');
-    expect(await rows.statusOf(settlementId)).toBe('awaiting_funds');
-  });
-
   test('has the same transitions in the database as in the code', async ({ connection }) => {
     const { rows: rules } = await connection.pool.query<{ rule: string }>(
       `SELECT from_status || ' → ' || to_status AS rule FROM settlement_transition_rules`,
@@ -145,29 +139,6 @@ describe('a settlement', () => {
     const inCode = TRANSITIONS.filter(({ from }) => from !== null).map(({ from, to }) => `${from} → ${to}`);
     expect(new Set(rules.map(({ rule }) => rule))).toEqual(new Set(inCode));
     expect(rules).toHaveLength(inCode.length);
-  });
-
-  test.for([
-    ['an amount of zero', 'amount_minor = 0'],
-    ['fees that do not sum up to the total', 'total_fees_minor = total_fees_minor + 1'],
-    ['fees as high as the amount', 'amount_minor = total_fees_minor'],
-    ['a negative destination amount', 'destination_amount_minor = -1'],
-    ['a negative received amount', 'amount_received_minor = -1'],
-    ['more taken back than came in', 'taken_back_minor = amount_received_minor + 1'],
-    ['a clock behind real time', 'clock_offset_ms = -1'],
-  ] as const)('cannot have %s', async ([_name, change], { owner, rows }) => {
-    const settlementId = await rows.insertAccepted();
-    const client = await owner.pool.connect();
-    try {
-      // The terms are permanent, which would be refused first.
-      await client.query('BEGIN; ALTER TABLE settlements DISABLE TRIGGER settlements_terms_permanent');
-      await expect(
-        client.query(`UPDATE settlements SET ${change} WHERE settlement_id = $1`, [settlementId]),
-      ).rejects.toMatchObject({ code: CHECK_VIOLATION });
-    } finally {
-      await client.query('ROLLBACK');
-      client.release();
-    }
   });
 });
 
@@ -293,13 +264,14 @@ describe('a settlement ends only with a closed journal: not while', () => {
 
   test.for<[string, string[]]>([
     ['money is held for it', [held('settlement_funds'), received]],
-    ['its payout is in transit', [held('payout_in_transit'), received]],
+    ['money is held for it, as a payout in transit', [held('payout_in_transit'), received]],
     ['money that came in is not booked', [received]],
     ['evidence is pending', [evidence]],
-  ])('%s', async ([_name, statements], { connection, rows }) => {
+  ])('%s', async ([rule, statements], { connection, rows }) => {
     const settlementId = await rows.insertAccepted();
     for (const statement of statements) await connection.pool.query(statement, [settlementId]);
-    await expect(rows.move(settlementId, 'canceled')).rejects.toMatchObject({ code: CHECK_VIOLATION });
+    const message = expect.stringContaining(`cannot end while ${rule.replace(/,.*/, '')}`);
+    await expect(rows.move(settlementId, 'canceled')).rejects.toMatchObject({ code: CHECK_VIOLATION, message });
     expect(await rows.statusOf(settlementId)).toBe('accepted');
   });
 });
@@ -332,7 +304,10 @@ const REFUSED: Readonly<Record<string, readonly Readonly<Record<string, unknown>
   key_reissues_two_operators: [{ confirmed_by: 'bo' }, { requested_by: 'ana', confirmed_by: 'ana', key_id: 'k' }],
   launch_gate_approvals_operator: [{ operator: 'Ana' }, { operator: ' ana' }, { operator: '' }],
   launch_gate_evidence_revocation: [{ revoked_at: AT }, { revoked_by: 'ana' }],
-  launch_gate_evidence_times: [{ recorded_at: AT, expires_at: AT }],
+  launch_gate_evidence_times: [
+    { recorded_at: AT, expires_at: AT },
+    { recorded_at: AT, expires_at: new Date(0) },
+  ],
   operators_name_spelling: [{ name: 'Ana' }, { name: ' ana' }, { name: '' }],
   operators_revocation: [{ revoked_at: AT }, { revoked_by: 'ana' }],
   otp_challenges_attempts: [{ attempts: -1 }, { attempts: 6 }],
@@ -354,8 +329,10 @@ const REFUSED: Readonly<Record<string, readonly Readonly<Record<string, unknown>
   settlements_money: [
     { amount_minor: 0 },
     { destination_amount_minor: 0 },
+    { destination_amount_minor: -1 },
     { total_fees_minor: 3, input_fee_minor: 1, platform_fee_minor: 1 },
     { total_fees_minor: 5, amount_minor: 5 },
+    { amount_received_minor: -1, amount_refunded_minor: 0 },
     { amount_refunded_minor: -1 },
     { amount_received_minor: 1, amount_refunded_minor: 2 },
     { taken_back_minor: -1 },

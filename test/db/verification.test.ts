@@ -138,13 +138,6 @@ describe('the database', () => {
     await kyc.decide(row.verificationId, REJECTED);
     expect(await again()).toBeUndefined();
   });
-
-  test('refuses a reason and a name without a decision, and a decision without its time', async ({ kyc }) => {
-    const { verificationId } = await kyc.newVerification();
-    expect(await kyc.update(verificationId, { rejectionReason: 'test' })).toBe(CHECK_VIOLATION);
-    expect(await kyc.update(verificationId, { verifiedNameSealed: 'sealed' })).toBe(CHECK_VIOLATION);
-    expect(await kyc.update(verificationId, { status: 'verified' })).toBe(CHECK_VIOLATION);
-  });
 });
 
 describe('a move of a verification', () => {
