@@ -10,7 +10,8 @@ import { TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
-import { expectInvalid } from '../support/refusal.ts';
+import { cardprocSignature } from '../support/provider-event.ts';
+import { expectInvalid, expectUnchanged } from '../support/refusal.ts';
 import { BY_MANUAL_CARD } from '../support/settlement.ts';
 
 const test = withApi();
@@ -92,10 +93,29 @@ describe("the signature of a card processor's event", () => {
     expect(await statusOf(api, sentAt, headerOf)).toBe(200);
   });
 
-  test('401, with the challenge in WWW-Authenticate, for a wrong one', async ({ api }) => {
-    const wrong = { 'cardproc-signature': `t=${Math.floor(Date.now() / 1_000)},v1=${DIGEST}` };
-    const refused = await api.call(null, 'POST', '/v2/webhooks/cardproc', Buffer.from('{}'), wrong);
-    expect([refused.statusCode, refused.headers['www-authenticate']]).toEqual([401, 'Signature realm="settlement"']);
+  test('401 for a tampered, stale, future, missing or wrong signature, and nothing is stored', async ({
+    api,
+    clock,
+  }) => {
+    clock.stop(AT);
+    const event = cardprocBody('stl_none');
+    const bytes = Buffer.from(JSON.stringify(event));
+    const tampered = JSON.stringify({ ...event, livemode: true });
+    const secret = TEST_SECRETS.cardproc;
+    const headersOfRefused = [
+      cardprocSignature(tampered, secret, sentAt),
+      cardprocSignature(bytes, secret, sentAt - 301),
+      cardprocSignature(bytes, secret, sentAt + 301),
+      {},
+      cardprocSignature(bytes, 'x'.repeat(32), sentAt),
+    ];
+    await expectUnchanged(api.connection.pool, async () => {
+      for (const headers of headersOfRefused) {
+        const refused = await api.call(null, 'POST', '/v2/webhooks/cardproc', bytes, headers);
+        expect(jsonOf(refused)).toMatchObject({ status: 401, code: 'signature_invalid' });
+        expect(refused.headers['www-authenticate']).toBe('Signature realm="settlement"');
+      }
+    });
   });
 });
 

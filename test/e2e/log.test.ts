@@ -67,10 +67,3 @@ test('the settlement id finds its requests, dispatches and steps, and they name 
   for (const hidden of ['Secretive', 'INV-SECRET', partner.apiKey, '123456789', 'tok_visa'])
     expect(text.join('')).not.toContain(hidden);
 });
-
-test('an id that the service cannot have made is not logged', async ({ stack, partner }) => {
-  const name = 'Marcia-Secretive';
-  await fetch(`${stack.baseUrl}/v2/settle/${name}`, { headers: { 'x-api-key': partner.apiKey } });
-  await vi.waitFor(() => expect(lines.some(({ status }) => status === 404)).toBe(true), WAIT);
-  expect(text.join('')).not.toContain(name);
-});

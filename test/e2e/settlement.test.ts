@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { count, eq } from 'drizzle-orm';
 import Stripe from 'stripe';
 import { describe, expect } from 'vitest';
-import { certificates, outbox, postings, providerEvents, settlements } from '../../db/schema/index.ts';
+import { certificates, outbox, postings, settlements } from '../../db/schema/index.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { cardprocBody } from '../support/cardproc.ts';
@@ -39,14 +39,10 @@ const test = withStack().extend('world', FILE, ({ api, partner, stack }) => {
         totals[`${account} ${currency}`] = (totals[`${account} ${currency}`] ?? 0n) + amountMinor;
       return totals;
     },
-    /** Posts a provider event, signed by Stripe's own library; `at` in seconds since the epoch. */
-    signed: (event: Record<string, unknown>, options: { secret?: string; at?: number } = {}) => {
+    /** Posts a provider event, signed by Stripe's own library. */
+    signed: (event: Record<string, unknown>) => {
       const payload = JSON.stringify(event);
-      const header = Stripe.webhooks.generateTestHeaderString({
-        payload,
-        secret: options.secret ?? TEST_SECRETS.cardproc,
-        timestamp: options.at ?? Math.floor(Date.now() / 1_000),
-      });
+      const header = Stripe.webhooks.generateTestHeaderString({ payload, secret: TEST_SECRETS.cardproc });
       return api.call(null, 'POST', '/v2/webhooks/cardproc', payload, { 'cardproc-signature': header });
     },
   };
@@ -169,37 +165,6 @@ describe('the card processor webhook', () => {
       });
     await world.untilStatus(id, 'settled');
     expect(await world.rows(postings, id)).toBe(12);
-  });
-
-  test('401 for a tampered, stale, future, missing or wrong signature, and nothing is stored', async ({
-    world,
-    api,
-  }) => {
-    const { db } = api.connection;
-    const before = (await db.select({ count: count() }).from(providerEvents))[0]?.count;
-    const event = cardprocBody('stl_none');
-    const now = Math.floor(Date.now() / 1_000);
-    const unsigned = await api.call(null, 'POST', '/v2/webhooks/cardproc', event);
-    const header = Stripe.webhooks.generateTestHeaderString({
-      payload: JSON.stringify(event),
-      secret: TEST_SECRETS.cardproc,
-    });
-    const tampered = await api.call(
-      null,
-      'POST',
-      '/v2/webhooks/cardproc',
-      { ...event, livemode: true },
-      { 'cardproc-signature': header },
-    );
-    const answers = [
-      unsigned,
-      tampered,
-      await world.signed(event, { at: now - 301 }),
-      await world.signed(event, { at: now + 302 }),
-      await world.signed(event, { secret: 'x'.repeat(32) }),
-    ];
-    for (const answer of answers) expect(jsonOf(answer)).toMatchObject({ status: 401, code: 'signature_invalid' });
-    expect((await db.select({ count: count() }).from(providerEvents))[0]?.count).toBe(before);
   });
 });
 

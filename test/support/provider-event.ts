@@ -56,9 +56,12 @@ const hmac = (secret: string, ...parts: readonly Bytes[]): string => {
   return digest.digest('hex');
 };
 
-/** The header that signs a card event now. */
-export function cardprocSignature(bytes: Bytes, secret: string): Record<string, string> {
-  const timestamp = Math.floor(Date.now() / 1_000);
+/** The header that signs a card event; `timestamp` in seconds. */
+export function cardprocSignature(
+  bytes: Bytes,
+  secret: string,
+  timestamp = Math.floor(Date.now() / 1_000),
+): Record<string, string> {
   return { 'cardproc-signature': `t=${timestamp},v1=${hmac(secret, `${timestamp}.`, bytes)}` };
 }
 
