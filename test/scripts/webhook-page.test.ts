@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -85,6 +86,16 @@ describe.each([
       () => printed,
       (text) => text === `${ID} webhook.ping\n`.repeat(2),
     );
+  });
+
+  test('outlives a request that hangs and breaks off', async () => {
+    const broken = connect(Number(new URL(url).port), '127.0.0.1').resume();
+    broken.write('POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nabc');
+    await once(broken, 'connect');
+    expect(await deliver()).toBe(204);
+    broken.end();
+    await once(broken, 'close');
+    expect(await deliver()).toBe(204);
   });
 
   test('does not start with an empty secret, with which anybody could sign', async () => {
