@@ -10,10 +10,7 @@ export type MailServer = {
   close(): Promise<void>;
 };
 
-/** @param options.onRcptTo accepts or refuses a recipient; without it, every recipient is accepted */
-export async function startMailServer(
-  options: Pick<SMTPServerOptions, 'onRcptTo' | 'disabledCommands'> = {},
-): Promise<MailServer> {
+export async function startMailServer(options: Pick<SMTPServerOptions, 'disabledCommands'> = {}): Promise<MailServer> {
   const messages: MailServer['messages'] = [];
   const server = new SMTPServer({
     authOptional: true,
