@@ -12,6 +12,7 @@ import { EstimateFigures } from '../schemas/estimate.ts';
 import { EventEnvelope, SettlementEvent } from '../schemas/event.ts';
 import { EXTENDED_PROBLEMS, Problem, ProblemFields } from '../schemas/problem.ts';
 import { StepMoment } from '../schemas/scenario.ts';
+import { SettlementFields } from '../schemas/settlement.ts';
 import { VerificationFields } from '../schemas/verification.ts';
 import { extendSchemas } from './extension.ts';
 
@@ -78,6 +79,7 @@ const FURTHER_SCHEMAS = z.union([
   ProblemFields,
   VerificationFields,
   CertificateFields,
+  SettlementFields,
   StepMoment,
   EstimateFigures,
   EventEnvelope,

@@ -11,10 +11,11 @@ type Schemas = Record<string, OpenAPIV3_1.SchemaObject>;
 
 /** Each schema and the one that it extends. A base comes before what extends it. */
 const BASES: readonly (readonly [extension: string, base: string])[] = [
-  ['TransferResponse', 'SettlementResponse'],
   ['SettlementResponse', 'SettlementEventData'],
   ['SettlementExceptionEventData', 'SettlementEventData'],
   ['SettlementEventData', 'SettleResponseV2'],
+  ['SettleResponseV2', 'SettlementFields'],
+  ['TransferResponse', 'SettlementFields'],
   ['CaribbeanOfframpResponse', 'SettleResponseV2'],
   ['VerificationResponse', 'VerificationEventData'],
   ['VerificationEventData', 'VerificationFields'],

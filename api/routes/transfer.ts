@@ -151,10 +151,10 @@ async function quotedInput(
   return input;
 }
 
-const transferDetail = (settlement: SettlementWithHistory) => ({
-  transfer_id: transferIdOf(settlement),
-  ...settlementDetail(settlement),
-});
+function transferDetail(settlement: SettlementWithHistory) {
+  const { metadata: _metadata, ...detail } = settlementDetail(settlement);
+  return { transfer_id: transferIdOf(settlement), ...detail };
+}
 
 /** A transfer as it is accepted: as a read would show it before the first change. */
 function acceptedTransfer(settlement: Settlement, payee: PayeeResource) {

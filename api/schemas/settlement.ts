@@ -78,6 +78,8 @@ const received = {
 };
 
 export const SettleResponseV2 = z.object(answer).meta({ id: 'SettleResponseV2' });
+/** What settlements and consumers' transfers have in common. */
+export const SettlementFields = SettleResponseV2.omit({ metadata: true }).meta({ id: 'SettlementFields' });
 export const CaribbeanOfframpResponse = z.object(answer).meta({ id: 'CaribbeanOfframpResponse' });
 
 const TimelineEntry = z

@@ -106,8 +106,10 @@ export const QuotedPayment = z
   })
   .superRefine(checkPaymentTokens);
 
-export const TransferResponse = SettlementResponse.extend({
-  transfer_id: objectId('The id of the transfer.'),
-}).meta({ id: 'TransferResponse' });
+export const TransferResponse = SettlementResponse.omit({ metadata: true })
+  .extend({
+    transfer_id: objectId('The id of the transfer.'),
+  })
+  .meta({ id: 'TransferResponse' });
 
 export const TransferPath = z.object({ transfer_id: id('The transfer.') });

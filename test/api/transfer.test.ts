@@ -134,6 +134,7 @@ describe('POST /consumer/transfers', () => {
       }),
     ]);
     expect(JSON.stringify(made)).not.toContain(consumer.consumerId);
+    expect(made).not.toHaveProperty('metadata');
   });
 
   test('201 by a quote with its inputs, including the rail', async ({ api, consumer, recipientId }) => {

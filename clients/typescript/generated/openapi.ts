@@ -1988,49 +1988,7 @@ export interface components {
             /** @description Required with payment_method ach, refused otherwise. From /v2/banklink/exchange. */
             banklink_account_token?: string | null;
         };
-        SettleResponseV2: {
-            /** The id of the settlement. The same idempotency key always names the same one. Example: `stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h`. */
-            settlement_id: string;
-            status: components["schemas"]["SettlementStatus"];
-            corridor: components["schemas"]["CorridorId"];
-            /** What the payer pays, in the source currency. Example: `250.00`. */
-            amount: string;
-            /** What the payer pays in. Example: `USD`. */
-            source_currency: components["schemas"]["Currency"];
-            /** What the recipient is paid, in the destination currency. Example: `37829.63`. */
-            destination_amount: string;
-            /** What the recipient is paid in. Example: `JMD`. */
-            destination_currency: components["schemas"]["Currency"];
-            /** Destination currency for one unit of the source currency. Six decimals. Example: `157.250000`. */
-            fx_rate: string;
-            /** For collecting the money, in the source currency. Example: `7.55`. */
-            input_fee: string;
-            /** For the service, in the source currency. Example: `1.88`. */
-            platform_fee: string;
-            /** The sum of the fees, in the source currency. Example: `9.43`. */
-            total_fees: string;
-            /** Who is paid. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
-            recipient_id: string;
-            /** @description How the settlement is paid. */
-            payment_method: components["schemas"]["SettlementPaymentMethod"];
-            /** @description How the recipient is paid. */
-            payout_rail: components["schemas"]["PayoutRail"];
-            /** @description What the money is for. */
-            purpose: components["schemas"]["Purpose"] | null;
-            /** Your own reference. The service only stores it. Example: `Invoice INV-1042`. */
-            reference: string | null;
-            metadata: components["schemas"]["StoredMetadata"];
-            /** @description The environment in which the settlement exists. */
-            environment: components["schemas"]["Environment"];
-            /** @description No money moves: this is a simulation. */
-            simulation: true;
-            /** @description Nothing is executed: this is a simulation. */
-            executable: false;
-            /** When it was created. Example: `2026-11-21T08:00:00.000Z`. */
-            created_at: string;
-            /** When it was last changed. Example: `2026-11-21T08:00:00.000Z`. */
-            updated_at: string;
-        };
+        SettleResponseV2: components["schemas"]["SettlementFields"] & { metadata: components["schemas"]["StoredMetadata"]; };
         /** @description A settlement was accepted. */
         SettlementAcceptedEvent: components["schemas"]["SettlementEvent"] & {
             /** @description What happened. */
@@ -2109,6 +2067,48 @@ export interface components {
         SettlementFailedEvent: components["schemas"]["SettlementEvent"] & {
             /** @description What happened. */
             type: "settlement.failed";
+        };
+        SettlementFields: {
+            /** The id of the settlement. The same idempotency key always names the same one. Example: `stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h`. */
+            settlement_id: string;
+            status: components["schemas"]["SettlementStatus"];
+            corridor: components["schemas"]["CorridorId"];
+            /** What the payer pays, in the source currency. Example: `250.00`. */
+            amount: string;
+            /** What the payer pays in. Example: `USD`. */
+            source_currency: components["schemas"]["Currency"];
+            /** What the recipient is paid, in the destination currency. Example: `37829.63`. */
+            destination_amount: string;
+            /** What the recipient is paid in. Example: `JMD`. */
+            destination_currency: components["schemas"]["Currency"];
+            /** Destination currency for one unit of the source currency. Six decimals. Example: `157.250000`. */
+            fx_rate: string;
+            /** For collecting the money, in the source currency. Example: `7.55`. */
+            input_fee: string;
+            /** For the service, in the source currency. Example: `1.88`. */
+            platform_fee: string;
+            /** The sum of the fees, in the source currency. Example: `9.43`. */
+            total_fees: string;
+            /** Who is paid. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
+            recipient_id: string;
+            /** @description How the settlement is paid. */
+            payment_method: components["schemas"]["SettlementPaymentMethod"];
+            /** @description How the recipient is paid. */
+            payout_rail: components["schemas"]["PayoutRail"];
+            /** @description What the money is for. */
+            purpose: components["schemas"]["Purpose"] | null;
+            /** Your own reference. The service only stores it. Example: `Invoice INV-1042`. */
+            reference: string | null;
+            /** @description The environment in which the settlement exists. */
+            environment: components["schemas"]["Environment"];
+            /** @description No money moves: this is a simulation. */
+            simulation: true;
+            /** @description Nothing is executed: this is a simulation. */
+            executable: false;
+            /** When it was created. Example: `2026-11-21T08:00:00.000Z`. */
+            created_at: string;
+            /** When it was last changed. Example: `2026-11-21T08:00:00.000Z`. */
+            updated_at: string;
         };
         /** @description The money of a settlement has come in. */
         SettlementFundedEvent: components["schemas"]["SettlementEvent"] & {
@@ -2282,7 +2282,28 @@ export interface components {
             /** Your own reference. The service only stores it. Example: `For school`. */
             reference?: string | null;
         };
-        TransferResponse: components["schemas"]["SettlementResponse"] & {
+        TransferResponse: components["schemas"]["SettlementFields"] & {
+            /** @description The states that it has reached, in their order. */
+            timeline: components["schemas"]["TimelineEntry"][];
+            /** What came in, less what the payer's bank took back before it was paid out or given back, in the source currency. Example: `250.00`. */
+            amount_received: string;
+            /** What of it is owed back: too much, too late, or for a settlement that is not paid out. It falls as it is given back. Example: `250.00`. */
+            amount_refund_due: string;
+            /** What was given back to the payer, outside of this service. Example: `250.00`. */
+            amount_refunded: string;
+            payee: components["schemas"]["Payee"];
+            /** Why it did not succeed; null unless it is `failed`, `rejected` or `expired`. Example: `null`. */
+            failure: components["schemas"]["Failure"] | null;
+            /** @description Evidence that needs attention, in its order. */
+            exceptions: components["schemas"]["SettlementException"][];
+            /** With payment_method wire, while the money is waited for. Example: `null`. */
+            payment_instructions: components["schemas"]["PaymentInstructions"] | null;
+            /** The evidence certificate; null until it is settled. Example: `CERT-9F86D081884C7D659A2FEAA0C55AD015`. */
+            certificate_id: string | null;
+            /** For support: its name in Temporal. Example: `settlement:stl_3nqh5w6zsv4y2m7k4d6a5c2b7e4f3g2h`. */
+            workflow_id: string;
+            /** When the current wait ends; null if there is none. Example: `2026-11-21T08:00:00.000Z`. */
+            expires_at: string | null;
             /** The id of the transfer. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
             transfer_id: string;
         };

@@ -591,7 +591,7 @@ class CaribbeanOfframpRequest(TypedDict):
     """Your own keys and values."""
 
 
-class SettleResponseV2(TypedDict):
+class SettlementFields(TypedDict):
     settlement_id: str
     """The id of the settlement. The same idempotency key always names the same one."""
     status: SettlementStatus
@@ -622,7 +622,6 @@ class SettleResponseV2(TypedDict):
     """What the money is for."""
     reference: str | None
     """Your own reference. The service only stores it."""
-    metadata: StoredMetadata
     environment: Environment
     """The environment in which the settlement exists."""
     simulation: Literal[True]
@@ -633,6 +632,10 @@ class SettleResponseV2(TypedDict):
     """When it was created."""
     updated_at: str
     """When it was last changed."""
+
+
+class SettleResponseV2(SettlementFields):
+    metadata: StoredMetadata
 
 
 class CaribbeanOfframpResponse(SettleResponseV2):
@@ -2058,7 +2061,32 @@ class TransferBody(TypedDict):
     """Your own reference. The service only stores it."""
 
 
-class TransferResponse(SettlementResponse):
+class TransferResponse(SettlementFields):
+    timeline: list[TimelineEntry]
+    """The states that it has reached, in their order."""
+    amount_received: str
+    """What came in, less what the payer's bank took back before it was paid out or given back, in the source
+    currency.
+    """
+    amount_refund_due: str
+    """What of it is owed back: too much, too late, or for a settlement that is not paid out. It falls as it is given
+    back.
+    """
+    amount_refunded: str
+    """What was given back to the payer, outside of this service."""
+    payee: Payee
+    failure: Failure | None
+    """Why it did not succeed; null unless it is `failed`, `rejected` or `expired`."""
+    exceptions: list[SettlementException]
+    """Evidence that needs attention, in its order."""
+    payment_instructions: PaymentInstructions | None
+    """With payment_method wire, while the money is waited for."""
+    certificate_id: str | None
+    """The evidence certificate; null until it is settled."""
+    workflow_id: str
+    """For support: its name in Temporal."""
+    expires_at: str | None
+    """When the current wait ends; null if there is none."""
     transfer_id: str
     """The id of the transfer."""
 
