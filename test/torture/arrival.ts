@@ -19,7 +19,7 @@ export type Arrival =
   | { readonly what: 'failed'; readonly code: string }
   /** A bank took money back. An amount of 0 means the whole payment. */
   | { readonly what: 'returned'; readonly amountMinor: number; readonly currency: string; readonly code: string }
-  /** A payer disputes. Null: the event names no amount, which means the whole payment. */
+  /** A payer disputes. Null: the event names no amount. In the settlement's currency it means the whole payment. */
   | { readonly what: 'disputed'; readonly amountMinor: number | null; readonly currency: string };
 
 export function arrive(scenario: Scenario, world: World, arrival: Arrival): World {
@@ -74,8 +74,7 @@ function takeBack(
   named: { readonly amountMinor: number | null; readonly currency: string },
   { exception, failure }: { readonly exception: 'returned' | 'disputed'; readonly failure: string },
 ): World {
-  if (named.currency !== OWN_CURRENCY && named.amountMinor !== null)
-    return withException(world, exception, named.amountMinor, named.currency);
+  if (named.currency !== OWN_CURRENCY) return withException(world, exception, named.amountMinor, named.currency);
   const { status, arrivedMinor } = world;
   const claimedMinor = named.amountMinor || arrivedMinor;
   const takenMinor = Math.min(claimedMinor, arrivedMinor);
@@ -86,7 +85,7 @@ function takeBack(
     arrivedMinor: arrivedMinor - takenMinor,
     pending: ends ? [...world.pending, pending] : world.pending,
   };
-  return withException(taken, exception, claimedMinor || named.amountMinor);
+  return withException(taken, exception, claimedMinor || named.amountMinor, named.currency);
 }
 
 /** The rail's answer is recorded in every state. Only the first one counts. */

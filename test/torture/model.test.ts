@@ -29,6 +29,7 @@ const arrived = (arrival: Arrival): Fact => ({ kind: 'arrived', arrival });
 const collected = (amountMinor: number): Fact => arrived({ what: 'collected', amountMinor, currency: 'USD' });
 const returned = (amountMinor: number, currency = 'USD'): Fact =>
   arrived({ what: 'returned', amountMinor, currency, code: 'R01' });
+const disputed = (currency: string): Fact => arrived({ what: 'disputed', amountMinor: null, currency });
 const deactivated: Fact = { kind: 'deactivated' };
 const overdue: Fact = { kind: 'advance', accepted: true };
 const RECEIVED: Partial<Seen> = { receivedMinor: 25_000 };
@@ -63,6 +64,20 @@ const CASES: readonly Case[] = [
     [seen('awaiting_funds'), deactivated, collected(25_000)],
     seen('failed', { failure: 'recipient_inactive', receivedMinor: 25_000 }),
     paidOut(),
+  ],
+  [
+    'a dispute of no amount in another currency takes nothing back',
+    SCENARIO,
+    [collected(25_000), disputed('CAD')],
+    seen('paying_out', { ...RECEIVED, exceptions: ['disputed - CAD'] }),
+    seen('failed', { failure: 'payment_disputed', exceptions: ['disputed 250.00 USD'] }),
+  ],
+  [
+    'a dispute of no amount takes back what has arrived',
+    HELD,
+    [seen('compliance_hold'), disputed('USD'), collected(12_500), disputed('USD'), { kind: 'cancel', accepted: true }],
+    seen('canceled', { exceptions: ['disputed - USD', 'disputed 125.00 USD'] }),
+    seen('canceled', { receivedMinor: 12_500, exceptions: ['disputed - USD', 'disputed 125.00 USD'] }),
   ],
   [
     'money that was returned before the payout is not paid out',

@@ -128,16 +128,16 @@ export const OWN_CURRENCY = 'USD';
 
 export const decimal = (minor: number): string => `${Math.floor(minor / 100)}.${String(minor % 100).padStart(2, '0')}`;
 
-/** @param amountMinor null where nobody knows it */
+/**
+ * @param amountMinor null where nobody knows it
+ * @param currency what the event names; else it is the settlement's, if there is an amount
+ */
 export function withException(
   world: World,
   type: ExceptionType,
   amountMinor: number | null,
-  currency: string = OWN_CURRENCY,
+  currency: string | undefined = amountMinor === null ? undefined : OWN_CURRENCY,
 ): World {
-  const text =
-    amountMinor === null
-      ? exceptionText(type, undefined, undefined)
-      : exceptionText(type, decimal(amountMinor), currency);
+  const text = exceptionText(type, amountMinor === null ? undefined : decimal(amountMinor), currency);
   return { ...world, exceptions: [...world.exceptions, text].toSorted() };
 }
