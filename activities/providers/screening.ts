@@ -8,12 +8,15 @@ import { SANDBOX_NAMES } from '../../domain/sandbox/input.ts';
 /** Characters that show nothing by themselves: of formatting, and marks on other characters. */
 const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}\p{M}]/gu;
 
+/** The replacement of a letter can have a mark, too: `Ø` is an `O` with a stroke. */
+const withoutLookAlikes = (text: string): string => unhomoglyph(text.replace(UNSEEN, '')).replace(UNSEEN, '');
+
 /**
  * Texts that look alike have one skeleton (Unicode TR39). Look-alikes are replaced in both cases: `Ν` is an `N`, and
  * `ν` is a `v`. A capital I and a small L look alike as well, and the first is the second in lower case.
  */
 const skeletonOf = (text: string): string =>
-  unhomoglyph(unhomoglyph(text.normalize('NFKD').replace(UNSEEN, '')).toLowerCase()).replaceAll('i', 'l');
+  withoutLookAlikes(withoutLookAlikes(text.normalize('NFKD')).toLowerCase()).replaceAll('i', 'l');
 
 const HIT = skeletonOf(SANDBOX_NAMES.screeningHit);
 

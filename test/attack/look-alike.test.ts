@@ -22,6 +22,8 @@ describe('screening', () => {
     ['with a zero', 'SANCTI0NED'],
     ['with a small L for a capital I', 'SANCTlONED'],
     ['with accents', 'SÁNCTIÖNED'],
+    ['with capitals that have strokes', 'SANȻŦƗØNɆĐ'],
+    ['with small letters that have strokes', 'sanȼŧɨønɇđ'],
   ])('finds the word %s', ([_case, name]) => {
     expect(isScreeningHit(name)).toBe(true);
   });
