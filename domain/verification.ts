@@ -123,12 +123,19 @@ export type VerificationDecision = {
   readonly rejectionReason: string | null;
 };
 
-/** Whether a decision repeats the one that was taken. It may leave out the name and the reason. */
-export const isSameDecision = (verification: Verification, decision: VerificationDecision): boolean =>
-  verification.status === decision.to &&
-  (['verifiedName', 'rejectionReason'] as const).every(
-    (given) => decision[given] === null || verification[given] === decision[given],
+/**
+ * Whether a decision repeats the one that was taken. It may leave out the name and the reason. Once the person is
+ * erased, nobody knows which name was given.
+ */
+export const isSameDecision = (verification: Verification, decision: VerificationDecision): boolean => {
+  const known = verification.subjectName === null ? { ...decision, verifiedName: null } : decision;
+  return (
+    verification.status === decision.to &&
+    (['verifiedName', 'rejectionReason'] as const).every(
+      (given) => known[given] === null || verification[given] === known[given],
+    )
   );
+};
 
 /**
  * The recipient's `verification_status` after its verification changed state (contract §4). The latest decision counts,

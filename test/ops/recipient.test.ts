@@ -14,7 +14,7 @@ import { createOps, listAudit } from '../support/ops.ts';
 import { createRecipient, type Json, jsonOf, recipientBody, settleBody } from '../support/partner.ts';
 import { expectRefused, expectUnchanged } from '../support/refusal.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
-import { idverifyBody, openVerification, sendIdverify, verifyBody } from '../support/verification.ts';
+import { complete, idverifyBody, openVerification, sendIdverify, verifyBody } from '../support/verification.ts';
 
 const NAME = 'Zenobia Quillfeather';
 const RESTRICT_VIOLATION = '23001';
@@ -110,6 +110,29 @@ test('the forms of a certificate that show the payee are others from the erasure
   expect(again[0]?.body).not.toContain(NAME);
   const repeated = await Promise.all(again.map(({ headers }, place) => download(forms[place] ?? '', headers.etag)));
   expect(repeated.map(({ statusCode }) => statusCode)).toEqual([304, 304, 304, 304]);
+});
+
+test('a decision that named the person is answered alike when it is repeated after the erasure', async ({
+  api,
+  partner,
+  erase,
+}) => {
+  const recipientId = await createRecipient(api, partner, { name: NAME });
+  const decision = { status: 'verified', verified_name: NAME, rejection_reason: 'The document was seen.' };
+  const { verification_id: before } = await openVerification(api, partner, recipientId);
+  await complete(api, partner, before, decision);
+  const { verification_id: afterwards } = await openVerification(api, partner, recipientId);
+  await deactivate(api, partner, recipientId);
+  for (const operator of ['ana', 'bo']) expect((await erase(recipientId, operator)).exitCode).toBe(0);
+  await complete(api, partner, afterwards, decision);
+  for (const id of [before, afterwards]) {
+    await expectRefused(api, () => complete(api, partner, id, decision), 200, { ...decision, verified_name: null });
+    for (const other of [{ status: 'rejected' }, { rejection_reason: 'Another one.' }])
+      await expectRefused(api, () => complete(api, partner, id, { ...decision, ...other }), 409, {
+        code: 'state_conflict',
+        current_state: 'verified',
+      });
+  }
 });
 
 test('what the identity provider wrote about a person is readable until the erasure, and never afterwards', async ({
