@@ -20,4 +20,6 @@ const skeletonOf = (text: string): string =>
 
 const HIT = skeletonOf(SANDBOX_NAMES.screeningHit);
 
-export const isScreeningHit = (name: string): boolean => skeletonOf(name).includes(HIT);
+/** In capitals too: a small letter need not look like what its capital looks like, such as the Cyrillic `т`. */
+export const isScreeningHit = (name: string): boolean =>
+  [name, name.toUpperCase()].some((text) => skeletonOf(text).includes(HIT));

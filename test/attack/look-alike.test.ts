@@ -19,6 +19,8 @@ describe('screening', () => {
     ['with Cyrillic letters', 'SАNСTIОNЕD'],
     ['with small Cyrillic letters', 'sаnсtiоnеd'],
     ['with Greek letters', 'SANCTIOΝΕD'],
+    ['with a small Cyrillic letter whose capital looks alike', 'Sancтioned'],
+    ['with small Greek letters whose capitals look alike', 'sancτioνεd'],
     ['with a zero', 'SANCTI0NED'],
     ['with a small L for a capital I', 'SANCTlONED'],
     ['with accents', 'SÁNCTIÖNED'],
