@@ -4,7 +4,7 @@
  * recipient FOR SHARE before it is held. So either the move sees the held settlement and signals it, or the settlement
  * sees the decision.
  */
-import { and, desc, eq, inArray, isNull, ne, type SQL, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, isNull, max, ne, type SQL, sql } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError, stateConflict } from '../../domain/error.ts';
 import type { EventType } from '../../domain/event.ts';
@@ -233,8 +233,9 @@ export async function moveVerification(
   move: VerificationMove,
 ): Promise<Verification> {
   if (!canMoveVerification(verification.status, move.to)) throw stateConflict(verification.status);
-  const at = notBefore(notBefore(move.at, verification.createdAt), recipient.updatedAt);
   const decided = 'verifiedName' in move;
+  const earliest = notBefore(notBefore(move.at, verification.createdAt), recipient.updatedAt);
+  const at = decided ? await afterDecisions(tx, verification, earliest) : earliest;
   const change = {
     status: move.to,
     decidedAt: decided ? at : null,
@@ -283,6 +284,15 @@ export async function setApplicant(tx: Tx, verification: Verification, applicant
     )
     .returning({ verificationId: verifications.verificationId });
   return updated.length === 1;
+}
+
+/** The time of a decision: later than each decision about the recipient before it, since the latest one counts. */
+async function afterDecisions(tx: Tx, { recipientId }: Verification, at: Date): Promise<Date> {
+  const [row] = await tx
+    .select({ latest: max(verifications.decidedAt) })
+    .from(verifications)
+    .where(eq(verifications.recipientId, recipientId));
+  return row?.latest ? notBefore(at, new Date(row.latest.getTime() + 1)) : at;
 }
 
 async function hasOtherOpen(tx: Tx, { verificationId, recipientId }: Verification): Promise<boolean> {

@@ -15,6 +15,7 @@ import {
   type Verification,
   type VerificationDecision,
   type VerificationStatus,
+  type VerificationType,
 } from '../../domain/verification.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { untilBlocked, whileWritesFail } from '../support/database.ts';
@@ -38,11 +39,11 @@ function createKyc(api: TestApi, partner: Caller, { activities, step }: Steps) {
   const { db } = api.connection;
   const { orgId } = partner;
   const newRecipient = () => createRecipient(api, partner);
-  const open = (recipientId: string): Promise<Verification> =>
+  const open = (recipientId: string, verificationType: VerificationType = 'kyc'): Promise<Verification> =>
     db.transaction(async (tx) =>
       insertVerification(tx, await lockRecipient(tx, api.deps.sealer, orgId, recipientId), {
         verificationId: newId(),
-        verificationType: 'kyc',
+        verificationType,
         documentType: null,
         documentCountry: null,
         provider: 'manual_mock',
@@ -238,4 +239,24 @@ test('a new name signals every settlement that is held for the recipient, whose 
   await change({ name: 'Another Name' });
   expect((await kyc.signalled()).filter((objectId) => objectId === held)).toHaveLength(1);
   expect((await kyc.review(held)).status).toBe('awaiting_funds');
+});
+
+describe('of two decisions about a name, the later one counts', () => {
+  test.for([
+    ['both in one millisecond', 0, false],
+    ['the first by a clock that is ahead', 2_000, false],
+    ['both in one millisecond, of a recipient that has another name now', 0, true],
+    ['the first by a clock that is ahead, of a recipient that has another name now', 2_000, true],
+  ] as const)('%s', async ([_case, aheadMs, isRenamed], { api, partner, kyc }) => {
+    const recipientId = await kyc.newRecipient();
+    const { verificationId: later } = await kyc.open(recipientId, 'kyb');
+    const { verificationId: first } = await kyc.open(recipientId, 'kyc');
+    const held = await kyc.accept(recipientId);
+    expect((await kyc.admit(held)).status).toBe('compliance_hold');
+    if (isRenamed) await api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, { name: 'Another Name' });
+    const at = new Date();
+    await kyc.decide(first, VERIFIED, new Date(at.getTime() + aheadMs));
+    await kyc.decide(later, REJECTED, at);
+    expect((await kyc.review(held)).status).toBe('rejected');
+  });
 });

@@ -40,7 +40,8 @@ export const deactivation = (clocks: readonly Clock[]): readonly Move[] =>
 function checked(identity: Identity, name: Name, status: Check, time: Date): Identity {
   const { recipient, checks, openedAt, decisions, ...rest } = identity;
   const { [name]: opened, ...others } = openedAt;
-  const at = opened ? notBefore(time, opened) : time;
+  const earliest = opened ? notBefore(time, opened) : time;
+  const at = status === 'open' ? earliest : afterDecisions(decisions, earliest);
   const verification = { status: status === 'open' ? 'pending' : status, subjectName: name } as const;
   const verificationStatus = recipientStatusAfter(recipient, verification, false);
   return {
@@ -54,6 +55,10 @@ function checked(identity: Identity, name: Name, status: Check, time: Date): Ide
     decisions: status === 'open' ? decisions : { ...decisions, [name]: { to: status, at } },
   };
 }
+
+/** A decision is dated later than each one before it. */
+const afterDecisions = (decisions: Identity['decisions'], time: Date): Date =>
+  Object.values(decisions).reduce((at, earlier) => notBefore(at, new Date(earlier.at.getTime() + 1)), time);
 
 const decided = (clocks: readonly Clock[], name: Name): Move[] =>
   DECISIONS.flatMap((to) =>
