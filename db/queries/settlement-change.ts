@@ -9,7 +9,6 @@ import { settlementEventData } from '../../domain/resource/settlement.ts';
 import { type ChangeEvent, isEmpty, type SettlementChange } from '../../domain/settlement/change.ts';
 import type { Settlement, SettlementTransition } from '../../domain/settlement/state.ts';
 import type { Tx } from '../client.ts';
-import { newId } from '../id.ts';
 import { statement } from '../statement.ts';
 import { currentTraceparent } from '../traceparent.ts';
 import { fanOutText, type NumberedEvent, numberedEvent, type Stamp } from './event.ts';
@@ -115,8 +114,8 @@ function changeJson({ before, after, at, ...change }: SettlementChange, requestI
     decided: change.decided,
     transitions: change.transitions.map(transitionJson),
     postings: change.postings.map(({ amountMinor, ...posting }) => ({ ...posting, amount_minor: String(amountMinor) })),
-    exceptions: change.exceptions.map(({ type, at: exceptedAt, evidenceId, amountMinor, currency }) => ({
-      exception_id: newId(),
+    exceptions: change.exceptions.map(({ type, at: exceptedAt, evidenceId, amountMinor, currency }, place) => ({
+      exception_id: exceptionId(before, change.knownExceptions.length + place),
       type,
       at: exceptedAt,
       evidence_id: evidenceId,
@@ -137,6 +136,12 @@ function changeJson({ before, after, at, ...change }: SettlementChange, requestI
     ].map(eventJson),
   };
 }
+
+const PLACE_DIGITS = 9;
+
+/** Numbered, because several can have one date, also of processes whose clocks differ. They are read by date and id. */
+const exceptionId = ({ settlementId }: Settlement, place: number): string =>
+  `${settlementId}:${String(place).padStart(PLACE_DIGITS, '0')}`;
 
 const certificateJson = ({ certId, ...certificate }: Certificate) => ({ ...certificate, cert_id: certId });
 

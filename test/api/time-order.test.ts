@@ -2,13 +2,15 @@
  * The time of one object never runs back, although the clocks of the processes differ and a repeated step has the time
  * of its first try: no date is before the one that it follows, and no event is dated before its predecessor.
  */
-import { describe, expect } from 'vitest';
+import { describe, expect, onTestFinished, vi } from 'vitest';
 import { webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
 import { createIds } from '../../db/id.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { TestApi } from '../support/api.ts';
+import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { withApi } from '../support/fixture.ts';
-import { createRecipient, jsonOf } from '../support/partner.ts';
+import { createRecipient, type Json, jsonOf } from '../support/partner.ts';
+import { BY_WIRE } from '../support/settlement.ts';
 import { complete, openVerification, statusOf } from '../support/verification.ts';
 import { ping, readDelivery, subscribe } from '../support/webhook.ts';
 
@@ -128,6 +130,30 @@ describe("a key's dates, when the clock of the second process is behind", () => 
     const revoked = jsonOf(await api.call(caller, 'DELETE', `/v1/orgs/keys/${rotated.key_id}`));
     expectInOrder([second.created_at, rotated.created_at, revoked.revoked_at], 3);
   });
+});
+
+test("a settlement's exceptions are read in the order of its events, when the clock of the second process is behind", async ({
+  api,
+  partner,
+  steps,
+  clock,
+}) => {
+  const id = await steps.waiting(BY_WIRE);
+  await api.call(partner, 'POST', `/v2/settle/${id}/cancel`);
+  const realNow = Date.now;
+  const ofFirstProcess = vi.spyOn(Date, 'now').mockImplementation(() => realNow() + SKEW_MS);
+  onTestFinished(() => ofFirstProcess.mockRestore());
+  clock.advance(SKEW_MS);
+  await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 100 }));
+  ofFirstProcess.mockRestore();
+  clock.advance(-SKEW_MS);
+  await sendBankledger(api, bankledgerBody(id, { amount_reconciled: 200 }));
+  const { exceptions } = await steps.read(id);
+  expect(exceptions.map(({ amount }: Json) => amount)).toEqual(['1.00', '2.00']);
+  const events: Json[] = jsonOf(await api.call(partner, 'GET', `/v1/events?object_id=${id}`));
+  const last = events.toSorted((one, other) => other.sequence - one.sequence)[0];
+  expect(last).toMatchObject({ type: 'settlement.exception', data: { exceptions } });
+  expectInOrder(await eventTimes(api, id), events.length);
 });
 
 test('ids of a process keep their order when its clock is set back a little, and follow a clock that was far ahead', () => {
