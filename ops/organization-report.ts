@@ -1,4 +1,5 @@
 /** `show` of an organization. */
+import { hasOtherFullKey } from '../db/queries/api-key.ts';
 import { listAuditEntries } from '../db/queries/operator/object.ts';
 import { findOrganizationObject, listKeysOf } from '../db/queries/operator/organization.ts';
 import { listSettlementsOf } from '../db/queries/operator/settlement.ts';
@@ -14,8 +15,8 @@ export async function reportOrganization({ db, now }: OpsDeps, orgId: string): P
   const organization = await findOrganizationObject(db, orgId);
   if (!organization) return undefined;
   const isPartner = organization.kind === 'partner';
-  const keys = (await listKeysOf(db, orgId)).map((key) => keyRow(key, now()));
-  const hasFullKey = keys.some(({ status, scope }) => status === 'active' && scope === 'full');
+  const at = now();
+  const hasFullKey = await hasOtherFullKey(db, orgId, [], at);
   return {
     kind: 'organization',
     id: orgId,
@@ -32,7 +33,7 @@ export async function reportOrganization({ db, now }: OpsDeps, orgId: string): P
       created_at: organization.createdAt,
     },
     lists: {
-      keys,
+      keys: (await listKeysOf(db, orgId, at)).map((key) => keyRow(key, at)),
       subscriptions: (await listWebhooksOf(db, orgId)).map(webhookRow),
       latest_settlements: (await listSettlementsOf(db, orgId)).map(settlementRow),
       audit: (await listAuditEntries(db, orgId)).map(auditRow),

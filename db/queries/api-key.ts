@@ -32,7 +32,8 @@ const toApiKey = ({
   eventAt: _at,
   ...row
 }: ApiKeyRow): ApiKey => row;
-const isWorking = (at: Date) =>
+/** Whether a key is valid at `at`. */
+export const isWorking = (at: Date) =>
   and(eq(apiKeys.status, 'active'), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)));
 const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq(apiKeys.keyId, keyId));
 
@@ -266,8 +267,13 @@ export async function listDescendants(tx: Tx, orgId: string, keyId: string, at: 
 }
 
 /** Whether the organization has a key of scope `full` that is valid at `at`, besides these. */
-export async function hasOtherFullKey(tx: Tx, orgId: string, keyIds: readonly string[], at: Date): Promise<boolean> {
-  const [row] = await tx
+export async function hasOtherFullKey(
+  db: Queryable,
+  orgId: string,
+  keyIds: readonly string[],
+  at: Date,
+): Promise<boolean> {
+  const [row] = await db
     .select({ keyId: apiKeys.keyId })
     .from(apiKeys)
     .where(

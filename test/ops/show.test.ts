@@ -189,6 +189,70 @@ test('show says of a subscription without a run that it works while its lane sen
   expect([counts, next[0].say]).toEqual([[{ status: 'pending', deliveries: 1 }], 'None: it works.']);
 });
 
+test('show of an organization has its valid keys and subscriptions, however many have ended since', async ({
+  api,
+  ops,
+}) => {
+  const owner = await api.createCaller();
+  const kept = await subscribe(api, owner, 'http://127.0.0.1:9999/kept');
+  const { pool } = api.connection;
+  const ended = (id: string, table: string) => (changed: string) =>
+    `
+    INSERT INTO ${table} SELECT (jsonb_populate_record(row, ${changed})).* FROM ${table} row, generate_series(1, 60) AS n
+    WHERE row.${id} = $1`;
+  await pool.query(
+    ended(
+      'key_id',
+      'api_keys',
+    )(`jsonb_build_object('key_id', 'key-' || n || row.org_id, 'status', 'rotated',
+      'key_hash', sha256((n || row.org_id)::bytea), 'created_at', row.created_at - n * interval '1 day')`),
+    [owner.keyId],
+  );
+  await pool.query(
+    ended(
+      'webhook_id',
+      'webhooks',
+    )(`jsonb_build_object('webhook_id', 'webhook-' || n || row.org_id,
+      'secret_sealed', NULL, 'deleted_at', row.created_at, 'created_at', row.created_at - n * interval '1 day')`),
+    [kept.webhook_id],
+  );
+  const { keys, subscriptions, next } = JSON.parse((await ops('show', owner.orgId, '--json')).printed.join(''));
+  expect(keys.at(-1)).toMatchObject({ key: owner.keyId, status: 'active' });
+  expect(subscriptions.at(-1)).toMatchObject({ webhook: kept.webhook_id, status: 'enabled' });
+  expect([keys.length, subscriptions.length, next[0].say]).toEqual([
+    50,
+    50,
+    'None. If it has lost its key, two operators give it a new one:',
+  ]);
+});
+
+test('show has the latest audit entries of an object, which say why it is stopped', async ({ api, ops }) => {
+  const { orgId } = await api.createCaller();
+  const act = ['--operator', 'ana', '--yes', '--note'];
+  for (let n = 0; n < 51; n += 1) await ops('limit', 'set', orgId, 'wallets', String(n), ...act, 'they asked');
+  await ops('org', 'suspend', orgId, ...act, 'it floods us');
+  const { audit, next } = JSON.parse((await ops('show', orgId, '--json')).printed.join(''));
+  expect(next[0].say).toContain('its audit entries say why');
+  expect([audit.length, audit.at(-1).note]).toEqual([50, 'it floods us']);
+});
+
+test('show of a delivery has its latest attempts, and since when it is as it is', async ({ api, partner, ops }) => {
+  const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/');
+  const { delivery_id: deliveryId } = await ping(api, partner, webhookId);
+  await api.connection.pool.query(
+    `INSERT INTO webhook_attempts (delivery_id, number, at, outcome, duration_ms)
+    SELECT $1, n, now() + n * interval '1 minute', 'failed', 1 FROM generate_series(1, 60) AS n`,
+    [deliveryId],
+  );
+  const { since, attempts } = JSON.parse((await ops('show', deliveryId, '--json')).printed.join(''));
+  expect([attempts.length, attempts[0].attempt, attempts.at(-1).attempt, since]).toEqual([
+    50,
+    11,
+    60,
+    attempts.at(-1).at,
+  ]);
+});
+
 test('show says that committed work waits, with the last error', async ({ api, partner, ops }) => {
   const settlementId = await openSettlement(api, partner);
   await api.connection.pool.query(

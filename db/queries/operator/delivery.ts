@@ -1,11 +1,11 @@
 /** Deliveries of events, and their attempts. For an operator, as object.ts says. */
-import { asc, desc, eq, sql } from 'drizzle-orm';
+import { desc, eq, sql } from 'drizzle-orm';
 import { COUNTED_MAX } from '../../../domain/page.ts';
 import type { Queryable } from '../../client.ts';
 import { events } from '../../schema/event.ts';
 import { webhookAttempts, webhookDeliveries, webhooks } from '../../schema/webhook.ts';
 import { shownNextAttemptAt, shownStatus } from '../webhook-delivery.ts';
-import { ROWS_MAX } from './object.ts';
+import { lastOf, ROWS_MAX } from './object.ts';
 
 export const deliveryColumns = {
   deliveryId: webhookDeliveries.deliveryId,
@@ -35,15 +35,17 @@ export async function findDeliveryObject(db: Queryable, deliveryId: string) {
   return row;
 }
 
-/** The deliveries of the object's events. */
+/** The latest deliveries of the object's events, in the order of the events. */
 export const listDeliveriesAbout = (db: Queryable, objectId: string) =>
-  db
-    .select(deliveryColumns)
-    .from(webhookDeliveries)
-    .innerJoin(events, eq(events.eventId, webhookDeliveries.eventId))
-    .where(eq(events.objectId, objectId))
-    .orderBy(asc(events.sequence), asc(webhookDeliveries.deliveryId))
-    .limit(ROWS_MAX);
+  lastOf(
+    db
+      .select(deliveryColumns)
+      .from(webhookDeliveries)
+      .innerJoin(events, eq(events.eventId, webhookDeliveries.eventId))
+      .where(eq(events.objectId, objectId))
+      .orderBy(desc(events.sequence), desc(webhookDeliveries.deliveryId))
+      .limit(ROWS_MAX),
+  );
 
 /** The latest deliveries of a subscription; those of one commit in the order of their events. */
 export const listDeliveriesTo = (db: Queryable, webhookId: string) =>
@@ -64,10 +66,13 @@ export async function countDeliveriesTo(db: Queryable, webhookId: string) {
   return rows;
 }
 
+/** The latest attempts, in their order. */
 export const listAttemptsOf = (db: Queryable, deliveryId: string) =>
-  db
-    .select()
-    .from(webhookAttempts)
-    .where(eq(webhookAttempts.deliveryId, deliveryId))
-    .orderBy(asc(webhookAttempts.number))
-    .limit(ROWS_MAX);
+  lastOf(
+    db
+      .select()
+      .from(webhookAttempts)
+      .where(eq(webhookAttempts.deliveryId, deliveryId))
+      .orderBy(desc(webhookAttempts.number))
+      .limit(ROWS_MAX),
+  );

@@ -1,18 +1,21 @@
 /** Providers' events, and the evidence in them. For an operator, as object.ts says. */
-import { and, asc, eq, inArray } from 'drizzle-orm';
+import { and, desc, eq, inArray } from 'drizzle-orm';
 import { COLLECTORS } from '../../../domain/payment-method.ts';
 import { EVENT_PROVIDERS } from '../../../domain/settlement/evidence.ts';
 import type { Queryable } from '../../client.ts';
 import { evidence, providerEvents } from '../../schema/evidence.ts';
-import { ROWS_MAX } from './object.ts';
+import { lastOf, ROWS_MAX } from './object.ts';
 
+/** The latest evidence of a settlement, in its order. */
 export const listEvidence = (db: Queryable, settlementId: string) =>
-  db
-    .select()
-    .from(evidence)
-    .where(eq(evidence.settlementId, settlementId))
-    .orderBy(asc(evidence.position))
-    .limit(ROWS_MAX);
+  lastOf(
+    db
+      .select()
+      .from(evidence)
+      .where(eq(evidence.settlementId, settlementId))
+      .orderBy(desc(evidence.position))
+      .limit(ROWS_MAX),
+  );
 
 /** Two providers may use one id. */
 export const listProviderEvents = (db: Queryable, eventId: string) =>

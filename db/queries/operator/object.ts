@@ -3,7 +3,7 @@
  * in the other files of this folder what each kind has. Of what is sealed only personal
  * data is read, which is shown masked; the bodies of events are never read. Lists are bounded.
  */
-import { asc, eq, getTableColumns, inArray, or, sql } from 'drizzle-orm';
+import { asc, desc, eq, getTableColumns, inArray, or, sql } from 'drizzle-orm';
 import type { Queryable } from '../../client.ts';
 import { auditEntries } from '../../schema/audit.ts';
 import { events } from '../../schema/event.ts';
@@ -11,6 +11,14 @@ import { outbox } from '../../schema/outbox.ts';
 
 /** Of each list about an object. */
 export const ROWS_MAX = 50;
+
+/**
+ * The last rows of a list that may be longer, in its order: what has just happened is what an operator asks about.
+ *
+ * @param newestFirst the list in the opposite order, cut
+ */
+export const lastOf = async <Row>(newestFirst: PromiseLike<readonly Row[]>): Promise<Row[]> =>
+  (await newestFirst).toReversed();
 
 /** Outbox rows of the object, or of a simulation for it. */
 export const listOutboxRows = (db: Queryable, objectId: string) =>
@@ -25,20 +33,24 @@ export const listOutboxRows = (db: Queryable, objectId: string) =>
     .orderBy(asc(outbox.outboxId))
     .limit(ROWS_MAX);
 
-/** The object's events, in their order. */
+/** The object's latest events, in their order. */
 export const listEvents = (db: Queryable, objectId: string) =>
-  db
-    .select({ eventId: events.eventId, type: events.type, sequence: events.sequence, createdAt: events.createdAt })
-    .from(events)
-    .where(eq(events.objectId, objectId))
-    .orderBy(asc(events.sequence))
-    .limit(ROWS_MAX);
+  lastOf(
+    db
+      .select({ eventId: events.eventId, type: events.type, sequence: events.sequence, createdAt: events.createdAt })
+      .from(events)
+      .where(eq(events.objectId, objectId))
+      .orderBy(desc(events.sequence))
+      .limit(ROWS_MAX),
+  );
 
-/** @param objectIds of the object, and of what belongs to it */
+/** The latest, in their order. @param objectIds of the object, and of what belongs to it */
 export const listAuditEntries = (db: Queryable, ...objectIds: string[]) =>
-  db
-    .select()
-    .from(auditEntries)
-    .where(inArray(auditEntries.objectId, objectIds))
-    .orderBy(asc(auditEntries.at), asc(auditEntries.auditId))
-    .limit(ROWS_MAX);
+  lastOf(
+    db
+      .select()
+      .from(auditEntries)
+      .where(inArray(auditEntries.objectId, objectIds))
+      .orderBy(desc(auditEntries.at), desc(auditEntries.auditId))
+      .limit(ROWS_MAX),
+  );

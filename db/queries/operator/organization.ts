@@ -1,12 +1,13 @@
 /** Organizations, and their keys. For an operator, as object.ts says. */
-import { and, asc, eq, or, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, or, sql } from 'drizzle-orm';
 import { KEY_PREFIX_LENGTH } from '../../../domain/api-key.ts';
 import type { EnvironmentName } from '../../../domain/runtime.ts';
 import { OPEN_STATUSES } from '../../../domain/settlement/state.ts';
 import type { Queryable } from '../../client.ts';
 import { apiKeys } from '../../schema/api-key.ts';
 import { organizations } from '../../schema/organization.ts';
-import { ROWS_MAX } from './object.ts';
+import { isWorking } from '../api-key.ts';
+import { lastOf, ROWS_MAX } from './object.ts';
 
 export async function findOrganizationObject(db: Queryable, orgId: string) {
   const [row] = await db.select().from(organizations).where(eq(organizations.orgId, orgId));
@@ -57,10 +58,13 @@ export async function countUnderWay(db: Queryable, orgId: string, now: Date) {
   return rows[0] ?? {};
 }
 
-export const listKeysOf = (db: Queryable, orgId: string) =>
-  db
-    .select(KEY_COLUMNS)
-    .from(apiKeys)
-    .where(eq(apiKeys.orgId, orgId))
-    .orderBy(asc(apiKeys.createdAt), asc(apiKeys.keyId))
-    .limit(ROWS_MAX);
+/** The latest of those that have ended, then those that are valid; each in the order of creation. */
+export const listKeysOf = (db: Queryable, orgId: string, now: Date) =>
+  lastOf(
+    db
+      .select(KEY_COLUMNS)
+      .from(apiKeys)
+      .where(eq(apiKeys.orgId, orgId))
+      .orderBy(sql`(${isWorking(now)}) DESC`, desc(apiKeys.createdAt), desc(apiKeys.keyId))
+      .limit(ROWS_MAX),
+  );

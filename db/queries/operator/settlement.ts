@@ -3,7 +3,7 @@ import { and, asc, desc, eq } from 'drizzle-orm';
 import type { Queryable } from '../../client.ts';
 import { postings, settlementExceptions, settlements, settlementTransitions } from '../../schema/settlement.ts';
 import { toSettlement } from '../settlement.ts';
-import { ROWS_MAX } from './object.ts';
+import { lastOf, ROWS_MAX } from './object.ts';
 
 export const settlementColumns = {
   settlementId: settlements.settlementId,
@@ -43,13 +43,16 @@ export const listTransitions = (db: Queryable, settlementId: string) =>
     .where(eq(settlementTransitions.settlementId, settlementId))
     .orderBy(asc(settlementTransitions.sequence));
 
+/** The latest exceptions, in their order. */
 export const listExceptions = (db: Queryable, settlementId: string) =>
-  db
-    .select()
-    .from(settlementExceptions)
-    .where(eq(settlementExceptions.settlementId, settlementId))
-    .orderBy(asc(settlementExceptions.exceptionId))
-    .limit(ROWS_MAX);
+  lastOf(
+    db
+      .select()
+      .from(settlementExceptions)
+      .where(eq(settlementExceptions.settlementId, settlementId))
+      .orderBy(desc(settlementExceptions.exceptionId))
+      .limit(ROWS_MAX),
+  );
 
 /** In the order in which they were booked. */
 export const listJournal = (db: Queryable, settlementId: string) =>

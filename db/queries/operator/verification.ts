@@ -1,30 +1,33 @@
 /** Verifications. For an operator, as object.ts says. */
-import { and, asc, desc, eq } from 'drizzle-orm';
+import { and, desc, eq } from 'drizzle-orm';
 import type { Verification } from '../../../domain/verification.ts';
 import type { Queryable } from '../../client.ts';
 import type { DataKey, ReadDeps } from '../../data-key.ts';
 import { verifications } from '../../schema/verification.ts';
 import { findOpened, openVerification } from '../verification.ts';
-import { ROWS_MAX } from './object.ts';
+import { lastOf, ROWS_MAX } from './object.ts';
 
 export const findVerificationObject = (deps: ReadDeps, verificationId: string): Promise<Verification | undefined> =>
   findOpened(deps, eq(verifications.verificationId, verificationId));
 
+/** The latest verifications of a recipient, in their order. */
 export const listVerificationsOf = (db: Queryable, recipientId: string) =>
-  db
-    .select({
-      verificationId: verifications.verificationId,
-      verificationType: verifications.verificationType,
-      provider: verifications.provider,
-      status: verifications.status,
-      createdAt: verifications.createdAt,
-      decidedAt: verifications.decidedAt,
-      expiresAt: verifications.expiresAt,
-    })
-    .from(verifications)
-    .where(eq(verifications.recipientId, recipientId))
-    .orderBy(asc(verifications.createdAt), asc(verifications.verificationId))
-    .limit(ROWS_MAX);
+  lastOf(
+    db
+      .select({
+        verificationId: verifications.verificationId,
+        verificationType: verifications.verificationType,
+        provider: verifications.provider,
+        status: verifications.status,
+        createdAt: verifications.createdAt,
+        decidedAt: verifications.decidedAt,
+        expiresAt: verifications.expiresAt,
+      })
+      .from(verifications)
+      .where(eq(verifications.recipientId, recipientId))
+      .orderBy(desc(verifications.createdAt), desc(verifications.verificationId))
+      .limit(ROWS_MAX),
+  );
 
 /**
  * The verifications of a recipient with their personal data, the newest first.

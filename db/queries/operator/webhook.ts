@@ -1,8 +1,8 @@
 /** Subscriptions. For an operator, as object.ts says. */
-import { and, asc, eq, isNotNull, isNull, or } from 'drizzle-orm';
+import { and, desc, eq, isNotNull, isNull, or, sql } from 'drizzle-orm';
 import type { Queryable } from '../../client.ts';
 import { webhooks } from '../../schema/webhook.ts';
-import { ROWS_MAX } from './object.ts';
+import { lastOf, ROWS_MAX } from './object.ts';
 
 export async function findWebhookObject(db: Queryable, webhookId: string) {
   const [row] = await db
@@ -22,18 +22,21 @@ export async function findWebhookObject(db: Queryable, webhookId: string) {
   return row;
 }
 
+/** The latest of those that were deleted, then the others; each in the order of creation. */
 export const listWebhooksOf = (db: Queryable, orgId: string) =>
-  db
-    .select({
-      webhookId: webhooks.webhookId,
-      url: webhooks.url,
-      status: webhooks.status,
-      disabledReason: webhooks.disabledReason,
-      failingSince: webhooks.failingSince,
-      deletedAt: webhooks.deletedAt,
-    })
-    .from(webhooks)
-    // Two partial indexes have them, one for each half.
-    .where(and(eq(webhooks.orgId, orgId), or(isNull(webhooks.deletedAt), isNotNull(webhooks.deletedAt))))
-    .orderBy(asc(webhooks.createdAt), asc(webhooks.webhookId))
-    .limit(ROWS_MAX);
+  lastOf(
+    db
+      .select({
+        webhookId: webhooks.webhookId,
+        url: webhooks.url,
+        status: webhooks.status,
+        disabledReason: webhooks.disabledReason,
+        failingSince: webhooks.failingSince,
+        deletedAt: webhooks.deletedAt,
+      })
+      .from(webhooks)
+      // Two partial indexes have them, one for each half.
+      .where(and(eq(webhooks.orgId, orgId), or(isNull(webhooks.deletedAt), isNotNull(webhooks.deletedAt))))
+      .orderBy(sql`${webhooks.deletedAt} IS NULL DESC`, desc(webhooks.createdAt), desc(webhooks.webhookId))
+      .limit(ROWS_MAX),
+  );
