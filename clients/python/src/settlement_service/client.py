@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -278,6 +279,7 @@ def _call(
     idempotency_key: str | None,
 ) -> Call[Any]:
     if idempotency_key is not None:
-        return sending(prepared(path, idempotency_key, body))
+        intent = replace(prepared(path, idempotency_key, body), method=method)
+        return replace(sending(intent), query=query or {})
     content = None if body is None else encoded(body)
     return Call(method, path, query=query or {}, body=content, repeatable=method == "GET")
