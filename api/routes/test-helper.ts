@@ -95,8 +95,7 @@ export const testHelperRoutes =
           operationId: 'listScenarios',
           summary: 'List every sandbox input with the statuses that it leads to',
           description:
-            'The tests of the service run each of them. An operator resolves a review, in Temporal UI or with ' +
-            '`npm run ops -- resolve`.',
+            'The tests of the service run each of them. An operator resolves a review by `npm run ops -- resolve`.',
           response: { 200: z.array(Scenario).readonly() },
         },
       },

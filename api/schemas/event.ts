@@ -29,7 +29,9 @@ export const EVENTS: Readonly<Record<EventTypeName, About>> = {
   'settlement.paying_out': settlement('The payout of a settlement was sent.'),
   'settlement.needs_review': settlement('The outcome of a payout is unknown. An operator finds out.'),
   'settlement.settled': settlement('The recipient was paid.'),
-  'settlement.rejected': settlement('A settlement was refused for reasons of compliance.'),
+  'settlement.rejected': settlement(
+    'A settlement was refused by screening or verification, or because its recipient is inactive or a launch gate closed.',
+  ),
   'settlement.expired': settlement('A settlement waited too long.'),
   'settlement.failed': settlement('A settlement failed.'),
   'settlement.canceled': settlement('A settlement was canceled.'),
@@ -62,8 +64,8 @@ const envelope = {
   sequence: z.int().min(1).meta({ description: "Counts the object's events from 1.", example: 6 }),
   test: constant(
     true,
-    'Only in a test of a subscription: nothing has happened, `data` is an example, and `sequence` counts the events of ' +
-      'the subscription.',
+    'Only in a test of a subscription: nothing has happened, `data` is an example (of `webhook.ping` the subscription), ' +
+      'and `sequence` counts the events of the subscription.',
   ).optional(),
 };
 export const EventEnvelope = z.object(envelope).meta({ id: 'EventEnvelope', description: 'What every event has.' });

@@ -154,7 +154,8 @@ export const IdverifyApplicantResponse = z
     verification_id: objectId('The id of the verification.'),
     applicant_id: outputText("The provider's own id.", '65c1f0a7d2b94e1f3c8a7b60'),
     sdk_access_token: outputText(
-      "For the provider's widget. It is not stored; repeat the request for a new one.",
+      "For the provider's widget. The same `Idempotency-Key` shows it again for 24 hours; any other request gets a new " +
+        'one.',
       '<sdk_access_token>',
     ),
     sdk_access_token_expires_at: timestamp('Until this time the token is valid.'),

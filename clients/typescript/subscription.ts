@@ -64,7 +64,7 @@ export const subscriptionGroups = (send: Send, request: Request) => ({
         })
       ).data,
   },
-  /** Every event of the organization, subscribed or not, for 90 days. */
+  /** Every event of the organization, subscribed or not, for at least 90 days. */
   events: {
     get: async (eventId: string, options: CallOptions = {}) =>
       (await request('GET', '/v1/events/{event_id}', { path: { event_id: eventId }, ...options })).data,

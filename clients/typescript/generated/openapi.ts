@@ -116,7 +116,7 @@ export interface paths {
     "/v2/test-helpers/scenarios": {
         /**
          * List every sandbox input with the statuses that it leads to
-         * @description The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run ops -- resolve`. Scope: `read`, which every key covers.
+         * @description The tests of the service run each of them. An operator resolves a review by `npm run ops -- resolve`. Scope: `read`, which every key covers.
          */
         get: operations["listScenarios"];
     };
@@ -1264,7 +1264,7 @@ export interface components {
             schema_version: "1";
             /** Counts the object's events from 1. Example: `6`. */
             sequence: number;
-            /** @description Only in a test of a subscription: nothing has happened, `data` is an example, and `sequence` counts the events of the subscription. */
+            /** @description Only in a test of a subscription: nothing has happened, `data` is an example (of `webhook.ping` the subscription), and `sequence` counts the events of the subscription. */
             test?: true;
         };
         /** @description What happened. May grow. */
@@ -1365,7 +1365,7 @@ export interface components {
             verification_id: string;
             /** The provider's own id. Example: `65c1f0a7d2b94e1f3c8a7b60`. */
             applicant_id: string;
-            /** For the provider's widget. It is not stored; repeat the request for a new one. Example: `<sdk_access_token>`. */
+            /** For the provider's widget. The same `Idempotency-Key` shows it again for 24 hours; any other request gets a new one. Example: `<sdk_access_token>`. */
             sdk_access_token: string;
             /** Until this time the token is valid. Example: `2026-11-21T08:00:00.000Z`. */
             sdk_access_token_expires_at: string;
@@ -2137,7 +2137,7 @@ export interface components {
             /** @description What happened. */
             type: "settlement.refunded";
         };
-        /** @description A settlement was refused for reasons of compliance. */
+        /** @description A settlement was refused by screening or verification, or because its recipient is inactive or a launch gate closed. */
         SettlementRejectedEvent: components["schemas"]["SettlementEvent"] & {
             /** @description What happened. */
             type: "settlement.rejected";

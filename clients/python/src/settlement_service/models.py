@@ -364,8 +364,8 @@ class EventEnvelope(TypedDict):
     sequence: int
     """Counts the object's events from 1."""
     test: NotRequired[Literal[True]]
-    """Only in a test of a subscription: nothing has happened, `data` is an example, and `sequence` counts the events
-    of the subscription.
+    """Only in a test of a subscription: nothing has happened, `data` is an example (of `webhook.ping` the
+    subscription), and `sequence` counts the events of the subscription.
     """
 
 
@@ -1246,7 +1246,9 @@ class IdverifyApplicantResponse(TypedDict):
     applicant_id: str
     """The provider's own id."""
     sdk_access_token: str
-    """For the provider's widget. It is not stored; repeat the request for a new one."""
+    """For the provider's widget. The same `Idempotency-Key` shows it again for 24 hours; any other request gets a
+    new one.
+    """
     sdk_access_token_expires_at: str
     """Until this time the token is valid."""
     provider: Literal["idverify"]
@@ -1937,7 +1939,9 @@ class SettlementRefundedEvent(SettlementEvent):
 
 
 class SettlementRejectedEvent(SettlementEvent):
-    """A settlement was refused for reasons of compliance."""
+    """A settlement was refused by screening or verification, or because its recipient is inactive or a launch gate
+    closed.
+    """
     type: Literal["settlement.rejected"]
     """What happened."""
 

@@ -464,8 +464,8 @@ class Sandbox(Resource):
     def scenarios(self) -> Sequence[models.Scenario]:
         """List every sandbox input with the statuses that it leads to.
 
-        The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run
-        ops -- resolve`. Scope: `read`, which every key covers.
+        The tests of the service run each of them. An operator resolves a review by `npm run ops -- resolve`.
+        Scope: `read`, which every key covers.
         """
         return self._run(call_of("GET", "/v2/test-helpers/scenarios"))
 
@@ -497,8 +497,8 @@ class AsyncSandbox(AsyncResource):
     async def scenarios(self) -> Sequence[models.Scenario]:
         """List every sandbox input with the statuses that it leads to.
 
-        The tests of the service run each of them. An operator resolves a review, in Temporal UI or with `npm run
-        ops -- resolve`. Scope: `read`, which every key covers.
+        The tests of the service run each of them. An operator resolves a review by `npm run ops -- resolve`.
+        Scope: `read`, which every key covers.
         """
         return await self._run(call_of("GET", "/v2/test-helpers/scenarios"))
 
