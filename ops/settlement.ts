@@ -28,7 +28,10 @@ export const settlementCommands: readonly OpsCommand[] = [
     description: 'Starts the workflow of an open settlement, or signals it if it runs. It is safe to repeat.',
     takes: {
       settlementId: optional('<settlement-id>', 'the settlement', text),
-      all: flag('--all', 'everything that is open: settlements, verifications and subscriptions with due retries'),
+      all: flag(
+        '--all',
+        'everything that is open: settlements, verifications, and subscriptions with retries or a replay',
+      ),
       ...AUDIT_PARAMETERS,
     },
     check: ({ settlementId: id, all }) =>
