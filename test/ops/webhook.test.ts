@@ -82,6 +82,27 @@ test('webhook enable has events sent again, and says how to send what was skippe
   expect(await ping()).toMatchObject({ status: 'pending' });
 });
 
+test('what webhook disable has skipped is sent again at once, also before its rows are changed', async ({
+  api,
+  partner,
+  subscription: { webhookId, ping, act },
+}) => {
+  const { delivery_id: deliveryId } = await ping();
+  await act('disable');
+  await act('enable');
+  const ops = createOps(api.connection.db);
+  const listed = async (status: string): Promise<string[]> => {
+    const { printed } = await ops('list', 'deliveries', '--webhook', webhookId, '--status', status, '--json');
+    return JSON.parse(printed.join('')).items.map(({ delivery }: { delivery: string }) => delivery);
+  };
+  expect([await listed('skipped'), await listed('pending')]).toEqual([[deliveryId], []]);
+  const retry = ['retry-deliveries', '--webhook', webhookId, '--status', 'skipped', ...AUDIT_ARGS];
+  expect((await ops(...retry, '--yes')).printed).toEqual(['1 deliveries will be attempted again.']);
+  expect(await readDelivery(api, partner, { webhook_id: webhookId, delivery_id: deliveryId })).toMatchObject({
+    status: 'pending',
+  });
+});
+
 test('the preview says how many deliveries it is about, and changes nothing', async ({
   api,
   subscription: { ping, act },

@@ -97,15 +97,19 @@ type DeliveryFilter = Omit<Cut, 'limit'> & {
   readonly isSendable?: boolean;
 };
 
+/** What has ended with its subscription is stored as pending until its row is changed: `shownStatus`. */
+const pendingNow = sql<DeliveryStatus>`CASE WHEN webhooks.endings <= webhook_deliveries.endings THEN 'pending'
+  WHEN webhooks.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END`;
+
+/** By the status that is shown. */
 const deliveriesBy = (filter: DeliveryFilter): SQL | undefined =>
   and(
-    inArray(webhookDeliveries.status, [...filter.statuses]),
+    inArray(webhookDeliveries.status, [...new Set<DeliveryStatus>([...filter.statuses, 'pending'])]),
+    sql`(webhook_deliveries.status <> 'pending' OR ${inArray(pendingNow, [...filter.statuses])})`,
     when(filter.orgId, (orgId) => eq(webhookDeliveries.orgId, orgId)),
     when(filter.webhookId, (webhookId) => eq(webhookDeliveries.webhookId, webhookId)),
     when(filter.before, (before) => lte(webhookDeliveries.createdAt, before)),
-    filter.isSendable
-      ? sql`EXISTS (SELECT FROM webhooks w WHERE w.webhook_id = ${webhookDeliveries.webhookId} AND w.deleted_at IS NULL)`
-      : undefined,
+    filter.isSendable ? isNull(webhooks.deletedAt) : undefined,
   );
 
 export const listDeliveriesBy = (
@@ -115,6 +119,7 @@ export const listDeliveriesBy = (
   db
     .select({ ...deliveryColumns, orgId: webhookDeliveries.orgId })
     .from(webhookDeliveries)
+    .innerJoin(webhooks, eq(webhooks.webhookId, webhookDeliveries.webhookId))
     .where(deliveriesBy(filter))
     .orderBy((filter.oldestFirst ? asc : desc)(webhookDeliveries.deliveryId))
     .limit(filter.limit);
