@@ -94,16 +94,12 @@ async function listSelected(deps: OpsDeps, { status, olderThan: ageMs, limit, ..
 type Listed = Awaited<ReturnType<typeof listSelected>>['found'][number];
 
 /** @returns what has happened to the delivery since it was listed; it is not sent then */
-async function retry(
-  deps: OpsDeps,
-  { deliveryId, webhookId, status }: Listed,
-  act: OperatorAct,
-): Promise<string | undefined> {
+async function retry(deps: OpsDeps, { deliveryId, status }: Listed, act: OperatorAct): Promise<string | undefined> {
   try {
     await redeliverAsOperator(deps, deliveryId, act, status);
     return undefined;
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
-    return error.code === 'not_found' ? `its subscription ${webhookId} was deleted.` : error.detail;
+    return error.detail;
   }
 }

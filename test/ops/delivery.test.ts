@@ -50,6 +50,22 @@ test('the next attempt of a pending delivery is due now by its lane, with an aud
   ]);
 });
 
+test('retry-delivery says of a delivery whose subscription was deleted that it was', async ({
+  api,
+  partner,
+  ops,
+  webhookId,
+  createDeliveries,
+}) => {
+  const [id = ''] = await createDeliveries(1);
+  await api.call(partner, 'DELETE', `/v1/webhooks/${webhookId}`);
+  expect(await ops('retry-delivery', id, ...ACT_ARGS)).toEqual({
+    exitCode: 1,
+    printed: [],
+    warned: [`Refused, not_found: Its subscription ${webhookId} was deleted.`],
+  });
+});
+
 test('stuck lists a late delivery, and none of a subscription that has an attempt under way', async ({
   api,
   ops,
