@@ -142,6 +142,8 @@ export const RETRY_DELAYS_MS = [
 export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 export const RETRY_JITTER = 0.1;
 const RETRY_AFTER_FACTOR_MAX = 2;
+/** Its waits take a delivery that is exhausted so long at most: more than a day without `Retry-After` already. */
+export const WAITS_MAX_MS = RETRY_AFTER_FACTOR_MAX * RETRY_DELAYS_MS.reduce((sum: number, delayMs) => sum + delayMs, 0);
 
 /** How many generations of one delivery its owner may begin in this time. */
 export const REDELIVERIES_MAX = 5;

@@ -84,7 +84,7 @@ function stateGauges(registry: Registry) {
   const age = gauge('settlement_outbox_oldest_seconds', 'How long the oldest outbox row has waited', 'kind');
   const deliveries = gauge(
     'settlement_deliveries',
-    'Pending deliveries, and deliveries created within the last day',
+    'Pending deliveries, and those created within the last day; exhausted ones within four days',
     'status',
   );
   const refunds = gauge('settlement_refunds_due', 'Settlements with money that is due back to the payer');
@@ -122,7 +122,7 @@ function stateGauges(registry: Registry) {
         age.set({ kind }, found?.oldestSeconds ?? 0);
       }
       for (const status of DELIVERY_STATUSES)
-        deliveries.set({ status }, counts.deliveriesLastDay.find((row) => row.status === status)?.count ?? 0);
+        deliveries.set({ status }, counts.deliveries.find((row) => row.status === status)?.count ?? 0);
       late.set(counts.deliveriesOverdue);
       refunds.set(counts.refundsDue);
       oldestRefund.set(counts.refundOldestSeconds);

@@ -4,7 +4,7 @@ import { expiringEvidence, type GateEvidence } from '../../domain/gate.ts';
 import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
 import type { RetentionDays } from '../../domain/retention.ts';
 import { type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
-import { DELIVERY_STATUSES, type DeliveryStatus } from '../../domain/webhook.ts';
+import { DELIVERY_STATUSES, type DeliveryStatus, WAITS_MAX_MS } from '../../domain/webhook.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
 import { evidenceOf, gateEvidenceJson } from './gate.ts';
@@ -24,7 +24,8 @@ export type StateCounts = {
   }[];
   readonly finishedLastHour: readonly { readonly status: SettlementStatus; readonly count: number }[];
   readonly outbox: readonly { readonly kind: OutboxKind; readonly count: number; readonly oldestSeconds: number }[];
-  readonly deliveriesLastDay: readonly { readonly status: DeliveryStatus; readonly count: number }[];
+  /** Pending ones, and those that have ended lately. */
+  readonly deliveries: readonly { readonly status: DeliveryStatus; readonly count: number }[];
   /** Deliveries past their time that no lane took; without those of endpoints that fail, which delay them. */
   readonly deliveriesOverdue: number;
   readonly refundsDue: number;
@@ -49,8 +50,12 @@ const HOUR_MS = 60 * 60_000;
 /** Operators need this long to renew evidence, or a partner its key. */
 const EXPIRY_MS = 14 * 24 * HOUR_MS;
 
-/** The others are counted whenever they were created. The index of deliveries begins with their status. */
-const ENDED = DELIVERY_STATUSES.filter((status) => status !== 'pending');
+/**
+ * Pending ones are counted whenever they were created, and exhausted ones for a day after their last attempt at least:
+ * that is more than a day after their creation. The index of deliveries begins with their status.
+ */
+const ENDED = DELIVERY_STATUSES.filter((status) => status !== 'pending' && status !== 'exhausted');
+const EXHAUSTED_MS = WAITS_MAX_MS + 24 * HOUR_MS;
 
 /**
  * Whether the wait of a settlement should have ended: its time is over, or its money has come, and nothing has followed.
@@ -110,7 +115,10 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
         UNION ALL
         SELECT status, count(*)::int FROM webhook_deliveries
         WHERE status IN (${listOf(ENDED)}) AND created_at > ${ago(24 * HOUR_MS)} GROUP BY status
-      ) d) AS "deliveriesLastDay",
+        UNION ALL
+        SELECT status, count(*)::int FROM webhook_deliveries
+        WHERE status = 'exhausted' AND created_at > ${ago(EXHAUSTED_MS)} GROUP BY status
+      ) d) AS deliveries,
       (SELECT count(*)::int FROM webhook_deliveries
         WHERE status = 'pending' AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}
           AND ${isUntaken}) AS "deliveriesOverdue",

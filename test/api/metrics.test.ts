@@ -229,14 +229,16 @@ describe('the counts of requests', () => {
     const url = 'http://127.0.0.1:9999/hook';
     const [working, failing] = [await subscribe(api, partner, url), await subscribe(api, partner, url)];
     for (const [{ webhook_id: webhookId }, count] of [
-      [working, 6],
+      [working, 8],
       [failing, 1],
     ] as const)
       await writePings(api, count, { orgId: partner.orgId, webhookId });
     await api.owner.pool.query(`UPDATE webhooks SET failing_since = now() WHERE webhook_id = $1`, [failing.webhook_id]);
     const before = await scraper.scrapeAnew();
-    // Of one that works: overdue, under way, with its retry, due now, ended today, ended before.
+    // Of one that works: overdue, under way, with its retry, due now, ended today, ended before; after its eight
+    // attempts, and long after them.
     const late = `next_attempt_at = now() - interval '10 minutes'`;
+    const exhausted = `status = 'exhausted', next_attempt_at = NULL, lane_key = NULL`;
     const changes = [
       late,
       `${late}, claimed_by = 1, claimed_at = now()`,
@@ -244,6 +246,8 @@ describe('the counts of requests', () => {
       'next_attempt_at = now()',
       `status = 'succeeded', next_attempt_at = NULL, lane_key = NULL`,
       `status = 'succeeded', next_attempt_at = NULL, lane_key = NULL, created_at = now() - interval '25 hours'`,
+      `${exhausted}, created_at = now() - interval '28 hours'`,
+      `${exhausted}, created_at = now() - interval '80 hours'`,
     ];
     for (const [place, change] of changes.entries())
       await api.owner.pool.query(
@@ -254,7 +258,8 @@ describe('the counts of requests', () => {
     await api.owner.pool.query(`UPDATE webhook_deliveries SET ${late} WHERE webhook_id = $1`, [failing.webhook_id]);
     const page = await scraper.scrapeAnew();
     const added = (sample: string): number => (sampleOf(page, sample) ?? 0) - (sampleOf(before, sample) ?? 0);
-    expect(added('settlement_deliveries{status="pending"}')).toBe(-2);
+    expect(added('settlement_deliveries{status="pending"}')).toBe(-4);
+    expect(added('settlement_deliveries{status="exhausted"}')).toBe(1);
     expect(added('settlement_deliveries{status="succeeded"}')).toBe(1);
     expect(added('settlement_deliveries_overdue')).toBe(1);
   });

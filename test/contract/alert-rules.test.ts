@@ -168,7 +168,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   DeliveriesExhausted: {
     series: { 'settlement_deliveries{status="exhausted"}': '0 0 1x20' },
-    summary: '1 deliveries of the last day are exhausted',
+    summary: '1 deliveries of the last days are exhausted',
   },
   RequestsFail: {
     series: { [`${LATENCY}_count{route="/v2/settle",method="POST",status="500"}`]: '0 0 1x20' },
