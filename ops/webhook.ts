@@ -22,10 +22,15 @@ export const webhookCommands: OpsCommand = group('webhook', 'Subscriptions of pa
     takes,
     run: async (deps: OpsDeps, { webhookId, ...act }) => {
       await sayHowMany(deps, webhookId, 'pending');
-      const { orgId, url } = await disableWebhookAsOperator(deps, webhookId, { ...act, requestId: newRequestId() });
+      const before = await disableWebhookAsOperator(deps, webhookId, { ...act, requestId: newRequestId() });
+      const { orgId, url, disabledReason } = before;
       deps.print(`${webhookId} is disabled: no request to ${maskUrl(url)} begins any more.`);
       deps.print('Its pending deliveries are skipped, and so is every event until it is enabled.');
       deps.print(`Tell the partner ${orgId}. The way back: npm run ops -- webhook enable ${webhookId}`);
+      if (disabledReason !== null)
+        deps.print(
+          `It was disabled before (${disabledReason}). The way back enables it nevertheless: ask the partner first.`,
+        );
       deps.printData({ webhook: webhookId, status: 'disabled' });
       return EXIT.done;
     },

@@ -89,6 +89,7 @@ export async function changeWebhook(
  * Disables a subscription for an operator, who alone enables it again. What is under way ends; what is pending and its
  * running replay are ended, and its owner can send nothing to it meanwhile.
  *
+ * @returns the subscription as it was
  * @throws DomainError `not_found`; `state_conflict` when an operator has disabled it before
  */
 export async function disableWebhookAsOperator(
@@ -108,7 +109,8 @@ export async function disableWebhookAsOperator(
 }
 
 /**
- * Takes back what `disableWebhookAsOperator` did. Events of the time between stay skipped until they are sent again.
+ * Enables a subscription that an operator has disabled, also one that was disabled before that. Events of the time
+ * between stay skipped until they are sent again.
  *
  * @throws DomainError `not_found`; `state_conflict` when no operator has disabled it
  */

@@ -67,8 +67,14 @@ test('webhook disable also stops a webhook that the partner itself has disabled'
   subscription: { act, call },
 }) => {
   await call('PATCH', '', { status: 'disabled' });
-  expect((await act('disable')).exitCode).toBe(0);
+  const { exitCode, printed } = await act('disable');
+  expect([exitCode, printed.at(-1)]).toEqual([
+    0,
+    'It was disabled before (requested). The way back enables it nevertheless: ask the partner first.',
+  ]);
   expect((await call('GET')).json()).toMatchObject({ disabled_reason: 'operator' });
+  expect((await act('enable')).exitCode).toBe(0);
+  expect((await call('GET')).json()).toMatchObject({ status: 'enabled' });
 });
 
 test('webhook enable has events sent again, and says how to send what was skipped', async ({
