@@ -195,27 +195,14 @@ test('show of an organization has its valid keys and subscriptions, however many
 }) => {
   const owner = await api.createCaller();
   const kept = await subscribe(api, owner, 'http://127.0.0.1:9999/kept');
-  const { pool } = api.connection;
-  const ended = (id: string, table: string) => (changed: string) =>
-    `
-    INSERT INTO ${table} SELECT (jsonb_populate_record(row, ${changed})).* FROM ${table} row, generate_series(1, 60) AS n
-    WHERE row.${id} = $1`;
-  await pool.query(
-    ended(
-      'key_id',
-      'api_keys',
-    )(`jsonb_build_object('key_id', 'key-' || n || row.org_id, 'status', 'rotated',
-      'key_hash', sha256((n || row.org_id)::bytea), 'created_at', row.created_at - n * interval '1 day')`),
-    [owner.keyId],
-  );
-  await pool.query(
-    ended(
-      'webhook_id',
-      'webhooks',
-    )(`jsonb_build_object('webhook_id', 'webhook-' || n || row.org_id,
-      'secret_sealed', NULL, 'deleted_at', row.created_at, 'created_at', row.created_at - n * interval '1 day')`),
-    [kept.webhook_id],
-  );
+  const copy = (table: string, id: string, changed: string): string =>
+    `INSERT INTO ${table} SELECT (jsonb_populate_record(row, jsonb_build_object(${changed},
+      'created_at', row.created_at - n * interval '1 day'))).*
+    FROM ${table} row, generate_series(1, 60) AS n WHERE row.${id} = $1`;
+  const rotated = `'key_id', 'key-' || n || row.org_id, 'status', 'rotated', 'key_hash', sha256((n || row.org_id)::bytea)`;
+  const deleted = `'webhook_id', 'webhook-' || n || row.org_id, 'secret_sealed', NULL, 'deleted_at', row.created_at`;
+  await api.connection.pool.query(copy('api_keys', 'key_id', rotated), [owner.keyId]);
+  await api.connection.pool.query(copy('webhooks', 'webhook_id', deleted), [kept.webhook_id]);
   const { keys, subscriptions, next } = JSON.parse((await ops('show', owner.orgId, '--json')).printed.join(''));
   expect(keys.at(-1)).toMatchObject({ key: owner.keyId, status: 'active' });
   expect(subscriptions.at(-1)).toMatchObject({ webhook: kept.webhook_id, status: 'enabled' });
