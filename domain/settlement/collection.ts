@@ -30,6 +30,7 @@ function admit(facts: StepFacts, change: SettlementChange): SettlementChange {
   const { settlement, recipient, verification } = facts;
   if (!recipient.isActive) return rejectInactive(facts, change);
   if (facts.isScreeningHit) return end(facts, change, 'rejected', FAILURES.screeningHit);
+  if (facts.isGateClosed) return rejectAtGate(facts, change);
   if (settlement.amountMinor < VERIFICATION_THRESHOLD_MINOR) return beginCollection(facts, change);
   return verification?.to === 'verified'
     ? beginCollection(facts, datedAfter(change, verification.at))
@@ -41,7 +42,8 @@ function reviewCompliance(facts: StepFacts, change: SettlementChange): Settlemen
   if (verification) {
     const dated = datedAfter(change, verification.at);
     if (verification.to === 'rejected') return end(facts, dated, 'rejected', FAILURES.verificationRejected);
-    return recipient.isActive ? beginCollection(facts, dated) : rejectInactive(facts, dated);
+    if (!recipient.isActive) return rejectInactive(facts, dated);
+    return facts.isGateClosed ? rejectAtGate(facts, dated) : beginCollection(facts, dated);
   }
   return isOver(change) ? end(facts, change, 'expired', FAILURES.verificationTimeout) : change;
 }
@@ -49,8 +51,10 @@ function reviewCompliance(facts: StepFacts, change: SettlementChange): Settlemen
 const rejectInactive = (facts: StepFacts, change: SettlementChange): SettlementChange =>
   end(facts, datedAfter(change, facts.recipient.updatedAt), 'rejected', FAILURES.recipientInactive);
 
+const rejectAtGate = (facts: StepFacts, change: SettlementChange): SettlementChange =>
+  end(facts, change, 'rejected', FAILURES.gateClosed);
+
 function beginCollection(facts: StepFacts, change: SettlementChange): SettlementChange {
-  if (facts.isGateClosed) return end(facts, change, 'rejected', FAILURES.gateClosed);
   const waiting = withMove(change, { to: 'awaiting_funds', reason: 'compliance_passed' });
   const collecting = facts.isSimulated ? withMessage(waiting, sandboxCollectionMessage(waiting.after)) : waiting;
   return facts.internalFunding ? withEvidence(collecting, facts.internalFunding) : collecting;

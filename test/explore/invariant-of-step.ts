@@ -116,6 +116,7 @@ function complianceIsKept(step: Step): string | undefined {
   const reasons = change.transitions.map(({ reason }) => reason);
   if (reasons.includes('verification_rejected') && about !== 'rejected')
     return "it is rejected, and no verification about the payee's name was";
+  if (moveTo(step, 'compliance_hold') && before.isGateClosed) return 'it waits for a verification behind a closed gate';
   if (!moveTo(step, 'awaiting_funds')) return undefined;
   if (before.isGateClosed) return 'it collects money behind a closed gate';
   if (!before.identity.recipient.isActive) return 'it collects money for an inactive recipient';

@@ -52,6 +52,13 @@ function review(change: Partial<Settlement>, facts?: Partial<StepFacts>) {
   return decision;
 }
 
+test('a closed gate rejects what is accepted, also where the recipient would have to be verified', () => {
+  const large = { status: 'accepted', amountMinor: 100_000n, amountReceivedMinor: 0n } as const;
+  const ends = (facts: Partial<StepFacts>) => review(large, facts).transitions.map(({ to, reason }) => [to, reason]);
+  expect(ends({})).toEqual([['compliance_hold', 'verification_required']]);
+  expect(ends({ isGateClosed: true })).toEqual([['rejected', 'launch_gates_closed']]);
+});
+
 describe('what decides is named by the transition, and waits no longer', () => {
   test('the payment with which the amount is covered exactly, and each later one as too much', () => {
     const evidence = [money('first', 10_000n), money('covers', 15_000n), money('more', 5_000n)];
