@@ -44,8 +44,7 @@ export async function redeliver(
  * As `redeliver`, for an operator, who knows only the delivery's id; without the quota, and with an audit entry.
  *
  * @param listedAs the status that it was listed with: in another one it is left as it is
- * @throws DomainError `not_found`, for a deleted subscription's as well; `state_conflict` when its status is another one
- *   by now
+ * @throws DomainError `not_found`; `state_conflict` when its status is another one by now
  */
 export async function redeliverAsOperator(
   deps: CommitDeps & Pick<CommandDeps, 'now'>,
@@ -57,12 +56,9 @@ export async function redeliverAsOperator(
   await commit(deps, 'delivery.redeliver_as_operator', async (tx) => {
     const owner = await findDeliveryOwner(tx, deliveryId);
     if (!owner) throw new DomainError('not_found');
-    const { orgId, webhookId } = owner;
-    await redeliverLocked(tx, orgId, { webhookId, deliveryId }, { requestId, listedAs }).catch((error: unknown) => {
-      if (!(error instanceof DomainError && error.code === 'not_found')) throw error;
-      throw new DomainError('not_found', {}, `Its subscription ${webhookId} was deleted.`);
-    });
-    await insertAuditEntry(tx, orgId, { objectId: deliveryId, action: 'delivery_retry', operator, note, at });
+    if (owner.isDeleted) throw new DomainError('not_found', {}, `Its subscription ${owner.webhookId} was deleted.`);
+    await redeliverLocked(tx, owner.orgId, { webhookId: owner.webhookId, deliveryId }, { requestId, listedAs });
+    await insertAuditEntry(tx, owner.orgId, { objectId: deliveryId, action: 'delivery_retry', operator, note, at });
   });
 }
 

@@ -16,7 +16,7 @@ import type { SettlementStatus } from '../../../domain/settlement/state.ts';
 import type { Queryable, Tx } from '../../client.ts';
 import { settlements } from '../../schema/settlement.ts';
 import { verifications } from '../../schema/verification.ts';
-import { webhookDeliveries } from '../../schema/webhook.ts';
+import { webhookDeliveries, webhooks } from '../../schema/webhook.ts';
 import { isOverdue, isUntaken, OVERDUE_GRACE_MS } from '../metric.ts';
 import { isOpenSettlement, settlementsWithEntry } from '../settlement.ts';
 
@@ -128,15 +128,16 @@ export async function listLateDeliveries(db: Queryable, now: Date, limit: number
   return rows.flatMap(({ dueAt, ...row }) => (dueAt === null ? [] : [{ ...row, dueAt }]));
 }
 
-/** The organization and subscription of a delivery, for an operator, who knows only its id. */
+/** The organization and subscription of a delivery, and whether the subscription was deleted, for an operator, who knows only its id. */
 export async function findDeliveryOwner(
   db: Queryable,
   deliveryId: string,
-): Promise<{ orgId: string; webhookId: string } | undefined> {
+): Promise<{ orgId: string; webhookId: string; isDeleted: boolean } | undefined> {
   const { orgId, webhookId } = webhookDeliveries;
   const [row] = await db
-    .select({ orgId, webhookId })
+    .select({ orgId, webhookId, isDeleted: sql<boolean>`${webhooks.deletedAt} IS NOT NULL` })
     .from(webhookDeliveries)
+    .innerJoin(webhooks, eq(webhooks.webhookId, webhookId))
     .where(eq(webhookDeliveries.deliveryId, deliveryId))
     .limit(1);
   return row;
