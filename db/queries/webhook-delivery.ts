@@ -22,17 +22,17 @@ import { ABANDONED_BEFORE, REDELIVERED_NOW } from './webhook-attempt.ts';
 
 type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
+/** As `shownStatus`, of a delivery that is stored as pending, next to the row of its subscription. */
+export const pendingNow = sql<DeliveryStatus>`CASE WHEN webhooks.endings <= webhook_deliveries.endings THEN 'pending'
+  WHEN webhooks.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END`;
 /**
  * The status that everyone is shown. A delivery that was pending when its subscription was disabled or deleted has
  * ended with that; its row is changed later. The columns are written with their table, because drizzle leaves it
  * out.
  */
 export const shownStatus = sql<DeliveryStatus>`CASE WHEN webhook_deliveries.status <> 'pending'
-  THEN webhook_deliveries.status ELSE (
-    SELECT CASE WHEN w.endings <= webhook_deliveries.endings THEN 'pending'
-      WHEN w.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END
-    FROM webhooks w WHERE w.webhook_id = webhook_deliveries.webhook_id
-  ) END`;
+  THEN webhook_deliveries.status
+  ELSE (SELECT ${pendingNow} FROM webhooks WHERE webhooks.webhook_id = webhook_deliveries.webhook_id) END`;
 
 /** As `shownStatus`: what has ended has no next attempt. */
 export const shownNextAttemptAt = sql<Date | null>`CASE WHEN webhook_deliveries.status = 'pending' AND EXISTS (

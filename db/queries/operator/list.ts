@@ -17,6 +17,7 @@ import { settlements } from '../../schema/settlement.ts';
 import { webhookDeliveries, webhooks } from '../../schema/webhook.ts';
 import { isExpiringLastKey } from '../metric.ts';
 import { hasRefundDue, refundDueSince } from '../refund.ts';
+import { pendingNow } from '../webhook-delivery.ts';
 import { deliveryColumns } from './delivery.ts';
 import { hasReference } from './named.ts';
 import { KEY_COLUMNS } from './organization.ts';
@@ -97,11 +98,7 @@ type DeliveryFilter = Omit<Cut, 'limit'> & {
   readonly isSendable?: boolean;
 };
 
-/** What has ended with its subscription is stored as pending until its row is changed: `shownStatus`. */
-const pendingNow = sql<DeliveryStatus>`CASE WHEN webhooks.endings <= webhook_deliveries.endings THEN 'pending'
-  WHEN webhooks.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END`;
-
-/** By the status that is shown. */
+/** By the status that is shown: `shownStatus`. */
 const deliveriesBy = (filter: DeliveryFilter): SQL | undefined =>
   and(
     inArray(webhookDeliveries.status, [...new Set<DeliveryStatus>([...filter.statuses, 'pending'])]),
