@@ -43,8 +43,7 @@ export const listDeliveriesAbout = (db: Queryable, objectId: string) =>
       .from(webhookDeliveries)
       .innerJoin(events, eq(events.eventId, webhookDeliveries.eventId))
       .where(eq(events.objectId, objectId))
-      .orderBy(desc(events.sequence), desc(webhookDeliveries.deliveryId))
-      .limit(ROWS_MAX),
+      .orderBy(desc(events.sequence), desc(webhookDeliveries.deliveryId)),
   );
 
 /** The latest deliveries of a subscription; those of one commit in the order of their events. */
@@ -73,6 +72,5 @@ export const listAttemptsOf = (db: Queryable, deliveryId: string) =>
       .select()
       .from(webhookAttempts)
       .where(eq(webhookAttempts.deliveryId, deliveryId))
-      .orderBy(desc(webhookAttempts.number))
-      .limit(ROWS_MAX),
+      .orderBy(desc(webhookAttempts.number)),
   );

@@ -4,18 +4,11 @@ import { COLLECTORS } from '../../../domain/payment-method.ts';
 import { EVENT_PROVIDERS } from '../../../domain/settlement/evidence.ts';
 import type { Queryable } from '../../client.ts';
 import { evidence, providerEvents } from '../../schema/evidence.ts';
-import { lastOf, ROWS_MAX } from './object.ts';
+import { lastOf } from './object.ts';
 
 /** The latest evidence of a settlement, in its order. */
 export const listEvidence = (db: Queryable, settlementId: string) =>
-  lastOf(
-    db
-      .select()
-      .from(evidence)
-      .where(eq(evidence.settlementId, settlementId))
-      .orderBy(desc(evidence.position))
-      .limit(ROWS_MAX),
-  );
+  lastOf(db.select().from(evidence).where(eq(evidence.settlementId, settlementId)).orderBy(desc(evidence.position)));
 
 /** Two providers may use one id. */
 export const listProviderEvents = (db: Queryable, eventId: string) =>

@@ -15,10 +15,10 @@ export const ROWS_MAX = 50;
 /**
  * The last rows of a list that may be longer, in its order: what has just happened is what an operator asks about.
  *
- * @param newestFirst the list in the opposite order, cut
+ * @param newestFirst the list in the opposite order
  */
-export const lastOf = async <Row>(newestFirst: PromiseLike<readonly Row[]>): Promise<Row[]> =>
-  (await newestFirst).toReversed();
+export const lastOf = async <Row>(newestFirst: { limit(count: number): PromiseLike<Row[]> }): Promise<Row[]> =>
+  (await newestFirst.limit(ROWS_MAX)).toReversed();
 
 /** Outbox rows of the object, or of a simulation for it. */
 export const listOutboxRows = (db: Queryable, objectId: string) =>
@@ -40,8 +40,7 @@ export const listEvents = (db: Queryable, objectId: string) =>
       .select({ eventId: events.eventId, type: events.type, sequence: events.sequence, createdAt: events.createdAt })
       .from(events)
       .where(eq(events.objectId, objectId))
-      .orderBy(desc(events.sequence))
-      .limit(ROWS_MAX),
+      .orderBy(desc(events.sequence)),
   );
 
 /** The latest, in their order. @param objectIds of the object, and of what belongs to it */
@@ -51,6 +50,5 @@ export const listAuditEntries = (db: Queryable, ...objectIds: string[]) =>
       .select()
       .from(auditEntries)
       .where(inArray(auditEntries.objectId, objectIds))
-      .orderBy(desc(auditEntries.at), desc(auditEntries.auditId))
-      .limit(ROWS_MAX),
+      .orderBy(desc(auditEntries.at), desc(auditEntries.auditId)),
   );

@@ -65,6 +65,5 @@ export const listKeysOf = (db: Queryable, orgId: string, now: Date) =>
       .select(KEY_COLUMNS)
       .from(apiKeys)
       .where(eq(apiKeys.orgId, orgId))
-      .orderBy(sql`(${isWorking(now)}) DESC`, desc(apiKeys.createdAt), desc(apiKeys.keyId))
-      .limit(ROWS_MAX),
+      .orderBy(sql`(${isWorking(now)}) DESC`, desc(apiKeys.createdAt), desc(apiKeys.keyId)),
   );

@@ -50,8 +50,7 @@ export const listExceptions = (db: Queryable, settlementId: string) =>
       .select()
       .from(settlementExceptions)
       .where(eq(settlementExceptions.settlementId, settlementId))
-      .orderBy(desc(settlementExceptions.exceptionId))
-      .limit(ROWS_MAX),
+      .orderBy(desc(settlementExceptions.exceptionId)),
   );
 
 /** In the order in which they were booked. */

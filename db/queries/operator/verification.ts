@@ -5,7 +5,7 @@ import type { Queryable } from '../../client.ts';
 import type { DataKey, ReadDeps } from '../../data-key.ts';
 import { verifications } from '../../schema/verification.ts';
 import { findOpened, openVerification } from '../verification.ts';
-import { lastOf, ROWS_MAX } from './object.ts';
+import { lastOf } from './object.ts';
 
 export const findVerificationObject = (deps: ReadDeps, verificationId: string): Promise<Verification | undefined> =>
   findOpened(deps, eq(verifications.verificationId, verificationId));
@@ -25,8 +25,7 @@ export const listVerificationsOf = (db: Queryable, recipientId: string) =>
       })
       .from(verifications)
       .where(eq(verifications.recipientId, recipientId))
-      .orderBy(desc(verifications.createdAt), desc(verifications.verificationId))
-      .limit(ROWS_MAX),
+      .orderBy(desc(verifications.createdAt), desc(verifications.verificationId)),
   );
 
 /**

@@ -2,7 +2,7 @@
 import { and, desc, eq, isNotNull, isNull, or, sql } from 'drizzle-orm';
 import type { Queryable } from '../../client.ts';
 import { webhooks } from '../../schema/webhook.ts';
-import { lastOf, ROWS_MAX } from './object.ts';
+import { lastOf } from './object.ts';
 
 export async function findWebhookObject(db: Queryable, webhookId: string) {
   const [row] = await db
@@ -37,6 +37,5 @@ export const listWebhooksOf = (db: Queryable, orgId: string) =>
       .from(webhooks)
       // Two partial indexes have them, one for each half.
       .where(and(eq(webhooks.orgId, orgId), or(isNull(webhooks.deletedAt), isNotNull(webhooks.deletedAt))))
-      .orderBy(sql`${webhooks.deletedAt} IS NULL DESC`, desc(webhooks.createdAt), desc(webhooks.webhookId))
-      .limit(ROWS_MAX),
+      .orderBy(sql`${webhooks.deletedAt} IS NULL DESC`, desc(webhooks.createdAt), desc(webhooks.webhookId)),
   );
