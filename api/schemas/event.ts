@@ -64,8 +64,8 @@ const envelope = {
   sequence: z.int().min(1).meta({ description: "Counts the object's events from 1.", example: 6 }),
   test: constant(
     true,
-    'Only in a test of a subscription: nothing has happened, `data` is an example (of `webhook.ping` the subscription), ' +
-      'and `sequence` counts the events of the subscription.',
+    'Only in a test of a subscription. Nothing has happened: `data` is an example, or for `webhook.ping` the ' +
+      'subscription. `sequence` counts the events of the subscription.',
   ).optional(),
 };
 export const EventEnvelope = z.object(envelope).meta({ id: 'EventEnvelope', description: 'What every event has.' });

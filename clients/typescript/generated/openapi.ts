@@ -1264,7 +1264,7 @@ export interface components {
             schema_version: "1";
             /** Counts the object's events from 1. Example: `6`. */
             sequence: number;
-            /** @description Only in a test of a subscription: nothing has happened, `data` is an example (of `webhook.ping` the subscription), and `sequence` counts the events of the subscription. */
+            /** @description Only in a test of a subscription. Nothing has happened: `data` is an example, or for `webhook.ping` the subscription. `sequence` counts the events of the subscription. */
             test?: true;
         };
         /** @description What happened. May grow. */

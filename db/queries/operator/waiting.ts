@@ -128,7 +128,7 @@ export async function listLateDeliveries(db: Queryable, now: Date, limit: number
   return rows.flatMap(({ dueAt, ...row }) => (dueAt === null ? [] : [{ ...row, dueAt }]));
 }
 
-/** The organization and subscription of a delivery, and whether the subscription was deleted, for an operator, who knows only its id. */
+/** Of a delivery, for an operator, who knows only its id: whose it is, and whether its subscription was deleted. */
 export async function findDeliveryOwner(
   db: Queryable,
   deliveryId: string,

@@ -364,8 +364,8 @@ class EventEnvelope(TypedDict):
     sequence: int
     """Counts the object's events from 1."""
     test: NotRequired[Literal[True]]
-    """Only in a test of a subscription: nothing has happened, `data` is an example (of `webhook.ping` the
-    subscription), and `sequence` counts the events of the subscription.
+    """Only in a test of a subscription. Nothing has happened: `data` is an example, or for `webhook.ping` the
+    subscription. `sequence` counts the events of the subscription.
     """
 
 
