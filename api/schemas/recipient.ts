@@ -158,7 +158,7 @@ export const recipientForm = {
 
 const { country: payoutCountry, bank_details, mobile_details } = recipientForm;
 
-/** The rules about the details: one needs no country. */
+/** The rules about the details. There are two, because the first one needs no country. */
 export const DETAILS_RULES = [
   rule(z.object({ bank_details, mobile_details }), (body, context) => {
     addFaults(missingDetails(detailsIn(body)), context);

@@ -8,7 +8,7 @@ type Judge<Fields extends z.ZodObject> = (values: z.output<Fields>, context: z.c
 
 const FORMS = new WeakMap<object, z.ZodType>();
 
-/** A rule about these fields, as a check of the form that has them among others. */
+/** Makes a rule about these fields: a check for a form that has them, among others. */
 export function rule<Fields extends z.ZodObject>(
   fields: Fields,
   judge: Judge<Fields>,

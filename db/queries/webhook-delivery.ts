@@ -22,7 +22,7 @@ import { ABANDONED_BEFORE, REDELIVERED_NOW } from './webhook-attempt.ts';
 
 type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
-/** As `shownStatus`, of a delivery that is stored as pending, next to the row of its subscription. */
+/** What is shown of a delivery that is stored as pending, where `webhooks` is the row of its subscription. */
 export const pendingNow = sql<DeliveryStatus>`CASE WHEN webhooks.endings <= webhook_deliveries.endings THEN 'pending'
   WHEN webhooks.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END`;
 /**

@@ -150,7 +150,7 @@ describe('a 422 lists', () => {
         ['body.payment_method', 'value_error'],
       ],
     ],
-  ])('of a settlement, the rule about %s beside faults of other fields', async (wanted, { api, partner }) => {
+  ])('of a settlement, the rule about %s together with faults of other fields', async (wanted, { api, partner }) => {
     const [, changes, faults] = wanted;
     const body = settleBody('r', { ...OTHER, ...changes });
     const answer = await api.call(partner, 'POST', '/v2/settle', body, { 'idempotency-key': crypto.randomUUID() });
@@ -159,7 +159,7 @@ describe('a 422 lists', () => {
     expect(new Set(listed)).toEqual(new Set([...OTHER_FAULTS, ...faults]));
   });
 
-  test('the faults of the price beside that of the header', async ({ api, partner }) => {
+  test('the faults of the price together with that of the header', async ({ api, partner }) => {
     expect(outcome(await api.call(partner, 'POST', '/v2/settle', settleBody('r', { amount: '0.01' })))).toEqual([
       422,
       [
@@ -169,7 +169,7 @@ describe('a 422 lists', () => {
     ]);
   });
 
-  test('the rules of a recipient beside faults of other fields', async ({ post }) => {
+  test('the rules of a recipient together with faults of other fields', async ({ post }) => {
     expect(outcome(await post(recipientBody({ name: '', bank_details: null })))).toEqual([
       422,
       [
@@ -179,7 +179,7 @@ describe('a 422 lists', () => {
     ]);
   });
 
-  test('the rules of a wallet beside faults of other fields', async ({ api, partner }) => {
+  test('the rules of a wallet together with faults of other fields', async ({ api, partner }) => {
     const signer = { address: `0x${'a'.repeat(40)}` };
     const body = { name: '', signers: [signer, signer], threshold: 3 };
     expect(outcome(await api.call(partner, 'POST', '/v1/wallets', body))).toEqual([
@@ -193,7 +193,7 @@ describe('a 422 lists', () => {
   });
 
   test.for(['/v1/recipients?country=x', '/v2/settlements?corridor=x', '/v1/events?type=x'] as const)(
-    'the rule about after and offset beside faults of filters: %s',
+    'the rule about after and offset together with faults of filters: %s',
     async (url, { api, partner }) => {
       const [status, listed] = outcome(await api.call(partner, 'GET', `${url}&offset=1&after=1-a`));
       expect([status, listed]).toEqual([
@@ -217,7 +217,7 @@ describe('a 422 lists', () => {
     ]);
   });
 
-  test('a parameter metadata without a key, also beside one with a key', async ({ api, partner }) => {
+  test('a parameter metadata without a key, also together with one with a key', async ({ api, partner }) => {
     for (const query of ['metadata=x', 'metadata=x&metadata[a]=1', 'metadata[a]=1&metadata=x'])
       expect(outcome(await api.call(partner, 'GET', `/v1/recipients?${query}`))).toContainEqual(
         expect.arrayContaining([['query.metadata', 'dict_type']]),

@@ -88,7 +88,7 @@ test('a second operator erases: reads show no personal data, and what was paid s
   ).rejects.toMatchObject({ code: RESTRICT_VIOLATION });
 });
 
-test('the forms of a certificate that show the payee are others from the erasure on, also for who has them', async ({
+test('a printed certificate shows no payee after the erasure, also to a client that has kept it', async ({
   api,
   partner,
   erase,
@@ -164,7 +164,7 @@ test('what the identity provider wrote about a person is readable until the eras
   for (const { correlationId } of [pending, reviewed]) expect(await bodyOf(correlationId)).not.toContain(NAME);
 });
 
-test('nor is what the provider wrote before the verification was there, or about another applicant of it', async ({
+test('what the provider wrote before a verification, or about another applicant, has no name after the erasure', async ({
   api,
   partner,
   erase,
