@@ -1,5 +1,6 @@
 /** All activities. The worker registers them; workflows import their types. */
 import { asyncLocalStorage } from '@temporalio/activity';
+import { asTenant } from '../db/tenant.ts';
 import { DomainError } from '../domain/error.ts';
 import { isRemote, type RuntimeEnvironment } from '../domain/runtime.ts';
 import type { ActivityDeps } from './deps.ts';
@@ -34,7 +35,7 @@ export function createActivities(deps: ActivityDeps, limits: Partial<Record<keyo
   };
   const observe = (activity: string, durationMs: number, isFailed: boolean): void =>
     deps.observer?.activityEnded(activity, { isStep: activity in steps, isFailed, seconds: durationMs / 1_000 });
-  const reported = withReports(activities, {
+  const reported = withReports(forTheirOrganizations(activities), {
     done: (activity, input, result, durationMs) => {
       observe(activity, durationMs, false);
       deps.log.info(
@@ -48,6 +49,18 @@ export function createActivities(deps: ActivityDeps, limits: Partial<Record<keyo
     },
   });
   return withLimits(reported, limits);
+}
+
+/** Each activity runs for the organization that its input names: only that one's lane looks for new deliveries. */
+function forTheirOrganizations<T extends Record<string, AnyActivity>>(group: T): T {
+  const wrapped = Object.entries(group).map(([name, run]) => [
+    name,
+    async (input: never) => {
+      const orgId = new Map(fieldsOf(input)).get('orgId');
+      return typeof orgId === 'string' ? await asTenant(orgId, () => run(input)) : await run(input);
+    },
+  ]);
+  return Object.fromEntries(wrapped) as T;
 }
 
 /** Activities that play a provider. In a remote runtime, each throws DomainError `local_sandbox_only`. */

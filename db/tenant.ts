@@ -14,11 +14,18 @@ export const WAITING = { waitingMaxOfTenant: 256, waitingMax: 4_096 } as const;
 const TURN_TIMEOUT_MS = 3_000;
 
 const PROCESS = 'process';
+const ADDRESS = 'address:';
 
 const current = new AsyncLocalStorage<string>();
 
 /** The tenant of callers at an address who have not said who they are. */
-export const addressTenant = (limitKey: string): string => `address:${limitKey}`;
+export const addressTenant = (limitKey: string): string => `${ADDRESS}${limitKey}`;
+
+/** The id of the organization that is served; undefined for another tenant, and where none is named. */
+export function servedOrganization(): string | undefined {
+  const tenant = current.getStore();
+  return tenant === PROCESS || tenant?.startsWith(ADDRESS) ? undefined : tenant;
+}
 
 /**
  * Runs a function, and all that it starts, in the turns of this tenant: an organization's id, or an `addressTenant`.

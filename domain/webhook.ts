@@ -207,6 +207,7 @@ export const hasFailedTooLong = (failingSince: Date | null, at: Date): boolean =
 
 /** How many lanes there are. */
 export const LANES = 4;
+export const ALL_LANES: readonly number[] = [...Array(LANES).keys()];
 /**
  * A lane makes so many attempts of a generation. The subscription's workflow makes the others, whose waits are long.
  */
@@ -215,6 +216,8 @@ export const LANE_ATTEMPTS = 2;
 export const LANE_KEYS = 256;
 /** The key of an organization's subscriptions: the last byte of its id, which is random. */
 export const laneKeyOf = (orgId: string): number => Number.parseInt(orgId.slice(-2), 16);
+/** The lane that sends to an organization's subscriptions. */
+export const laneOf = (orgId: string): number => Math.floor(((laneKeyOf(orgId) + 1) * LANES - 1) / LANE_KEYS);
 
 /** How many requests of one lane are in flight at most. */
 export const LANE_IN_FLIGHT_MAX = 512;

@@ -84,12 +84,11 @@ export function startDispatcher(deps: DispatcherDeps): Dispatcher {
   const timer = setInterval(nudge, POLL_INTERVAL_MS);
   nudge();
   return {
-    // It sends what every tenant has committed, so it does not wait in the turn of the one that nudges it.
-    nudge: () =>
-      asProcess(() => {
-        nudge();
-        notifyLanes();
-      }),
+    nudge: () => {
+      // It sends what every tenant has committed, so it does not wait in the turn of the one that nudges it.
+      asProcess(nudge);
+      notifyLanes();
+    },
     stop: async () => {
       stopped = true;
       clearInterval(timer);

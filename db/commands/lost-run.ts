@@ -4,7 +4,7 @@
  * (contract §6).
  */
 import { laneMessage, type OutboxMessage, SWEPT_KINDS, type SweptKind } from '../../domain/outbox.ts';
-import { LANES } from '../../domain/webhook.ts';
+import { ALL_LANES } from '../../domain/webhook.ts';
 import {
   laneWorkflowId,
   settlementWorkflowId,
@@ -52,7 +52,7 @@ type List = (db: Queryable, page: OpenPage & OpenFilter, requestId: string) => P
 
 /** The lanes: all of them are always open. */
 const listLanes: List = async (_db, { after, among }, requestId) =>
-  Array.from({ length: LANES }, (_, lane) => ({ orgId: null, message: laneMessage(lane, requestId) })).filter(
+  ALL_LANES.map((lane) => ({ orgId: null, message: laneMessage(lane, requestId) })).filter(
     ({ message: { objectId } }) => objectId > after && (among?.includes(objectId) ?? true),
   );
 
@@ -115,7 +115,7 @@ export async function restartLostRuns(
 
 /** Starts the lanes that do not run. To be called when a worker starts; later the sweep does it. */
 export async function startLanes(deps: CommitDeps, requestId: string): Promise<void> {
-  const messages = Array.from({ length: LANES }, (_, lane) => laneMessage(lane, requestId));
+  const messages = ALL_LANES.map((lane) => laneMessage(lane, requestId));
   await commit(deps, 'lost_runs.restart', (tx) => enqueue(tx, ...messages));
 }
 

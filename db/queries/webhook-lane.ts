@@ -5,7 +5,7 @@
  * one of each organization before a second of any. The limit of a claim is divided among these organizations, and an
  * organization's part among its subscriptions. What one of them does not need, another one gets.
  */
-import { LANE_KEYS, LANES } from '../../domain/webhook.ts';
+import { ALL_LANES, LANE_KEYS, LANES } from '../../domain/webhook.ts';
 import type { Database, Queryable } from '../client.ts';
 import { inGroups } from '../group.ts';
 import { NOT_WAITING_FOR_DISK, statement } from '../statement.ts';
@@ -240,28 +240,23 @@ export async function releaseDeliveries(
   await releaseStatement(db, claimant, deliveryIds);
 }
 
-/** As rows of SQL: a lane, and the keys of its range. */
-const RANGES = Array.from({ length: LANES }, (_, lane) => {
+/** One for each lane, without parameters: so the plan for a table that is still empty, which uses the index, is kept. */
+const notifyStatements = ALL_LANES.map((lane) => {
   const { from, to } = laneKeysOf(lane);
-  return `(${lane}, ${from}, ${to})`;
-}).join();
-
-const notifyStatement = statement<[], never>(
-  'notify_lanes',
-  // With a range of keys, the planner takes the index for a table that is still empty too. It keeps this plan.
-  `WITH due AS MATERIALIZED (
-    SELECT lane FROM (VALUES ${RANGES}) AS l (lane, first, beyond), LATERAL (
-      SELECT delivery_id FROM webhook_deliveries d
-      WHERE lane_key >= l.first AND lane_key < l.beyond AND claimed_by = 0 AND ${IS_DUE}
+  return statement<[], never>(
+    `notify_lane_${lane}`,
+    `WITH due AS MATERIALIZED (
+      SELECT FROM webhook_deliveries d
+      WHERE lane_key >= ${from} AND lane_key < ${to} AND claimed_by = 0 AND ${IS_DUE}
       ORDER BY lane_key, org_id, webhook_id, next_attempt_at, delivery_id LIMIT 1
-    ) untaken
-  )
-  SELECT pg_notify('deliveries_due', lane::text) FROM due`,
-);
+    )
+    SELECT pg_notify('deliveries_due', '${lane}') FROM due`,
+  );
+});
 
-/** Tells those lanes, in all processes, that have deliveries to take. */
-export async function notifyLanes(db: Queryable): Promise<void> {
-  await notifyStatement(db);
+/** Tells a lane, in all processes, if it has deliveries to take. */
+export async function notifyLane(db: Queryable, lane: number): Promise<void> {
+  await notifyStatements[lane]?.(db);
 }
 
 const oldestStatement = statement<[from: number, to: number], { readonly due_at: string | null }>(

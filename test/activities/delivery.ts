@@ -6,7 +6,7 @@ import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
 import { webhookLaneActivities } from '../../activities/webhook-lane.ts';
 import { type RetryResult, webhookSubscriptionActivities } from '../../activities/webhook-subscription.ts';
 import type { Crash, CrashPoint } from '../../domain/crash-point.ts';
-import { LANES, type LaneReport } from '../../domain/webhook.ts';
+import { ALL_LANES, type LaneReport } from '../../domain/webhook.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
@@ -100,7 +100,7 @@ async function createWorld(api: TestApi) {
     startLanes: (destinations?: Destinations) => {
       const stopping = new AbortController();
       const { serveLane } = webhookLaneActivities(depsOf(stopping.signal), destinations);
-      const served = Promise.all(Array.from({ length: LANES }, (_, lane) => serveLane({ lane })));
+      const served = Promise.all(ALL_LANES.map((lane) => serveLane({ lane })));
       served.catch(() => undefined);
       return async () => {
         stopping.abort();

@@ -1,7 +1,10 @@
 /** The activities of a settlement against the database: run twice, run at once, and failing at each write. */
 import { count, eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import { createActivities } from '../../activities/index.ts';
 import { certificates, events, outbox, postings, settlements, settlementTransitions } from '../../db/schema/index.ts';
+import { servedOrganization } from '../../db/tenant.ts';
+import { activityDeps } from '../support/activity.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { whileWritesFail } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -40,6 +43,15 @@ const test = withApi().extend('world', FILE, ({ api, steps }) => {
 });
 
 describe('each activity of a settlement', () => {
+  test('commits for the organization that its input names, and for none after it', async ({ world, api, steps }) => {
+    const served: (string | undefined)[] = [];
+    const nudge = () => void served.push(servedOrganization());
+    const { admitSettlement } = createActivities(activityDeps(api, undefined, { nudge }));
+    const input = steps.step(await world.accept());
+    await admitSettlement(input);
+    expect([...served, servedOrganization()]).toEqual([input.orgId, undefined]);
+  });
+
   test('run twice, does nothing the second time and returns the same status', async ({ world }) => {
     const id = await world.accept();
     for (const { run, to } of world.path) {

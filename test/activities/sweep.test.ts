@@ -1,7 +1,7 @@
 /** The sweep for lost runs against the database; `running` are the workflows that Temporal knows of. */
 import { describe, expect, vi } from 'vitest';
 import { sweepActivities } from '../../activities/sweep.ts';
-import { LANES } from '../../domain/webhook.ts';
+import { ALL_LANES } from '../../domain/webhook.ts';
 import { laneWorkflowId, settlementWorkflowId, webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { Caller, TestApi } from '../support/api.ts';
@@ -19,7 +19,7 @@ const test = withApi().extend('sweep', FILE, ({ api, partner }) => {
   const { pool } = api.connection;
   const running = new Set<string>();
   let asked = 0;
-  const lanes = new Set(Array.from({ length: LANES }, (_, lane) => laneWorkflowId(lane)));
+  const lanes = new Set(ALL_LANES.map(laneWorkflowId));
   const during: { happens?: (() => Promise<void>) | undefined; takesMs?: number } = {};
   const runs = {
     findRunning: async (workflowIds: readonly string[]) => {

@@ -7,8 +7,8 @@ import { Pool } from 'undici';
 import { type Connection, connect } from '../../db/client.ts';
 import { newId } from '../../db/id.ts';
 import { writeEvent } from '../../db/queries/event.ts';
-import { notifyLanes } from '../../db/queries/webhook-lane.ts';
-import { SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
+import { notifyLane } from '../../db/queries/webhook-lane.ts';
+import { laneOf, SUBSCRIPTIONS_MAX } from '../../domain/webhook.ts';
 import { recipientBody, signUp } from '../../scripts/sandbox/partner.ts';
 import { startHttpServer } from '../support/http-server.ts';
 import { inParallel } from '../support/parallel.ts';
@@ -123,7 +123,7 @@ export async function untilQuiet(deliveries: Deliveries): Promise<void> {
   endpoints.deactivations.clear();
 }
 
-/** Commits so many events of each subscriber at once, and tells the lanes, as the service's processes do. */
+/** Commits so many events of each subscriber at once, and tells their lanes, as the service's processes do. */
 export async function publish(
   { db }: Connection,
   subscribers: readonly Subscriber[],
@@ -138,7 +138,7 @@ export async function publish(
       }
     }
   });
-  await notifyLanes(db);
+  for (const lane of new Set(subscribers.map(({ orgId }) => laneOf(orgId)))) await notifyLane(db, lane);
 }
 
 export const waitForArrivals = ({ endpoints }: Deliveries, wanted: number) =>

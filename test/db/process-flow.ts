@@ -18,11 +18,11 @@ import {
   findOldestUnclaimed,
   findTarget,
   laneKeysOf,
-  notifyLanes,
+  notifyLane,
   releaseDeliveries,
 } from '../../db/queries/webhook-lane.ts';
 import { releaseRetries } from '../../db/queries/webhook-retry.ts';
-import { LANES } from '../../domain/webhook.ts';
+import { ALL_LANES } from '../../domain/webhook.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
 import { stateExposition } from '../../process/state-metrics.ts';
 import { activityDeps } from '../support/activity.ts';
@@ -57,7 +57,7 @@ export async function playDeliveries(api: TestApi, { partner }: Large): Promise<
   const url = `/v1/webhooks/${subscription.webhook_id}`;
   for (let n = 0; n < 6; n += 1) await ping(api, partner, subscription.webhook_id);
   const { serveLane } = webhookLaneActivities(deps);
-  const lanes = Promise.all(Array.from({ length: LANES }, (_, lane) => serveLane({ lane })));
+  const lanes = Promise.all(ALL_LANES.map((lane) => serveLane({ lane })));
   const { pool } = api.owner;
   const attempted = 'SELECT DISTINCT status FROM webhook_deliveries WHERE webhook_id = $1 AND lane_key IS NULL';
   await vi.waitUntil(async () => (await pool.query(attempted, [subscription.webhook_id])).rowCount === 2, WAIT);
@@ -116,7 +116,7 @@ export async function playUpkeep(api: TestApi): Promise<void> {
   await recordKeys(deps.db, { ...TEST_KEYS, encryptionKeys: [encryption, earlier] });
   await recordKeys(deps.db);
   await deleteRateLimits(deps.db);
-  await notifyLanes(deps.db);
+  for (const lane of ALL_LANES) await notifyLane(deps.db, lane);
 }
 
 /** What a process does only when something has failed or was changed. Of the ids, each names nothing. */

@@ -14,10 +14,18 @@ import {
   openClaimant,
   recordResults,
 } from '../../db/queries/webhook-attempt.ts';
-import { exchangeDeliveries, findTarget, type LaneClaim, notifyLanes } from '../../db/queries/webhook-lane.ts';
+import {
+  exchangeDeliveries,
+  findTarget,
+  type LaneClaim,
+  laneKeysOf,
+  notifyLane,
+} from '../../db/queries/webhook-lane.ts';
 import { claimRetry, lookForRetries, releaseRetries, wakeSubscriptions } from '../../db/queries/webhook-retry.ts';
 import { statementTexts } from '../../db/statement.ts';
-import { LANE_KEYS, LANES, laneKeyOf } from '../../domain/webhook.ts';
+import { addressTenant, asTenant } from '../../db/tenant.ts';
+import { ALL_LANES, LANE_KEYS, LANES, laneKeyOf, laneOf } from '../../domain/webhook.ts';
+import { createDeliveryNotice } from '../../process/delivery-notice.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { raceBehind, withoutTriggers } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
@@ -366,17 +374,14 @@ describe('a claim', () => {
 
 describe('the notification of the lanes', () => {
   test('looks for a delivery by index, also by a plan that is made while there are none', async ({ world }) => {
-    const plan = await world.rowsOf(`EXPLAIN ${statementTexts.get('notify_lanes')}`);
+    const plan = await world.rowsOf(`EXPLAIN ${statementTexts.get('notify_lane_0')}`);
     const text = plan.map((row) => row['QUERY PLAN']).join('\n');
     expect(text).toContain('using webhook_deliveries_unclaimed');
     expect(text).not.toMatch(/Seq Scan|Sort/);
   });
 
   test('goes only to lanes that have deliveries to take, and to none whose deliveries wait', async ({ world, api }) => {
-    const lanes: (string | undefined)[] = [];
-    const client = await api.connection.pool.connect();
-    client.on('notification', ({ payload }) => lanes.push(payload));
-    await client.query('LISTEN deliveries_due');
+    const { lanes, client } = await listenForLanes(api);
     const others = await Promise.all(
       Array.from({ length: 8 }, async () => await world.addSubscription(await api.createCaller())),
     );
@@ -386,15 +391,51 @@ describe('the notification of the lanes', () => {
       `UPDATE webhook_deliveries SET next_attempt_at = now() + interval '1 hour' WHERE webhook_id <> ALL ($1)`,
       due.map(({ webhookId }) => webhookId),
     );
-    await notifyLanes(api.connection.db);
-    const laneOf = ({ orgId }: Subscription) => String(Math.floor((laneKeyOf(orgId) * LANES) / LANE_KEYS));
-    const wanted = new Set(due.map(laneOf));
-    // Those of one statement arrive together.
-    await vi.waitUntil(() => lanes.length > 0, WAIT);
+    for (const lane of ALL_LANES) await notifyLane(api.connection.db, lane);
+    const wanted = new Set(due.map(({ orgId }) => laneOf(orgId)));
+    await vi.waitUntil(() => lanes.length >= wanted.size, WAIT);
     client.release(true);
     expect([lanes.length, new Set(lanes)]).toEqual([wanted.size, wanted]);
   });
+
+  test("finds an organization's lane by the range that has its key", () => {
+    const ids = Array.from({ length: LANE_KEYS }, (_, key) => key.toString(16).padStart(2, '0'));
+    const outside = ids.filter((orgId) => {
+      const { from, to } = laneKeysOf(laneOf(orgId));
+      return laneKeyOf(orgId) < from || laneKeyOf(orgId) >= to;
+    });
+    expect(outside).toEqual([]);
+  });
+
+  test('goes to the lane of the organization that has committed, although every lane has deliveries to take', async ({
+    world,
+    api,
+  }) => {
+    const subscriptions: Subscription[] = [];
+    const isCovered = () => new Set(subscriptions.map(({ orgId }) => laneOf(orgId))).size === LANES;
+    while (!isCovered()) subscriptions.push(await world.addSubscription(await api.createCaller()));
+    for (const subscription of subscriptions) await world.write(1, subscription);
+    const { lanes, client } = await listenForLanes(api);
+    const notify = createDeliveryNotice(api.connection.db);
+    asTenant(world.own.orgId, notify);
+    await vi.waitUntil(() => lanes.length > 0, WAIT);
+    expect(lanes).toEqual([laneOf(world.own.orgId)]);
+    // A provider's event does not say whose it is.
+    asTenant(addressTenant('192.0.2.1'), notify);
+    await vi.waitUntil(() => lanes.length > LANES, WAIT);
+    client.release(true);
+    expect(lanes.slice(1).toSorted()).toEqual(ALL_LANES);
+  });
 });
+
+/** The lanes that are notified from now on, and the connection that hears of them. */
+async function listenForLanes(api: TestApi) {
+  const lanes: number[] = [];
+  const client = await api.connection.pool.connect();
+  client.on('notification', ({ payload }) => lanes.push(Number(payload)));
+  await client.query('LISTEN deliveries_due');
+  return { lanes, client };
+}
 
 describe('a failed attempt', () => {
   const fail = async (world: Awaited<ReturnType<typeof createWorld>>, ...retriesMs: number[]): Promise<void> => {

@@ -1,8 +1,13 @@
 /** Which statements a service in this process sends to PostgreSQL, in their order. */
+
 import type { Pool, PoolClient } from 'pg';
+import { ALL_LANES } from '../../domain/webhook.ts';
 
 /** The dispatcher's own: it sends them for batches of commits, and once a second without any. */
-const OF_DISPATCHER = ['claim_outbox', 'find_start_delays', 'delete_outbox', 'postpone_outbox', 'notify_lanes'];
+const OF_DISPATCHER = [
+  ...['claim_outbox', 'find_start_delays', 'delete_outbox', 'postpone_outbox'],
+  ...ALL_LANES.map((lane) => `notify_lane_${lane}`),
+];
 
 export type SentQuery = { readonly label: string; readonly text: string; readonly values: unknown[] };
 
