@@ -152,6 +152,7 @@ const test = withDatabase().extend('deployment', async ({ database }, { onCleanu
 
 test('the manifests start processes that wait for their namespace, say so, serve, and end in time', async ({
   deployment: { server, namespace, migrate, registerNamespace, start },
+  owner,
 }) => {
   await migrate();
 
@@ -159,6 +160,11 @@ test('the manifests start processes that wait for their namespace, say so, serve
   const missing = { temporal: 'down', temporal_cause: 'namespace_missing' };
   await api.until('startupProbe', { code: 200, status: 'live' });
   await api.until('readinessProbe', { code: 200, status: 'ready', ...missing });
+  // A burst finds them open. The first requests would pay for each of them.
+  const { rowCount } = await owner.pool.query(
+    `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'settlement-api'`,
+  );
+  expect(rowCount).toBeGreaterThanOrEqual(20);
   await worker.until('startupProbe', { code: 200, status: 'live' });
   await worker.until('readinessProbe', { code: 503, status: 'not_ready', ...missing, pollers: 'stopped' });
   expect(await worker.probe('livenessProbe')).toEqual({ code: 200, status: 'live' });
