@@ -69,6 +69,14 @@ export function isOverdue(ownNow: SQL): SQL {
     OR (status = 'awaiting_funds' AND amount_received_minor >= amount_minor AND updated_at < ${latest}))`;
 }
 
+/**
+ * Whether a settlement in a final state has entered it since. A refund or a dispute changes it later too. The history
+ * of one that was accepted since need not be read.
+ */
+const hasEndedSince = (since: string): SQL => sql`(created_at > ${since} OR (
+  SELECT t.at FROM settlement_transitions t
+  WHERE t.settlement_id = settlements.settlement_id AND t.to_status = settlements.status LIMIT 1) > ${since})`;
+
 const listOf = (statuses: readonly string[]) =>
   sql.join(
     statuses.map((status) => sql`${status}`),
@@ -104,6 +112,7 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
       (SELECT coalesce(json_agg(s), '[]') FROM (
         SELECT status, count(*)::int AS count FROM settlements
         WHERE status IN (${listOf(TERMINAL_STATUSES)}) AND updated_at > ${ago(HOUR_MS)}
+          AND ${hasEndedSince(ago(HOUR_MS))}
         GROUP BY status) s) AS "finishedLastHour",
       (SELECT coalesce(json_agg(o), '[]') FROM (
         SELECT kind, count(*)::int AS count,

@@ -187,6 +187,19 @@ describe('the counts of requests', () => {
     expect(sampleOf(page, 'settlement_open{state="canceled"}')).toBeUndefined();
   });
 
+  test('a settlement that ended long ago has not ended within the last hour, whatever changes since', async ({
+    api,
+    partner,
+    scraper,
+  }) => {
+    const longAgo = new Date(scraper.now() - 2 * HOUR_MS);
+    const settlement = await openSettlement(api, partner, ['awaiting_funds', 'failed'], longAgo);
+    const isIt = 'WHERE settlement_id = $1';
+    await api.owner.pool.query(`UPDATE settlements SET created_at = $2 ${isIt}`, [settlement, longAgo]);
+    await sendCardproc(api, cardprocBody(settlement, { amount: 25_000 }, 'charge.dispute.created'));
+    expect(sampleOf(await scraper.scrapeAnew(), 'settlement_finished_last_hour{state="failed"}')).toBe(0);
+  });
+
   test('money that is due back, and what expires within 14 days', async ({ api, partner, steps, scraper }) => {
     const settlement = await steps.waiting(BY_MANUAL_CARD);
     await sendCardproc(api, cardprocBody(settlement, { amount_received: 10_000 }));
