@@ -13,6 +13,8 @@ import { promotionCommand, type UnservedQueue, unservedSentence } from './worker
 /** Headings of docs/operations.md. */
 export const RUNBOOK_SECTIONS = [
   'Why does a settlement wait?',
+  'Reviews',
+  'Money that is due back',
   'Lost runs',
   'Changing workflows',
   'Worker versions',
@@ -69,6 +71,10 @@ export type SettlementSituation = {
   readonly isOverdue: boolean;
   /** What operators have requested, if it is in review; the workflow does not know it. */
   readonly review?: ReviewRequest | undefined;
+  /** What is due back to the payer, as text, if anything is. It changes after the end, as no workflow sees. */
+  readonly refundDue?: string | undefined;
+  /** The rail says that it paid, as it may after operators have resolved the payout as refused. */
+  readonly hasRailPaid?: boolean | undefined;
 };
 
 /** What the settlement waits for; null for a state that is left at once, or that is final. */
@@ -121,8 +127,23 @@ export function settlementAdvice(situation: SettlementSituation): Advice {
     case 'expired':
     case 'failed':
     case 'canceled':
-      return advice('None: it has ended.');
+      return endedAdvice(situation);
   }
+}
+
+function endedAdvice({ settlementId, status, refundDue, hasRailPaid }: SettlementSituation): Advice {
+  if (refundDue === undefined) return advice('None: it has ended.');
+  if (hasRailPaid && status !== 'settled')
+    return advice(
+      `It ended without a payout, and the rail says that it paid. Keep the ${refundDue}, and settle it with the rail.`,
+      '',
+      'Reviews',
+    );
+  return advice(
+    `It has ended, and ${refundDue} is due back to the payer. Give it back outside of the service, then:`,
+    act(`refund record ${settlementId} --amount <amount> --reference <reference>`),
+    'Money that is due back',
+  );
 }
 
 function reviewAdvice(id: string, review: ReviewRequest | undefined): Advice {

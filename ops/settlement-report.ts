@@ -27,6 +27,7 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
   const settlement = await findSettlementObject(db, settlementId);
   if (!settlement) return undefined;
   const transitions = await listTransitions(db, settlementId);
+  const evidence = await listEvidence(db, settlementId);
   const journal = await listJournal(db, settlementId);
   const outbox = await listOutboxRows(db, settlementId);
   const run = await reportRun(deps, settlementWorkflowId(settlementId));
@@ -47,7 +48,7 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
         reason,
         evidence: evidenceId,
       })),
-      evidence: (await listEvidence(db, settlementId)).map(evidenceRow),
+      evidence: evidence.map(evidenceRow),
       exceptions: (await listExceptions(db, settlementId)).map(({ type, at, evidenceId }) => ({
         type,
         at,
@@ -71,6 +72,8 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
           until: settlement.expiresAt?.toISOString() ?? null,
           isOverdue: overdue(settlement, deps.now()),
           review: valid,
+          refundDue: refundDueOf(settlement),
+          hasRailPaid: evidence.some(({ kind }) => kind === 'payout_confirmed'),
         }),
     ],
   };
@@ -103,6 +106,11 @@ function factsOf(settlement: Settlement, since: Date, review: ReviewRequest | un
     created_at: settlement.createdAt,
     request_id: settlement.requestId,
   };
+}
+
+function refundDueOf(settlement: Settlement): string | undefined {
+  const dueMinor = refundDueMinor(settlement);
+  return dueMinor > 0n ? `${formatMoney(dueMinor, settlement.sourceCurrency)} ${settlement.sourceCurrency}` : undefined;
 }
 
 /** Whether its wait should have ended by now, on its own clock: as `isOverdue` says it in SQL. */

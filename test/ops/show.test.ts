@@ -5,6 +5,7 @@
 import { NamespaceNotFoundError } from '@temporalio/client';
 import stringify from 'json-stringify-pretty-compact';
 import { expect } from 'vitest';
+import { requestResolution } from '../../db/commands/review.ts';
 import { settlementIdOf } from '../../db/id.ts';
 import { OBJECT_KINDS } from '../../db/queries/operator/object-kind.ts';
 import { RUNBOOK_SECTIONS } from '../../domain/operator-advice.ts';
@@ -271,6 +272,27 @@ test('the next command of a settlement whose window ended long ago is redispatch
   const settlementId = await openSettlement(api, partner, ['awaiting_funds'], since);
   const { next } = JSON.parse((await ops('show', settlementId, '--json')).printed.join(''));
   expect(next[0].command).toContain(`redispatch ${settlementId}`);
+});
+
+test('the next step after the end is to give back what is due, unless the rail has paid', async ({
+  api,
+  partner,
+  steps,
+  ops,
+}) => {
+  const nextOf = async (id: string) => JSON.parse((await ops('show', id, '--json')).printed.join('')).next[0];
+  const canceled = await steps.waiting(BY_MANUAL_CARD);
+  await sendCardproc(api, cardprocBody(canceled, { amount_received: 10_000 }));
+  await api.call(partner, 'POST', `/v2/settle/${canceled}/cancel`);
+  const { say, command, section } = await nextOf(canceled);
+  expect([say, section]).toEqual([expect.stringContaining('100.00 USD is due back'), 'Money that is due back']);
+  expect(command).toContain(`refund record ${canceled} `);
+  const resolved = await steps.inReview();
+  await requestResolution(api.deps, resolved, { outcome: 'refused', operator: 'ana', note: 'the rail said so' });
+  await steps.activities.resolveReview(steps.step(resolved));
+  expect((await nextOf(resolved)).command).toContain(`refund record ${resolved} `);
+  await steps.answerPayout(resolved, 'payout_confirmed');
+  expect(await nextOf(resolved)).toMatchObject({ say: expect.stringContaining('Keep the 250.00 USD'), command: '' });
 });
 
 test('show has how far the clock of a settlement is ahead, by which its window ends, and what the bank took back', async ({
