@@ -52,7 +52,8 @@ function encodeCardprocEvent(
   const object = {
     id: `${isDispute ? 'dp' : 'pi'}_${settlement.settlementId}`,
     object: isDispute ? 'dispute' : 'payment_intent',
-    amount: Number(isDispute && amountMinor > 0n ? amountMinor : settlement.amountMinor),
+    // A dispute that names none is about the whole payment, which may be more or less than the settlement's amount.
+    ...(isDispute && amountMinor === 0n ? {} : { amount: Number(isDispute ? amountMinor : settlement.amountMinor) }),
     ...(isDispute ? {} : { amount_received: Number(amountMinor) }),
     currency: settlement.sourceCurrency.toLowerCase(),
     ...(event === 'collection_failed' ? { last_payment_error: { code: 'card_declined' } } : {}),

@@ -85,9 +85,11 @@ describe("posting a provider's event", () => {
   });
 
   test('a dispute is about its amount, and without one about the whole payment', async ({ world, sandbox, steps }) => {
-    for (const [amountMinor, amount] of [
-      ['2000', '20.00'],
-      ['0', '250.00'],
+    for (const [amountMinor, paidMinor, amount] of [
+      ['2000', '25000', '20.00'],
+      ['0', '25000', '250.00'],
+      ['0', '26000', '260.00'],
+      ['0', '10000', '100.00'],
     ] as const) {
       const id = await steps.accept(BY_MANUAL_CARD);
       const dispute = { ...world.input(id), commandId: id, event: 'dispute_opened', amountMinor } as const;
@@ -95,7 +97,7 @@ describe("posting a provider's event", () => {
         ...dispute,
         commandId: `${id}-paid`,
         event: 'collection_succeeded',
-        amountMinor: '25000',
+        amountMinor: paidMinor,
       });
       await sandbox.sendSandboxEvent(dispute);
       expect((await steps.read(id)).exceptions).toMatchObject([{ type: 'disputed', amount }]);
