@@ -26,8 +26,9 @@ def test_a_number_that_json_does_not_have_and_a_decimal_are_refused() -> None:
 
 
 def test_moments_are_sent_in_utc_and_need_a_time_zone() -> None:
-    moment = datetime(2026, 11, 21, 9, tzinfo=timezone(timedelta(hours=1)))
-    assert query_pairs({"created_from": moment}) == [("created_from", "2026-11-21T08:00:00.000Z")]
+    moment = datetime(2026, 11, 21, 9, 0, 0, 1, tzinfo=timezone(timedelta(hours=1)))
+    assert query_pairs({"created_from": moment}) == [("created_from", "2026-11-21T08:00:00.000001Z")]
+    assert encoded({"since": moment}) == b'{"since":"2026-11-21T08:00:00.000Z"}'
     with pytest.raises(ValueError, match="time zone"):
         encoded({"since": datetime(2026, 11, 21)})
 

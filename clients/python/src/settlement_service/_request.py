@@ -168,11 +168,11 @@ def _plain(value: object) -> str:
     raise TypeError(f"{type(value).__name__} cannot be sent. Money is a string, such as '250.00'.")
 
 
-def timestamp(moment: datetime) -> str:
+def timestamp(moment: datetime, timespec: str = "milliseconds") -> str:
     """RFC 3339 in UTC. Raises `ValueError` for a moment without time zone, which could mean another one."""
     if moment.tzinfo is None:
         raise ValueError("A datetime needs a time zone, such as datetime.now(timezone.utc).")
-    return moment.astimezone(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment.astimezone(timezone.utc).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def query_pairs(query: Mapping[str, QueryValue]) -> list[tuple[str, str]]:
@@ -184,7 +184,8 @@ def query_pairs(query: Mapping[str, QueryValue]) -> list[tuple[str, str]]:
         if isinstance(value, bool):
             pairs.append((name, "true" if value else "false"))
         elif isinstance(value, datetime):
-            pairs.append((name, timestamp(value)))
+            # The service takes a bound as it is written. What was created in its millisecond was created before it.
+            pairs.append((name, timestamp(value, "microseconds")))
         elif isinstance(value, (str, int)):
             pairs.append((name, str(value)))
         elif isinstance(value, Mapping):
