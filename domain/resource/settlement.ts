@@ -100,16 +100,17 @@ function exceptionResource({ type, at, evidenceId, amountMinor, currency, reason
   };
 }
 
-/** Simulated instructions for a wire while its money is waited for; no account behind them exists. */
+/** Simulated instructions for a wire of what is missing, while it is waited for; no account behind them exists. */
 function paymentInstructions(settlement: Settlement) {
-  if (settlement.paymentMethod !== 'wire' || settlement.status !== 'awaiting_funds') return null;
+  const missingMinor = settlement.amountMinor - settlement.amountReceivedMinor;
+  if (settlement.paymentMethod !== 'wire' || settlement.status !== 'awaiting_funds' || missingMinor <= 0n) return null;
   return {
     beneficiary: 'Settlement Sandbox (simulation)',
     bank_name: 'Sandbox Bank (simulation)',
     account_number: '000123456789',
     routing_number: '021000021',
     reference: settlement.settlementId,
-    amount: formatMoney(settlement.amountMinor, settlement.sourceCurrency),
+    amount: formatMoney(missingMinor, settlement.sourceCurrency),
     currency: settlement.sourceCurrency,
     simulation: true as const,
   };

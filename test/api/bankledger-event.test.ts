@@ -332,4 +332,16 @@ describe('evidence of a wire or a debit', () => {
     expect((await steps.read(id)).payment_instructions).toBeNull();
     expect((await steps.read(await steps.waiting(BY_MANUAL_CARD))).payment_instructions).toBeNull();
   });
+
+  test('payment instructions ask for what is missing of a wire, and for nothing once it is there', async ({
+    api,
+    steps,
+  }) => {
+    const id = await steps.waiting(BY_WIRE);
+    await send(api, bankledgerBody(id, { amount_reconciled: 10_000 }, 'partially_reconciled'));
+    expect((await steps.read(id)).payment_instructions).toMatchObject({ reference: id, amount: '150.00' });
+    await send(api, bankledgerBody(id, { amount_reconciled: 15_000 }));
+    const { status, amount_received, payment_instructions } = await steps.read(id);
+    expect([status, amount_received, payment_instructions]).toEqual(['awaiting_funds', '250.00', null]);
+  });
 });
