@@ -67,7 +67,7 @@ export type SettlementSituation = {
   readonly paymentMethod: PaymentMethod;
   /** The end of its wait, as text; null if the wait has no end. */
   readonly until: string | null;
-  /** Its wait ended, or its money came, longer ago than a timer or a signal may be late, and nothing has followed. */
+  /** Its wait ended, or what ends it came, longer ago than a timer or a signal may be late, and nothing has followed. */
   readonly isOverdue: boolean;
   /** What operators have requested, if it is in review; the workflow does not know it. */
   readonly review?: ReviewRequest | undefined;

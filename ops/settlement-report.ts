@@ -15,7 +15,7 @@ import { reviewState, settlementAdvice, settlementWait } from '../domain/operato
 import { isValidAt, type ReviewRequest } from '../domain/review.ts';
 import { isCovered } from '../domain/settlement/evidence.ts';
 import { refundDueMinor } from '../domain/settlement/posting.ts';
-import { isTerminal, type Settlement, settlementTime } from '../domain/settlement/state.ts';
+import { DECIDED_STATUSES, isTerminal, type Settlement, settlementTime } from '../domain/settlement/state.ts';
 import { settlementWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
 import { money, type Report, type Row } from './report.ts';
@@ -70,7 +70,7 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
         settlementAdvice({
           ...settlement,
           until: settlement.expiresAt?.toISOString() ?? null,
-          isOverdue: overdue(settlement, deps.now()),
+          isOverdue: overdue(settlement, evidence, deps.now()),
           review: valid,
           refundDue: refundDueOf(settlement),
           hasRailPaid: evidence.some(({ kind }) => kind === 'payout_confirmed'),
@@ -114,11 +114,14 @@ function refundDueOf(settlement: Settlement): string | undefined {
 }
 
 /** Whether its wait should have ended by now, on its own clock: as `isOverdue` says it in SQL. */
-function overdue(settlement: Settlement, now: Date): boolean {
+function overdue(settlement: Settlement, evidence: readonly { readonly pending: boolean }[], now: Date): boolean {
   const { status, expiresAt, updatedAt } = settlement;
-  const paidAt = status === 'awaiting_funds' && isCovered(settlement) ? updatedAt : null;
+  const isDecided =
+    (status === 'awaiting_funds' && isCovered(settlement)) ||
+    (DECIDED_STATUSES.includes(status) && evidence.some(({ pending }) => pending));
+  const decidedAt = isDecided ? updatedAt : null;
   const latestMs = settlementTime(settlement, now).getTime() - OVERDUE_GRACE_MS;
-  return !isTerminal(status) && [expiresAt, paidAt].some((at) => at !== null && at.getTime() < latestMs);
+  return !isTerminal(status) && [expiresAt, decidedAt].some((at) => at !== null && at.getTime() < latestMs);
 }
 
 const evidenceRow = (row: Awaited<ReturnType<typeof listEvidence>>[number]): Row => ({

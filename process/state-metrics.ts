@@ -72,7 +72,7 @@ function stateGauges(registry: Registry) {
   );
   const overdue = gauge(
     'settlement_overdue',
-    'Settlements still waiting five minutes after the end of their wait, or after their money came',
+    'Settlements still waiting five minutes after the end of their wait, or after evidence came that ends it',
     'state',
   );
   const finished = gauge(

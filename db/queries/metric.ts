@@ -3,7 +3,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { expiringEvidence, type GateEvidence } from '../../domain/gate.ts';
 import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
 import type { RetentionDays } from '../../domain/retention.ts';
-import { type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
+import { DECIDED_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
 import { DELIVERY_STATUSES, type DeliveryStatus, WAITS_MAX_MS } from '../../domain/webhook.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
@@ -58,15 +58,18 @@ const ENDED = DELIVERY_STATUSES.filter((status) => status !== 'pending' && statu
 const EXHAUSTED_MS = WAITS_MAX_MS + 24 * HOUR_MS;
 
 /**
- * Whether the wait of a settlement should have ended: its time is over, or its money has come, and nothing has followed.
- * When Temporal fails over, it may lose the signal about the money. The run would then wait for days.
+ * Whether the wait of a settlement should have ended: its time is over, its money has come, or other evidence decides,
+ * and nothing has followed. When Temporal fails over, it may lose the signal about the evidence. The run would then wait
+ * for days, and in review for ever.
  *
  * @param ownNow the time on the settlement's own clock
  */
 export function isOverdue(ownNow: SQL): SQL {
   const latest = sql`${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond'`;
   return sql`(coalesce(expires_at < ${latest}, false)
-    OR (status = 'awaiting_funds' AND amount_received_minor >= amount_minor AND updated_at < ${latest}))`;
+    OR (updated_at < ${latest} AND (status = 'awaiting_funds' AND amount_received_minor >= amount_minor
+      OR status IN (${listOf(DECIDED_STATUSES)})
+        AND EXISTS (SELECT 1 FROM evidence e WHERE e.settlement_id = settlements.settlement_id AND e.pending))))`;
 }
 
 /**

@@ -7,7 +7,7 @@ import { FILE, type TestClock, withApi } from '../support/fixture.ts';
 import { createOps, type OpsResult, temporalSilence } from '../support/ops.ts';
 import { createRecipient } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
-import { IN_REVIEW, openSettlement } from '../support/settlement.ts';
+import { createSteps, IN_REVIEW, openSettlement } from '../support/settlement.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -162,6 +162,32 @@ test('stuck lists a settlement whose money has been there for five minutes and t
   const stuck = await ops('stuck');
   expect([paid, partly].map((id) => linesOf(stuck, id).length)).toEqual([1, 0]);
   expect((await ops('show', paid)).printed.join('\n')).toContain('Its wait should have ended');
+});
+
+test('stuck lists a settlement that what decides it has not moved for five minutes', async ({
+  api,
+  partner,
+  ops,
+  clock,
+}) => {
+  const [declined, held, inReview] = [
+    await openSettlement(api, partner, ['awaiting_funds'], clock.now()),
+    await openSettlement(api, partner, ['compliance_hold'], clock.now()),
+    await openSettlement(api, partner, IN_REVIEW, clock.now()),
+  ];
+  for (const id of [declined, held]) await sendCardproc(api, cardprocBody(id, {}, 'payment_intent.payment_failed'));
+  await createSteps(api, partner).answerPayout(inReview, 'payout_confirmed');
+  await api.connection.pool.query('DELETE FROM outbox');
+  const early = await ops('stuck');
+  clock.advance(HOUR_MS / 10);
+  const stuck = await ops('stuck');
+  const seen = [early, stuck].map((result) => [declined, inReview, held].map((id) => linesOf(result, id).length));
+  expect(seen).toEqual([
+    [0, 0, 0],
+    [1, 1, 0],
+  ]);
+  for (const id of [declined, inReview])
+    expect((await ops('show', id)).printed.join('\n')).toContain('Its wait should have ended');
 });
 
 test("stuck compares with a settlement's own clock", async ({ api, partner, ops, clock }) => {
