@@ -20,7 +20,7 @@ export const FAILURE_HELP: Record<FailureCode, FailureHelp> = {
     payer: 'The recipient can no longer be paid. What was collected is due back.',
   },
   screening_hit: {
-    meaning: 'The name of the recipient was refused by screening. Nothing was collected.',
+    meaning: 'The name of the recipient was refused by screening. Nothing was paid out; what came in is due back.',
     again: 'No. The same name is refused again.',
     payer: 'The payment cannot be made. Do not say why: screening is confidential.',
   },

@@ -131,6 +131,10 @@ describe('failures', () => {
     expect(new Set(Object.keys(FAILURE_HELP))).toEqual(new Set(Object.values(FAILURES).map(({ code }) => code)));
   });
 
+  test('says of none that nothing was collected: money is booked in every state', () => {
+    expect(Object.values(FAILURE_HELP).filter(({ meaning }) => meaning.includes('Nothing was collected'))).toEqual([]);
+  });
+
   test('has a section under the address of each failure, also of an unknown code', () => {
     const sections = [...guide('failures').matchAll(/^### (.+)$/gm)].map(([, heading = '']) => sectionId(heading));
     const unknown = ['do_not_honor', 'R29', 'constructor'];
