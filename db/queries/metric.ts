@@ -60,7 +60,7 @@ const EXHAUSTED_MS = WAITS_MAX_MS + 24 * HOUR_MS;
 /**
  * Whether the wait of a settlement should have ended: its time is over, its money has come, or other evidence decides,
  * and nothing has followed. When Temporal fails over, it may lose the signal about the evidence. The run would then wait
- * for days, and in review for ever.
+ * for days, and in review without end.
  *
  * @param ownNow the time on the settlement's own clock
  */

@@ -164,7 +164,7 @@ test('stuck lists a settlement whose money has been there for five minutes and t
   expect((await ops('show', paid)).printed.join('\n')).toContain('Its wait should have ended');
 });
 
-test('stuck lists a settlement that what decides it has not moved for five minutes', async ({
+test('stuck lists a settlement that its evidence has not moved for five minutes', async ({
   api,
   partner,
   ops,
