@@ -116,7 +116,9 @@ function stateGauges(registry: Registry) {
       }
       for (const state of TERMINAL_STATUSES)
         finished.set({ state }, counts.finishedLastHour.find(({ status }) => status === state)?.count ?? 0);
-      for (const kind of OUTBOX_KINDS) {
+      // Also rows of a later version, which nobody sends any more after a way back.
+      for (const each of [rows, age]) each.reset();
+      for (const kind of new Set([...OUTBOX_KINDS, ...counts.outbox.map((row) => row.kind)])) {
         const found = counts.outbox.find((row) => row.kind === kind);
         rows.set({ kind }, found?.count ?? 0);
         age.set({ kind }, found?.oldestSeconds ?? 0);

@@ -166,6 +166,19 @@ describe('the counts of requests', () => {
     expect(sampleOf(page, 'settlement_outbox_oldest_seconds{kind="settlement"}')).toBeGreaterThan(0);
   });
 
+  test('outbox rows of a kind that only a later version knows, until they are gone', async ({ api, scraper }) => {
+    const rows = 'settlement_outbox_rows{kind="refund"}';
+    const age = 'settlement_outbox_oldest_seconds{kind="refund"}';
+    await api.owner.pool.query(
+      `INSERT INTO outbox (kind, object_id, context, request_id, created_at)
+         VALUES ('refund', 'one', '{}', 'test', now() - interval '2 minutes')`,
+    );
+    const page = await scraper.scrapeAnew();
+    expect([sampleOf(page, rows), Number(sampleOf(page, age)) >= 120]).toEqual([1, true]);
+    await api.owner.pool.query(`DELETE FROM outbox WHERE kind = 'refund'`);
+    expect(sampleOf(await scraper.scrapeAnew(), rows)).toBeUndefined();
+  });
+
   test('the age of a settlement counts from when it entered its state, whatever arrives later', async ({
     api,
     partner,
