@@ -76,7 +76,8 @@ export const gateCommands = (now: () => Date): OpsCommand =>
     }),
     changeCommand({
       name: 'revoke',
-      description: 'Revokes evidence, which closes its gate. The local sandbox forgives a gate without evidence.',
+      description:
+        'Revokes evidence, which closes its gate if it decides. The local sandbox forgives a gate without evidence.',
       takes: { evidenceId, ...AUDIT_PARAMETERS },
       run: revoke,
     }),
@@ -214,12 +215,20 @@ async function approve(deps: OpsDeps, { evidenceId: id, ...act }: Act): Promise<
 }
 
 async function revoke(deps: OpsDeps, { evidenceId: id, ...act }: Act): Promise<ExitCode> {
-  await revokeGateEvidence(deps, id, act);
-  deps.print(
-    `${id} revoked by ${act.operator}; ${isForgiven('revoked', deps.runtime) ? FORGIVEN : 'its gate is closed.'}`,
-  );
+  const { gate, corridor: name } = await revokeGateEvidence(deps, id, act);
+  const of = CORRIDOR_IDS.find((known) => known === name);
+  const verdicts = await judgeGates(deps.db, { runtime: deps.runtime, corridor: of, now: deps.now() });
+  const verdict = verdicts.find((judged) => judged.gate === gate);
+  deps.print(`${id} revoked by ${act.operator}; ${afterRevocation(deps, id, verdict)}`);
   deps.printData({ evidence_id: id });
   return EXIT.done;
+}
+
+/** What newer evidence has replaced decides nothing. */
+function afterRevocation(deps: OpsDeps, id: string, verdict: GateVerdict | undefined): string {
+  if (verdict?.evidence && verdict.evidence.evidenceId !== id)
+    return `newer evidence decides: its gate is ${stateOf(deps, verdict.reason)}.`;
+  return isForgiven('revoked', deps.runtime) ? FORGIVEN : 'its gate is closed.';
 }
 
 function expiry(now: () => Date): Reader<Date> {

@@ -67,19 +67,25 @@ export async function approveGateEvidence(deps: Deps, evidenceId: string, act: G
 }
 
 /**
- * Revokes evidence permanently. Its gate stays closed until newer evidence is approved. Once the revocation is
- * committed, no step that read the evidence before can still move value.
+ * Revokes evidence permanently. If it decides, its gate is closed until newer evidence is approved. Once the revocation
+ * is committed, no step that read the evidence before can still move value.
  *
+ * @returns whose evidence it was: newer evidence of that gate may decide
  * @throws DomainError `not_found`; `state_conflict` with `current_state` `revoked`
  */
-export async function revokeGateEvidence(deps: Deps, evidenceId: string, act: GateAct): Promise<void> {
+export async function revokeGateEvidence(
+  deps: Deps,
+  evidenceId: string,
+  act: GateAct,
+): Promise<{ readonly gate: string; readonly corridor: string }> {
   const environment = environmentName(deps.runtime);
   const at = deps.now();
-  await commit(deps, 'gate.revoke', async (tx) => {
+  return await commit(deps, 'gate.revoke', async (tx) => {
     const evidence = await lockGateEvidence(tx, environment, evidenceId);
     if (evidence.revokedAt !== null) throw stateConflict('revoked', 'The evidence was revoked before.');
     await lockGates(tx, environment, evidence.corridor);
     await setGateEvidenceRevoked(tx, evidenceId, act.operator, at);
     await insertAuditEntry(tx, null, { objectId: evidenceId, action: 'gate_revoke', ...act, at });
+    return evidence;
   });
 }

@@ -190,7 +190,8 @@ describe("an operator's act on evidence", () => {
   test('leaves evidence revoked when it is approved and revoked at the same moment', async ({ gates }) => {
     const { record, approve, revoke, race, read } = gates;
     const evidenceId = await record();
-    await race(evidenceId, [() => approve(evidenceId, 'bo').catch(() => undefined), () => revoke(evidenceId, 'cy')]);
+    const approval = () => approve(evidenceId, 'bo').catch(() => undefined);
+    await race<unknown>(evidenceId, [approval, () => revoke(evidenceId, 'cy')]);
     expect(await read(evidenceId)).toMatchObject({ revokedAt: later(2) });
   });
 });

@@ -165,6 +165,21 @@ test('evidence is recorded, approved by two operators, listed as open and revoke
   ]);
 });
 
+test('revoking evidence that newer evidence has replaced says that its gate is as open as before', async ({
+  ops,
+  record,
+  approve,
+}) => {
+  const ofGate = { gate: 'provider_evidence', corridor: 'US-TT' };
+  const [older, newer] = [await record(ofGate), await record(ofGate)];
+  const revoke = (...rest: string[]) => ops('gate', 'revoke', older, '--operator', 'cy', '--note', 'old', ...rest);
+  expect((await revoke()).printed[0]).toContain('its gate is closed, not_approved.');
+  for (const operator of ['ana', 'bo']) await approve(newer, operator);
+  expect((await revoke('--yes')).printed).toEqual([
+    `${older} revoked by cy; newer evidence decides: its gate is open.`,
+  ]);
+});
+
 test('the list of every corridor shows a gate as closed that is open in one corridor only', async ({
   ops,
   record,
