@@ -236,7 +236,8 @@ function expiry(now: () => Date): Reader<Date> {
     read: (given) => {
       const isDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z)?$/.test(given);
       const value = new Date(isDate ? given : Number.NaN);
-      return value > now()
+      // JavaScript reads a 30th of February as the 2nd of March.
+      return value > now() && value.toISOString().startsWith(given.slice(0, 10))
         ? { value }
         : { fault: 'must be a date in the future, such as 2027-01-31 or 2027-01-31T12:00:00Z.' };
     },

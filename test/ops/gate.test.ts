@@ -72,6 +72,8 @@ test.for<[string, number, ArgsOf]>([
   ['empty evidence', 2, recording({ evidence: 'empty.txt' })],
   ['an expiry that is now', 2, recording({ expires: '2026-11-21T08:00:00Z' })],
   ['an expiry that is not a date', 2, recording({ expires: '2027-13-41' })],
+  ['an expiry on a day that does not exist', 2, recording({ expires: '2027-02-30' })],
+  ['an expiry at a time of a day that does not exist', 2, recording({ expires: '2027-02-29T12:00:00Z' })],
   ['an invalid operator', 2, recording({ operator: 'ana and bo' })],
   ['an environment', 2, (directory) => [...recordArgs(directory), '--environment', 'production']],
   [
