@@ -70,7 +70,12 @@ export const changeCommand = <Takes extends ChangeParameters>({
       return await act(await byDatabaseClock(deps), values);
     };
   const rehearsed = (deps: OpsDeps, values: Values) => previewOf(deps, (rehearsing) => run(rehearsing, values));
-  return command({ ...spec, preview: byOperator(preview ?? rehearsed), run: byOperator(run) });
+  const shown = byOperator(preview ?? rehearsed);
+  return command({
+    ...spec,
+    preview: (deps: OpsDeps, values: Values) => shown({ ...deps, isPreview: true }, values),
+    run: byOperator(run),
+  });
 };
 
 /**

@@ -6,7 +6,9 @@ import { createHmac } from 'node:crypto';
 import type { Pepper } from '../config/environment.ts';
 import type { Queryable } from '../db/client.ts';
 import { findOperatorByToken, setTokenHash, type TokenHash } from '../db/queries/operator/token.ts';
+import { findForeignKeys } from '../db/queries/service-key.ts';
 import { isRemote } from '../domain/runtime.ts';
+import { serviceKeysOf } from '../process/key-check.ts';
 import type { OpsDeps } from './command.ts';
 import { CommandError, EXIT } from './command-line/program.ts';
 
@@ -17,6 +19,8 @@ export const hashToken = ({ id, secret }: Pepper, token: string): TokenHash => (
 
 /**
  * Requires that the operator is who the command says. In the local sandbox a name is enough where no token is set.
+ * Moves the token to the active pepper, but not in a preview, nor to a pepper that no process has: without it, as when
+ * it was a mistake, the token would be refused.
  *
  * @throws CommandError
  */
@@ -26,7 +30,8 @@ export async function requireOperator(
     runtime,
     keys,
     operatorToken,
-  }: Pick<OpsDeps, 'runtime' | 'keys' | 'operatorToken'> & { readonly db: Queryable },
+    isPreview = false,
+  }: Pick<OpsDeps, 'runtime' | 'keys' | 'operatorToken' | 'isPreview'> & { readonly db: Queryable },
   operator: string,
 ): Promise<void> {
   if (operatorToken === undefined) {
@@ -41,5 +46,7 @@ export async function requireOperator(
   const known = await findOperatorByToken(db, hashes);
   if (known?.name !== operator)
     throw new CommandError(EXIT.refused, `OPERATOR_TOKEN is not a valid token of ${operator}.`);
-  if (known.pepperId !== active.id) await setTokenHash(db, known.operatorId, hashToken(active, operatorToken));
+  if (known.pepperId === active.id || isPreview) return;
+  if ((await findForeignKeys(db, serviceKeysOf(keys))).length > 0) return;
+  await setTokenHash(db, known.operatorId, hashToken(active, operatorToken));
 }

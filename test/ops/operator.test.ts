@@ -3,11 +3,12 @@ import { createHmac } from 'node:crypto';
 import type pg from 'pg';
 import { expect } from 'vitest';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
+import type { KeyRing } from '../../ops/keys.ts';
 import { TEST_KEYS } from '../support/api.ts';
 import { dumpTables, raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { insertGateEvidence } from '../support/gate.ts';
-import { createOps, listAudit } from '../support/ops.ts';
+import { createOps, listAudit, recordKeys } from '../support/ops.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 
 /** A database for each test, so that each has its first operator. */
@@ -148,16 +149,26 @@ test('only an HMAC of the token is stored, and a preview shows no token', async 
   expect([preview.exitCode, JSON.stringify(preview).includes('op_')]).toEqual([3, false]);
 });
 
-test('a token moves to the active pepper when it is used', async ({ own, ana }) => {
+test('a token moves to the active pepper when it is used: by no preview, and to no pepper that no process has', async ({
+  own,
+  ana,
+}) => {
+  const { db } = own.connection;
   const [old] = TEST_KEYS.apiKeyPeppers;
   const young = { id: 'test-2', secret: 'another-pepper-another-pepper-another' };
-  const withPeppers = (...apiKeyPeppers: [typeof old, ...(typeof old)[]]) =>
-    createOps(own.connection.db, { runtime: 'production', operatorToken: ana, keys: { ...TEST_KEYS, apiKeyPeppers } })(
-      ...['keys', 'record', ...act('ana').slice(0, -1)],
+  const both = { ...TEST_KEYS, apiKeyPeppers: [young, old] } as const;
+  const use = (keys: KeyRing, ...rest: string[]) =>
+    createOps(db, { runtime: 'production', operatorToken: ana, keys })(
+      ...['keys', 'record', ...act('ana').slice(0, -1), ...rest],
     );
-  expect((await withPeppers(young)).exitCode).toBe(1);
-  expect((await withPeppers(young, old)).exitCode).toBe(3);
-  expect((await withPeppers(young)).exitCode).toBe(3);
+  const hasMoved = async () => (await use({ ...TEST_KEYS, apiKeyPeppers: [young] })).exitCode !== 1;
+  expect((await use(both, '--yes')).exitCode).toBe(0);
+  expect(await hasMoved()).toBe(false);
+  await recordKeys(db, { ...TEST_KEYS, apiKeyPeppers: [old, young] });
+  expect((await use(both)).exitCode).toBe(3);
+  expect(await hasMoved()).toBe(false);
+  expect((await use(both, '--yes')).exitCode).toBe(0);
+  expect(await hasMoved()).toBe(true);
 });
 
 test('the local sandbox takes names; a token that is set must be right', async ({ as, ana }) => {
