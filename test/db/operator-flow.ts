@@ -99,6 +99,7 @@ export async function playOperators(api: TestApi, { partner, webhookId, recipien
   await run('webhook', 'disable', subscription.webhook_id, ...ACT);
   await run('webhook', 'enable', subscription.webhook_id, ...ACT);
   const other = await api.createCaller();
+  await recordKeys(api.connection.db);
   await run('org', 'reissue-key', other.orgId, ...ACT);
   await run('org', 'reissue-key', other.orgId, ...BO);
   await ops('org', 'suspend', other.orgId, '--operator', 'ana', '--note', 'asked');
@@ -122,7 +123,6 @@ export async function playOperators(api: TestApi, { partner, webhookId, recipien
   await runOnFilled('audit', 'verify');
   await run('keys', 'list');
   await run('keys', 'record', ...ACT);
-  await recordKeys(api.connection.db);
   await runOnFilled('keys', 'reseal', ...ACT);
   await run('config', 'check');
   await run('gate', 'list');

@@ -1,14 +1,16 @@
 /** `org reissue-key`: two operators give an organization a new key. */
 import type pg from 'pg';
 import { expect } from 'vitest';
+import { TEST_KEYS } from '../support/api.ts';
 import { raceBehind } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
-import { createOps, listAudit } from '../support/ops.ts';
+import { createOps, listAudit, recordKeys } from '../support/ops.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 
 const DAY_MS = 86_400_000;
 
-const test = withApi().extend('reissue', ({ api, clock }) => {
+const test = withApi().extend('reissue', async ({ api, clock }) => {
+  await recordKeys(api.connection.db);
   const ops = createOps(api.connection.db, { now: clock.now });
   return (orgId: string, operator: string, ...rest: string[]) =>
     ops('org', 'reissue-key', orgId, '--operator', operator, '--note', 'seen on a call', ...rest);
@@ -41,6 +43,17 @@ test('the first operator requests a key, another one gets it, and it works with 
   ]);
   // What was confirmed counts for no further key.
   expect((await reissue(partner.orgId, 'cy', '--yes')).printed[0]).toMatch(/^Requested\./);
+});
+
+test('no key is made under a pepper that no process has: every process would refuse it', async ({ api, reissue }) => {
+  const { orgId } = await api.createCaller();
+  await reissue(orgId, 'ana', '--yes');
+  const pepper = { id: 'early000', secret: 'a pepper that no process has' };
+  const ops = createOps(api.connection.db, { keys: { ...TEST_KEYS, apiKeyPeppers: [pepper] } });
+  await expectUnchanged(api.connection.pool, async () => {
+    const answer = await ops('org', 'reissue-key', orgId, '--operator', 'bo', '--note', 'seen on a call', '--yes');
+    expect([answer.exitCode, answer.warned[0]]).toEqual([1, expect.stringContaining('which no process has')]);
+  });
 });
 
 test('two operators who confirm at the same moment get one key', async ({ api, reissue }) => {
