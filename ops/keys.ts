@@ -114,8 +114,8 @@ async function list(deps: OpsDeps): Promise<ExitCode> {
     const found = [];
     for (const [name, keysOf] of LISTS) {
       const keys = keysOf(deps.keys);
-      if (keys.length === 0) continue;
       const recorded = await findRecord(tx, name);
+      if (keys.length === 0 && !recorded?.ids) continue;
       found.push({ name, ids: idsOf(keys), recorded, uses: listUses(keys, counts[name]) });
     }
     return found;

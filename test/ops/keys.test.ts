@@ -353,6 +353,16 @@ test('each change of a list is recorded once: who, why, and the ids before and a
   expect([await isRecorded(one, two), await isRecorded(two)]).toEqual([true, false]);
 });
 
+test('keys list says that a list without keys is not recorded, until it is', async ({ fresh }) => {
+  const ops = opsOf(fresh);
+  const listed = async () => (await ops({}, 'list')).printed.filter((line) => line.startsWith('TEMPORAL_PAYLOAD_KEYS'));
+  expect(await listed()).toEqual([]);
+  await ops({ payloadKeys: [newKey('wire')] }, 'record', ...AUDIT_ARGS);
+  expect(await listed()).toEqual(['TEMPORAL_PAYLOAD_KEYS: NOT RECORDED, was wire: npm run ops -- keys record']);
+  await ops({}, 'record', ...AUDIT_ARGS);
+  expect(await listed()).toEqual([]);
+});
+
 test('a change of a list that two operators record at the same moment is recorded once', async ({ api, ops }) => {
   const hold = (holder: pg.PoolClient) =>
     holder.query(`SELECT pg_advisory_xact_lock(hashtextextended('audit_entries', 0))`);
