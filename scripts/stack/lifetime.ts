@@ -1,6 +1,7 @@
 /** The start and the end of a command that runs a stack: its environment, its signals, and its errors. */
 import { closeSync } from 'node:fs';
 import { styleText } from 'node:util';
+import { ConfigError } from '../../config/fault.ts';
 import type { Parameters, ValuesOf } from '../../ops/command-line/parameter.ts';
 import { command, EXIT, runProgram, standardOutput } from '../../ops/command-line/program.ts';
 import { STOP_SIGNALS } from '../../process/shutdown.ts';
@@ -12,7 +13,8 @@ const STOP_TIMEOUT_MS = 90_000;
 const SAME_SIGNAL_MS = 300;
 
 /**
- * A program that runs a stack. It exits with 1, and says in one sentence why, when the stack cannot begin.
+ * A program that runs a stack. It exits with 1, and says in one sentence why, when the stack cannot begin, and with 78
+ * when its configuration is refused.
  *
  * @param run starts the stack, which ends with the process
  */
@@ -26,7 +28,7 @@ export async function runStackProgram<Takes extends Parameters>(
       return EXIT.done;
     } catch (error) {
       complain(error);
-      return EXIT.refused;
+      return error instanceof ConfigError ? EXIT.configuration : EXIT.refused;
     }
   };
   const stack = command({ ...program, json: false, run: attempt });

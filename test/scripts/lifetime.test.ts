@@ -181,3 +181,12 @@ test('a failed step is said once in a pipe, whatever number of steps it is part 
   expect(stdout).toContain('Servers');
   expect(exitCode).toBe(1);
 });
+
+test('npm start with a refused configuration ends with 78', async () => {
+  const { stderr, exitCode } = await execa(process.execPath, ['--import', 'tsx', 'scripts/start.ts'], {
+    cwd: repositoryRoot,
+    reject: false,
+    env: { RUNTIME_ENVIRONMENT: 'production', PORT: 'x', NO_COLOR: '1' },
+  });
+  expect([exitCode, stderr]).toEqual([78, expect.stringContaining('PORT must be a port number')]);
+});
