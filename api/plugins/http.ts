@@ -42,7 +42,8 @@ function requireReadableBody({ headers, raw }: FastifyRequest): void {
 
 /** An empty body has no type, although some clients send one. */
 function removeTypeOfNothing({ headers }: FastifyRequest): void {
-  if (headers['content-length'] === '0' && headers['transfer-encoding'] === undefined) delete headers['content-type'];
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = headers;
+  if (length === '0' && coding === undefined) delete headers['content-type'];
 }
 
 /** Refuses `null` as a body: a schema with an optional body would accept it as absent. */
