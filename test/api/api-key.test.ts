@@ -307,6 +307,18 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
     expect(await works(api, caller)).toBe(true);
   });
 
+  test('409 last_full_key for a line with the own key, which tells how the others of the line end', async ({ api }) => {
+    const first = await api.createCaller('full');
+    const own = callerOf(jsonOf(await create(api, first, { name: 'own', scope: 'full' })));
+    const made = callerOf(jsonOf(await create(api, first, { name: 'leaked', scope: 'full' })));
+    expect(jsonOf(await revoke(api, made, first.keyId, '?descendants=true'))).toMatchObject({
+      code: 'last_full_key',
+      detail: expect.stringContaining('one by one'),
+    });
+    for (const { keyId } of [first, made]) expect((await revoke(api, own, keyId)).statusCode).toBe(200);
+    expect(await works(api, own)).toBe(true);
+  });
+
   test('200 with the revoked key, which is invalid at once; a second time changes nothing', async ({ api }) => {
     const owner = await api.createCaller('full');
     const key = await api.createKey(owner.orgId, 'settle');
