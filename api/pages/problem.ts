@@ -41,7 +41,8 @@ const NEXT_STEP: Record<ErrorCode, string> = {
   rate_limited:
     'Wait as many seconds as `Retry-After` says, then send fewer requests. `RateLimit` shows how many are left.',
   quota_exceeded:
-    'Wait as many seconds as `Retry-After` says, if the answer has it. Otherwise remove what you no longer need.',
+    'Wait as many seconds as `Retry-After` says, if the answer has it. Otherwise revoke a key or delete a subscription ' +
+    'that you do not need; for more of anything else ask the operator of the service.',
   remote_environment: 'Use bank linking in the local sandbox. Repeating the request here does not help.',
   launch_gates_closed:
     'You cannot open a gate: `gates` lists the closed ones, and the status page shows them all. Use the local sandbox ' +

@@ -275,6 +275,10 @@ describe('/problems', () => {
     expect((await read(api, '/problems/validation_error')).body).not.toContain('<dt>Code</dt>');
   });
 
+  test('of a quota names the operator: most of what is counted cannot be removed', async ({ api }) => {
+    expect(textOf((await read(api, '/problems/quota_exceeded')).body)).toContain('ask the operator of the service');
+  });
+
   test('is the page that the type of a problem links to', async ({ api }) => {
     const problem = (await get(api, '/v1/recipients')).json();
     const page = await get(api, problem.type);
