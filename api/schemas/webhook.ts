@@ -44,7 +44,7 @@ const webhookUrl = (rules: TargetRules) =>
         'HTTPS, port 443 or from 1024, a public host name, no credentials and no fragment. Checked again at each ' +
         'connection.',
       format: 'uri',
-      pattern: '^https?://[^\\s@#]+$',
+      pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^\\s@#/?]+([/?][^\\s#]*)?$',
       example: EXAMPLE_URL,
     });
 

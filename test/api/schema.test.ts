@@ -10,6 +10,7 @@ import { country, email, phone } from '../../api/schemas/contact.ts';
 import { moment } from '../../api/schemas/page.ts';
 import { BankDetailsRequest } from '../../api/schemas/recipient.ts';
 import { AdvanceRequest } from '../../api/schemas/test-helper.ts';
+import { CreateWebhookRequest } from '../../api/schemas/webhook.ts';
 
 const bic = BankDetailsRequest.shape.swift_bic;
 
@@ -90,6 +91,16 @@ const ALLOWED: readonly (readonly [what: string, schema: z.ZodType, values: read
 
 describe.each(ALLOWED)('no fault for %s', (_what, schema, values) => {
   test.each(values)('%j', (value) => expect(faultsIn(schema, value)).toEqual([]));
+});
+
+test("the document's pattern of a webhook's URL takes what the service takes", () => {
+  const { url } = CreateWebhookRequest.shape;
+  const form = new RegExp(String(url.meta()?.['pattern']));
+  const taken = ['https://ok.example/@team', 'https://ok.example?to=a@ok.example', 'HTTPS://OK.EXAMPLE:8443/a?b=/?'];
+  const refused = ['https://user@ok.example/', 'https://ok.example/#a', 'https://ok.example/a b', 'ftp://ok.example/'];
+  for (const value of taken) expect([value, faultsIn(url, value), form.test(value)]).toEqual([value, [], true]);
+  for (const value of refused)
+    expect([value, faultsIn(url, value).length, form.test(value)]).toEqual([value, 1, false]);
 });
 
 test('the fault of a duration names an example of one, and no pattern', () => {
