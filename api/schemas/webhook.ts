@@ -73,7 +73,8 @@ export const UpdateWebhookRequest = z
     event_types: eventTypes().optional(),
     description: description(),
     status: WebhookStatus.optional().meta({
-      description: '`disabled` skips pending deliveries. `enabled` forgets earlier failures.',
+      description:
+        'Disabling skips pending deliveries; enabling forgets earlier failures. The status that it has does neither.',
     }),
   })
   .meta({

@@ -2347,7 +2347,7 @@ export interface components {
             event_types?: components["schemas"]["EventTypeFilter"][];
             /** For your own lists: what receives the events. Example: `Ledger of the payouts team`. */
             description?: string | null;
-            /** @description `disabled` skips pending deliveries. `enabled` forgets earlier failures. */
+            /** @description Disabling skips pending deliveries; enabling forgets earlier failures. The status that it has does neither. */
             status?: components["schemas"]["WebhookStatus"];
         };
         /** @description What was used on one day. */

@@ -2124,7 +2124,7 @@ class UpdateWebhookRequest(TypedDict):
     description: NotRequired[str | None]
     """For your own lists: what receives the events."""
     status: NotRequired[WebhookStatus]
-    """`disabled` skips pending deliveries. `enabled` forgets earlier failures."""
+    """Disabling skips pending deliveries; enabling forgets earlier failures. The status that it has does neither."""
 
 
 class UsageDay(TypedDict):
