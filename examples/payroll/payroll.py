@@ -114,7 +114,7 @@ def intent_of(client: Client, token: str, row: Row) -> Intent:
     }
     if method == "ach":
         order["banklink_account_token"] = token
-    else:
+    elif method == "card":
         order["card_token"] = "tok_visa"
     intent = client.settlements.prepare(idempotency_key=f"{BATCH}.{reference}", **order)
     save(intent_file(row), json.dumps({"row": row._asdict(), "intent": intent.to_json()}).encode())

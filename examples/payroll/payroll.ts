@@ -104,7 +104,8 @@ async function intentOf(row: Row): Promise<SettleIntent> {
   const intent = client.settlements.prepare(
     {
       ...{ corridor, amount, recipient_id: recipient.recipient_id, payment_method: method, payout_rail: rail },
-      ...(method === 'ach' ? { banklink_account_token: access_token } : { card_token: 'tok_visa' }),
+      ...(method === 'ach' && { banklink_account_token: access_token }),
+      ...(method === 'card' && { card_token: 'tok_visa' }),
       ...{ purpose: 'payroll', reference, metadata: { batch: BATCH } },
     },
     { idempotencyKey: `${BATCH}.${reference}` },

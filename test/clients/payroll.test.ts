@@ -133,11 +133,14 @@ test.concurrent.for(LANGUAGES)(
       lineOf('PAY-006', '250'),
       lineOf('PAY-007', '310.5'),
       lineOf('PAY-008', '90.00', 'Ann', ''),
+      lineOf('PAY-009', '90.00').replace(/[a-z]+$/, 'wire'),
     ];
     const env = { ...own, WAIT_S: '2' };
     await pay(language, lines, env);
     for (const { reference, settlement_id } of await client.settlements.list().first(lines.length))
-      await client.settlements.wait(settlement_id, { until: reference?.startsWith('SLOW') ? ['paying_out'] : [] });
+      await client.settlements.wait(settlement_id, {
+        until: reference?.startsWith('SLOW') ? ['paying_out'] : reference === 'PAY-009' ? ['awaiting_funds'] : [],
+      });
     const { stdout, stderr, exitCode } = await pay(language, lines, env);
     expect(exitCode, stderr).toBe(0);
     expect(stdout.split('\n')).toEqual([
@@ -145,9 +148,10 @@ test.concurrent.for(LANGUAGES)(
       expect.stringMatching(/^PAY-006 Marcia Brown: 250\.00 USD, \d+\.\d\d JMD$/),
       expect.stringMatching(/^PAY-007 Marcia Brown: 310\.50 USD, \d+\.\d\d JMD$/),
       'PAY-008 Ann: NOT PAID, unknown to the service',
+      'PAY-009 Marcia Brown: STILL OPEN, awaiting_funds',
       `PAY-999 ${surplus}: SURPLUS, settled`,
       'paid 560.50 USD',
-      '8 lines, 8 settlements, 7 to look at',
+      '9 lines, 9 settlements, 8 to look at',
     ]);
     expect(stderr).toMatch(/^SLOW-1: /m);
     expect(stderr).toMatch(/^PAY-008: 422: .*account_number/m);
