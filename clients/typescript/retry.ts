@@ -34,7 +34,9 @@ export const TIMER_MAX_MS = 2 ** 31 - 1;
 const PROXY_STATUSES = [502, 503, 504];
 
 /** How one attempt ended without success. `code` is undefined when the answer is not a problem document. */
-export type Failure = { readonly fault: ConnectionFault } | { readonly status: number; readonly code?: string };
+export type Failure =
+  | { readonly fault: ConnectionFault }
+  | { readonly status: number; readonly code?: string; readonly retryAfterSeconds?: number | undefined };
 
 /**
  * @param isRepeatable whether the API does the work once however often it is asked: a read, a request with an

@@ -108,7 +108,7 @@ export function createTransport(options: TransportOptions): Send {
       const { failure, error } = outcome;
       earlier = error.maybeDone;
       if (unreachable?.aborted) throw new ConnectTimeout(baseUrl, limits.connectTimeoutMs, error);
-      const askedSeconds = error instanceof ApiError ? error.retryAfterSeconds : undefined;
+      const askedSeconds = 'status' in failure ? failure.retryAfterSeconds : undefined;
       const waitMs = backoffMs(attempt, askedSeconds, Math.random);
       if (!mayRetry(failure, call.isRepeatable)) throw error;
       const isLate = performance.now() + waitMs >= endMs;
@@ -185,14 +185,12 @@ const headersOf = ({ credentials }: TransportOptions, { headers, body, intent }:
 function refusal(answer: RawAnswer, earlier: boolean): Attempt {
   const { status, headers, intent } = answer;
   const body = jsonOf(answer);
+  const seconds = retryAfterSeconds(headers.get('Retry-After'), Date.now());
   const failed = (code: string | undefined, errorOf: (context: Context) => SettlementError): Attempt => {
-    const failure = { status, ...(code !== undefined && { code }) };
+    const failure = { status, ...(code !== undefined && { code }), retryAfterSeconds: seconds };
     return { failure, error: errorOf({ intent, maybeDone: earlier || maybeDone(failure) }) };
   };
-  if (isProblem(body)) {
-    const seconds = retryAfterSeconds(headers.get('Retry-After'), Date.now());
-    return failed(body.code, (context) => new ApiError(body, seconds, context));
-  }
+  if (isProblem(body)) return failed(body.code, (context) => new ApiError(body, seconds, context));
   if (status === 422 && isFaultList(body)) {
     const requestId = headers.get('X-Request-ID') ?? undefined;
     return failed('validation', (context) => new ValidationFailed(body.detail, requestId, context));

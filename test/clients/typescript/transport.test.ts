@@ -87,9 +87,9 @@ const problem = (status: number, code: string, headers?: Record<string, string>)
 
 const unavailable = problem(503, 'temporarily_unavailable', { 'retry-after': '0' });
 const proxyAnswers =
-  (status: number): Answer =>
+  (status: number, headers: Record<string, string> = {}): Answer =>
   (response) =>
-    response.writeHead(status).end('<html>');
+    response.writeHead(status, headers).end('<html>');
 const fromProxy = proxyAnswers(502);
 const lost: Answer = (response) => response.destroy();
 const half: Answer = (response) => {
@@ -222,8 +222,17 @@ describe('no second request is sent', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('before a Retry-After of exactly the bound is over', async ({ open }) => {
-    answers = [problem(429, 'rate_limited', { 'retry-after': '30' })];
+  test("a proxy's Retry-After longer than the bound ends the call too", async ({ open }) => {
+    answers = [proxyAnswers(503, { 'retry-after': '31' })];
+    await expect(open().settlements.get('stl_1')).rejects.toThrow(UnexpectedAnswer);
+    expect(asked).toHaveLength(1);
+  });
+
+  test.for([
+    ['of the API', problem(429, 'rate_limited', { 'retry-after': '30' })],
+    ['of a proxy', proxyAnswers(503, { 'retry-after': '30' })],
+  ] as const)('before a Retry-After %s of exactly the bound is over', async ([, answer], { open }) => {
+    answers = [answer];
     const caller = new AbortController();
     const reason = new Error('the caller has seen that it is waited for');
     const client = open({ onRetry: ({ waitMs }) => waitMs >= 30_000 && caller.abort(reason) });
