@@ -207,8 +207,14 @@ function jsonOf({ bytes }: RawAnswer): unknown {
   }
 }
 
+/** A proxy may answer in JSON too, and with a `code` of its own. */
 const isProblem = (body: unknown): body is Problem =>
-  typeof body === 'object' && body !== null && 'code' in body && 'status' in body && 'request_id' in body;
+  typeof body === 'object' &&
+  body !== null &&
+  'code' in body &&
+  typeof body.code === 'string' &&
+  'status' in body &&
+  'request_id' in body;
 
 const isFaultList = (body: unknown): body is { readonly detail: readonly Fault[] } =>
   typeof body === 'object' && body !== null && 'detail' in body && Array.isArray(body.detail);

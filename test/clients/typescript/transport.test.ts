@@ -370,6 +370,7 @@ test.for([
   [404, { status: 404, request_id: 'r' }],
   [404, { code: 'not_found', request_id: 'r' }],
   [404, { code: 'x', status: 404 }],
+  [404, { code: 404, status: 404, request_id: 'r' }],
   [404, { detail: [] }],
   [422, { detail: 'Unprocessable' }],
   [404, null],
