@@ -10,6 +10,7 @@ export type ProblemCode = AnyProblem['code'];
 type ExtendedProblem = Schemas[
   | 'IdempotencyKeyReusedProblem'
   | 'LaunchGatesClosedProblem'
+  | 'NotFoundProblem'
   | 'QuotaExceededProblem'
   | 'ScopeInsufficientProblem'
   | 'StateConflictProblem'];

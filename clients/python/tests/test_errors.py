@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import httpx
 import pytest
@@ -33,12 +33,26 @@ def test_an_error_has_its_code_and_the_request_id_and_says_them(run: Run) -> Non
         ("scope_insufficient", {"required_scope": "settle"}, "required_scope", "settle"),
         ("idempotency_key_reused", {"mismatch": ["amount"]}, "mismatch", ["amount"]),
         ("launch_gates_closed", {"gates": [{"gate": "g", "reason": "r"}]}, "gates", [{"gate": "g", "reason": "r"}]),
+        ("quota_exceeded", {"quota": "wallets"}, "quota", "wallets"),
+        ("not_found", {"field": "quote_id"}, "field", "quote_id"),
+        ("not_found", {}, "field", None),
+        ("state_conflict", {"current_state": "s", "replay_id": "r"}, "replay_id", "r"),
+        ("state_conflict", {"current_state": "s", "verification_id": "v"}, "verification_id", "v"),
+        ("state_conflict", {"current_state": "s"}, "rotated_to", None),
     ],
 )
 def test_the_extras_of_a_code_are_typed(run: Run, code: str, extras: dict[str, Any], name: str, value: object) -> None:
     with pytest.raises(errors.CLASS_OF_CODE[code]) as caught:
         run(Script([problem(403, code, **extras)]), lambda client: client.settlements.get("s"))
     assert getattr(caught.value, name) == value
+
+
+def test_every_extra_of_the_document_is_one_of_its_class() -> None:
+    common = get_type_hints(models.Problem)
+    extended = [getattr(models, name) for name in dir(models) if name.endswith("Problem") and name != "Problem"]
+    hints = [get_type_hints(one) for one in extended]
+    extras = {(get_args(one["code"])[0], name) for one in hints for name in one if name not in common}
+    assert extras == {(code, name) for code, name in extras if hasattr(errors.CLASS_OF_CODE[code], name)}
 
 
 def test_a_422_lists_every_fault(run: Run) -> None:

@@ -208,6 +208,15 @@ describe('no second request is sent', () => {
     expect(asked).toHaveLength(1);
   });
 
+  test('a 404 names the field of the body that has the unknown id', async ({ open }) => {
+    const body = { code: 'not_found', status: 404, request_id: 'r', field: 'recipient_id' };
+    answers = [json(404, body)];
+    const refused = await errorOf(open().settlements.create(WIRE));
+    if (!isApiError(refused, 'not_found')) throw refused;
+    const field: string | undefined = refused.problem.field;
+    expect(field).toBe('recipient_id');
+  });
+
   test('a redirect is not followed, so that no key goes elsewhere', async ({ open, baseUrl }) => {
     answers = [(response) => response.writeHead(302, { location: `${baseUrl}/elsewhere` }).end()];
     await expect(open().settlements.get('stl_1')).rejects.toThrow(UnexpectedAnswer);

@@ -72,6 +72,10 @@ class ApiError(CallFailedError):
     def _sentence(self) -> str:
         return f"{self.status} {self.code}: {self.detail} (request {self.request_id})"
 
+    def _optional(self, name: str) -> str | None:
+        value: str | None = self.problem.get(name)
+        return value
+
 
 class ValidationFailedError(ApiError):
     """422: the request is invalid. `errors` lists every fault, each with `loc`, `msg` and `type`."""
@@ -137,6 +141,11 @@ class NotFoundError(ApiError):
 
     code_of_class = "not_found"
 
+    @property
+    def field(self) -> str | None:
+        """The field of the body that has the id; `None` if the path has it."""
+        return self._optional("field")
+
 
 class MethodNotAllowedError(ApiError):
     """405."""
@@ -162,6 +171,21 @@ class StateConflictError(ApiError):
     @property
     def current_state(self) -> str:
         return str(self.problem["current_state"])
+
+    @property
+    def replay_id(self) -> str | None:
+        """The replay of the subscription that runs."""
+        return self._optional("replay_id")
+
+    @property
+    def verification_id(self) -> str | None:
+        """The verification of the recipient that is open."""
+        return self._optional("verification_id")
+
+    @property
+    def rotated_to(self) -> str | None:
+        """The key that took the place of this one."""
+        return self._optional("rotated_to")
 
 
 class LastFullKeyError(ApiError):
@@ -207,9 +231,13 @@ class RateLimitedError(ApiError):
 
 
 class QuotaExceededError(ApiError):
-    """429: a quota is used up; `quota` of the problem names it. `retry_after` says when it is free again, if known."""
+    """429: a quota is used up; `quota` names it. `retry_after` says when it is free again, if known."""
 
     code_of_class = "quota_exceeded"
+
+    @property
+    def quota(self) -> str:
+        return str(self.problem["quota"])
 
 
 class RemoteEnvironmentError(ApiError):
