@@ -66,7 +66,7 @@ export const ADVICE: Record<Diagnosis, string> = {
   ].join(' '),
   changed_body: [
     'The body is not the one that was signed. Verify the raw bytes before anything parses them.',
-    'Look for a proxy or a framework that rewrites JSON.',
+    'Look for a proxy or a framework that rewrites JSON, or for another subscription that sends here too.',
   ].join(' '),
   wrong_secret: [
     'The body is unchanged, but another secret signed it.',

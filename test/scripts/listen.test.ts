@@ -65,6 +65,11 @@ describe('a delivery that does not verify is answered 400 with the reason', () =
     expect(await deliver({ body })).toMatch(/^400 .*changed_body/);
   });
 
+  test('names another subscription, when its secret signed a delivery after this one has verified another', async () => {
+    expect(await deliver()).toMatch(/^204 .*verified/);
+    expect(await deliver({ keys: [OTHER_KEY] })).toMatch(/^400 .*another subscription/);
+  });
+
   test.each([-301, 301])('clock, when the signature is %i seconds from now', async (seconds) => {
     expect(await deliver({ at: new Date(NOW.getTime() + seconds * 1_000) })).toMatch(/^400 .*clock/);
   });
