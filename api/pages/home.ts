@@ -10,7 +10,11 @@ const PLACES = [
   { path: '/docs', text: 'API reference', what: 'every operation, field and error, each with a curl command to copy' },
   { path: '/status', text: 'Status', what: 'what works in which environment, and the launch gates' },
   { path: '/openapi.json', text: 'OpenAPI document', what: 'version 3.1, for generated clients' },
-  { path: '/v2/capabilities', text: 'Capability catalog', what: 'the status page as JSON' },
+  {
+    path: '/v2/capabilities',
+    text: 'Capability catalog',
+    what: 'the public entries of the status page as JSON; all with a key',
+  },
   {
     path: '/.well-known/jwks.json',
     text: 'Certificate keys',

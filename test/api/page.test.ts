@@ -230,6 +230,14 @@ describe('/status', () => {
       expect(text).toContain(`${GATE_NAME[gate]} ${reason === null ? 'open' : `closed ${REASON_TEXT[reason]}`}`);
   });
 
+  test('has entries that the catalog shows with a key only, which the first page says', async ({ api }) => {
+    const [status, home, json] = await Promise.all(['/status', '/', '/v2/capabilities'].map((url) => get(api, url)));
+    const shown: readonly { readonly name: string }[] = json?.json().services ?? [];
+    expect(shown.length).toBeLessThan(CAPABILITY_CATALOG.services.length);
+    for (const { name } of CAPABILITY_CATALOG.services) expect(textOf(status?.body ?? '')).toContain(name);
+    expect(textOf(home?.body ?? '')).toContain('public entries of the status page as JSON; all with a key');
+  });
+
   test('says that no corridor and no capability is live', async ({ api }) => {
     const text = textOf((await get(api, '/status')).body);
     expect(text).toContain('No live corridor.');
