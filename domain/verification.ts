@@ -159,7 +159,7 @@ export function recipientStatusAfter(
     case 'verified':
     case 'rejected':
       if (subjectName === recipient.name) return status;
-      return recipient.verificationStatus === 'pending' ? 'unverified' : recipient.verificationStatus;
+      return recipient.verificationStatus === 'pending' && !othersOpen ? 'unverified' : recipient.verificationStatus;
     case 'expired':
       return recipient.verificationStatus === 'pending' && !othersOpen ? 'expired' : recipient.verificationStatus;
   }

@@ -254,7 +254,7 @@ export async function moveVerification(
     .where(and(owned(verification.orgId, verification.verificationId), eq(verifications.status, verification.status)))
     .returning({ verificationId: verifications.verificationId });
   if (updated.length !== 1) throw new Error(`verification ${verification.verificationId} was moved without its lock`);
-  const othersOpen = move.to === 'expired' && (await hasOtherOpen(tx, verification));
+  const othersOpen = move.to !== 'in_review' && (await hasOtherOpen(tx, verification));
   await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, moved, othersOpen), at);
   await recordStatus(tx, moved, { at, requestId: move.requestId });
   if (decided) {

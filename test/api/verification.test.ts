@@ -296,6 +296,21 @@ describe('POST /v1/kyc/{verification_id}/complete', () => {
   });
 });
 
+test('a decision about an earlier name leaves a recipient pending while the verification of the new name is open', async ({
+  api,
+  partner,
+  newRecipient,
+}) => {
+  const recipientId = await newRecipient();
+  const { verification_id: earlier } = await openVerification(api, partner, recipientId);
+  await api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, { name: 'Another Name' });
+  const { verification_id: later } = await openVerification(api, partner, recipientId, { verification_type: 'kyb' });
+  await complete(api, partner, earlier, { status: 'verified' });
+  expect((await statusOf(api, partner, recipientId)).verification_status).toBe('pending');
+  await complete(api, partner, later, { status: 'verified' });
+  expect((await statusOf(api, partner, recipientId)).verification_status).toBe('verified');
+});
+
 describe('GET /v1/kyc/status/{recipient_id}', () => {
   test('200 without verifications for an unverified recipient', async ({ api, partner, newRecipient }) => {
     const recipientId = await newRecipient();

@@ -62,6 +62,7 @@ describe("the recipient's status", () => {
   test('is not verified for another name than the one that was checked', () => {
     expect(statusAfter('verified', { name: 'Somebody Else' })).toBe('unverified');
     expect(statusAfter('verified', { name: 'Somebody Else', verificationStatus: 'rejected' })).toBe('rejected');
+    expect(statusAfter('verified', { name: 'Somebody Else' }, true)).toBe('pending');
   });
 
   test('follows each decision, and each opening but that of a verified recipient', () => {
