@@ -96,7 +96,7 @@ type NewAllowance = {
  *
  * @param change returns what it gets instead of what it has
  * @returns what it had
- * @throws DomainError `not_found`, and whatever `change` throws
+ * @throws DomainError `not_found`; `state_conflict` for a consumer; whatever `change` throws
  */
 export async function changeAllowance(
   deps: Deps,
@@ -107,6 +107,8 @@ export async function changeAllowance(
   const at = deps.now();
   return await commit(deps, 'organization.set_limits', async (tx) => {
     const organization = await lockOperated(tx, deps, orgId);
+    if (organization.kind !== 'partner')
+      throw new DomainError('state_conflict', {}, 'A consumer has the same limits as every other one.');
     const { allowance, action, what } = change(organization);
     await setAllowance(tx, orgId, allowance);
     await insertAuditEntry(tx, orgId, { objectId: orgId, action, ...act, note: `${what}: ${note}`, at });

@@ -1,6 +1,7 @@
 /** `org tier` and `limit set`: what an organization may request and hold. */
 import { describe, expect } from 'vitest';
 import { limitsOf } from '../../domain/quota.ts';
+import { signIn } from '../support/consumer.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { jsonOf } from '../support/partner.ts';
@@ -121,6 +122,21 @@ describe('limit set', () => {
       const refused = await ops('limit', 'set', owner.orgId, name, value, ...AUDIT, '--yes');
       expect(refused).toMatchObject({ exitCode: 1, printed: [] });
     });
+  });
+});
+
+test('a consumer gets neither: its requests are those of a session, and its list shows every recipient it may have', async ({
+  api,
+  ops,
+}) => {
+  const { consumerId } = await signIn(api);
+  await expectUnchanged(api.connection.pool, async () => {
+    const refused = [
+      await ops('org', 'tier', consumerId, 'large', ...AUDIT, '--yes'),
+      await ops('limit', 'set', consumerId, 'requests_per_minute', '2', ...AUDIT, '--yes'),
+      await ops('limit', 'set', consumerId, 'recipients', '1001', ...AUDIT, '--yes'),
+    ];
+    for (const each of refused) expect(each).toMatchObject({ exitCode: 1, printed: [] });
   });
 });
 
