@@ -136,7 +136,7 @@ export function boundKeyOf(
   };
 }
 
-/** An answer as it was given, to be shown to the person it is about. */
+/** An answer as it was given, to be shown to the person it is about; the body is empty if it showed a secret. */
 export type AnswerCopy = Pick<BoundKey, 'createdAt' | 'responseStatus'> & { readonly body: string };
 
 /** The stored answers about a recipient, the newest first. */

@@ -339,6 +339,16 @@ describe('export recipient', () => {
     expect(JSON.parse(lines)).toMatchObject({ ...data, exported_at: expect.any(String) });
   });
 
+  test('prints an answer that showed a secret without its body', async ({ api, partner, exported }) => {
+    const id = await createRecipient(api, partner);
+    const key = { 'idempotency-key': newId() };
+    const asked = await api.call(partner, 'POST', '/v1/kyc/idverify/applicant', { recipient_id: id }, key);
+    const { exitCode, printed } = await exported(id, '--yes', '--json');
+    expect([asked.statusCode, exitCode]).toEqual([201, 0]);
+    expect(JSON.parse(printed.join('')).earlier_answers).toEqual([{ at: expect.any(String), status: 201, body: null }]);
+    expect(printed.join('')).not.toContain(jsonOf(asked).sdk_access_token);
+  });
+
   test('shows no personal data in a preview, and writes nothing', async ({ api, partner, exported }) => {
     const { id } = await createKnown(api, partner);
     await expectUnchanged(api.connection.pool, async () => {
