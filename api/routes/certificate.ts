@@ -4,7 +4,6 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import { type CertificateRow, getCertificate, listPostings } from '../../db/queries/certificate.ts';
 import { getSettlementWithHistory } from '../../db/queries/settlement-history.ts';
-import { getTransfer } from '../../db/queries/transfer.ts';
 import { certificateId, isLedgerConfirmed, type StepPosting, UNANCHORED } from '../../domain/certificate.ts';
 import { DomainError } from '../../domain/error.ts';
 import { REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
@@ -12,6 +11,7 @@ import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { CertificateKeys } from '../http/certificate-key.ts';
 import { ETAG_HEADER, namesTag } from '../http/conditional.ts';
+import { findTransfer } from '../http/transfer.ts';
 import { readStyle } from '../pages/asset.ts';
 import type { OwnFacts } from '../pages/certificate.ts';
 import { CERTIFICATE_TYPES, type CertificateType, certificateForms } from '../pages/certificate-form.ts';
@@ -132,7 +132,7 @@ export const certificateRoutes =
       },
       async (request, reply) => {
         const { orgId } = consumerOf(request);
-        const { certificateId: certId } = await getTransfer(deps, orgId, request.params.transfer_id);
+        const { certificateId: certId } = await findTransfer(deps, request, orgId);
         if (certId === null) throw new DomainError('not_found');
         return await send(request, reply, await getCertificate(deps.db, orgId, certId));
       },

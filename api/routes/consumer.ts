@@ -134,7 +134,9 @@ export const consumerRoutes =
           givenContact: { email: null, phone: null, country: null },
           keyed: undefined,
         };
-        return sendAnswer(reply, await openApplicant(deps, opening, async () => consumerVerification));
+        const answer = await openApplicant(deps, opening, async () => consumerVerification);
+        request.subjectId = answer.resourceId;
+        return sendAnswer(reply, answer);
       },
     );
 

@@ -7,7 +7,7 @@ import { cancelSettlement } from '../../db/commands/settlement.ts';
 import { findAnswer } from '../../db/queries/idempotency-key.ts';
 import { getQuote } from '../../db/queries/quote.ts';
 import { listSettlementsWithHistory } from '../../db/queries/settlement-history.ts';
-import { getTransfer, transferIdOf } from '../../db/queries/transfer.ts';
+import { transferIdOf } from '../../db/queries/transfer.ts';
 import { CONSUMER_LIST_MAX } from '../../domain/consumer.ts';
 import type { PayeeResource } from '../../domain/payee.ts';
 import type { InputMethod } from '../../domain/payment-method.ts';
@@ -22,6 +22,7 @@ import { answerPage, newestOf } from '../http/pagination.ts';
 import { READ_HEADERS, sendRead, UNCHANGED } from '../http/pending-read.ts';
 import type { WaitingRead } from '../http/prefer-wait.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
+import { findTransfer } from '../http/transfer.ts';
 import { faultsOfIssues } from '../http/validation.ts';
 import { consumerOf } from '../route-config.ts';
 import { SessionHeader } from '../schemas/session.ts';
@@ -101,7 +102,7 @@ export const transferRoutes =
       },
       async (request, reply) => {
         const { orgId } = consumerOf(request);
-        const read = () => getTransfer(deps, orgId, request.params.transfer_id);
+        const read = () => findTransfer(deps, request, orgId);
         return await readWaiting(request, reply, { orgId, read, show: transferDetail });
       },
     );
@@ -121,10 +122,9 @@ export const transferRoutes =
       },
       async (request, reply) => {
         const { orgId } = consumerOf(request);
-        const { transfer_id: transferId } = request.params;
-        const { settlementId } = await getTransfer(deps, orgId, transferId);
+        const { settlementId } = await findTransfer(deps, request, orgId);
         await cancelSettlement(deps, orgId, settlementId, request.id);
-        const canceled = await getTransfer(deps, orgId, transferId);
+        const canceled = await findTransfer(deps, request, orgId);
         return sendRead(request, reply, canceled, transferDetail(canceled));
       },
     );

@@ -6,9 +6,10 @@ import { expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { createLogger } from '../../process/logger.ts';
 import { recipientBody } from '../../scripts/sandbox/partner.ts';
+import { callAs, createConsumerRecipient, signIn } from '../support/consumer.ts';
 import { untilBlocked, whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
-import { settle } from '../support/partner.ts';
+import { jsonOf, settle } from '../support/partner.ts';
 
 const lines: Record<string, unknown>[] = [];
 const logger = createLogger(
@@ -55,6 +56,29 @@ test('an id in the address is logged if the service can have made it, and no oth
     workflow_id: `verification:${verificationId}`,
   });
   expect(JSON.stringify(lines)).not.toContain('Marcia');
+});
+
+test("a consumer's requests about a transfer and a verification have the ids by which a partner's are found", async ({
+  api,
+}) => {
+  const consumer = await signIn(api);
+  const recipientId = await createConsumerRecipient(api, consumer);
+  const order = { corridor: 'US-JM', amount: '250.00', payment_method: 'wire', recipient_id: recipientId };
+  const key = { 'idempotency-key': newId() };
+  const transfer = jsonOf(await callAs(api, consumer, 'POST', '/consumer/transfers', order, key));
+  const path = `/consumer/transfers/${transfer.transfer_id}`;
+  await callAs(api, consumer, 'GET', path);
+  await callAs(api, consumer, 'GET', `${path}/certificate`);
+  await callAs(api, consumer, 'POST', `${path}/cancel`);
+  const route = '/consumer/transfers/:transfer_id';
+  const about = ['/consumer/transfers', route, `${route}/certificate`, `${route}/cancel`];
+  await expect.poll(() => about.flatMap(ofRoute)).toHaveLength(about.length);
+  for (const line of about.flatMap(ofRoute))
+    expect(line).toMatchObject({ settlement_id: transfer.settlement_id, workflow_id: transfer.workflow_id });
+  const verify = '/consumer/recipients/:recipient_id/verify';
+  const opened = jsonOf(await callAs(api, consumer, 'POST', verify.replace(':recipient_id', recipientId)));
+  await expect.poll(() => ofRoute(verify)).toHaveLength(1);
+  expect(ofRoute(verify)[0]).toMatchObject({ verification_id: opened.verification_id });
 });
 
 test('a key that is used from where it is not allowed is logged by its id and the network, and answered as unknown', async ({
