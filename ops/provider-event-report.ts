@@ -49,8 +49,11 @@ export async function reportProviderEvent({ db }: OpsDeps, eventId: string): Pro
         provider,
         type,
         at: receivedAt,
-        // The row says what was true when the event first came.
-        applied: matched || evidence.some((applied) => applied.provider === provider),
+        // The row says what was true when the event first came. What was applied since shows by its evidence alone.
+        applied:
+          matched ||
+          evidence.some((applied) => applied.provider === provider) ||
+          (provider === 'idverify' ? null : false),
         sha256: bodySha256.toString('hex'),
       })),
       evidence: evidence.map(
@@ -69,7 +72,10 @@ export async function reportProviderEvent({ db }: OpsDeps, eventId: string): Pro
         : advice(
             first.matched
               ? 'None: it was applied, and it is no evidence of money.'
-              : 'It was stored and not applied: it names no object, one that was unknown when it came, or one that this ' +
+              : first.provider === 'idverify'
+                ? 'It was not applied when it first came: it names no verification, one that was unknown, or another ' +
+                  'applicant. Show the verification: if it still waits, ask the provider to send the event again.'
+                : 'It was stored and not applied: it names no object, one that was unknown when it came, or one that this ' +
                   'provider does not pay for. Ask the provider which object it means. If that exists now, have it send ' +
                   'the event again: it is applied then, once.',
           ),

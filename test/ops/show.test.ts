@@ -6,7 +6,7 @@ import { NamespaceNotFoundError } from '@temporalio/client';
 import stringify from 'json-stringify-pretty-compact';
 import { expect } from 'vitest';
 import { requestResolution } from '../../db/commands/review.ts';
-import { settlementIdOf } from '../../db/id.ts';
+import { settlementIdOf, verificationIdOf } from '../../db/id.ts';
 import { OBJECT_KINDS } from '../../db/queries/operator/object-kind.ts';
 import { RUNBOOK_SECTIONS } from '../../domain/operator-advice.ts';
 import type { SettlementStatus } from '../../domain/settlement/state.ts';
@@ -23,7 +23,7 @@ import {
   openSettlement,
 } from '../support/settlement.ts';
 import { readSource } from '../support/source.ts';
-import { openVerification } from '../support/verification.ts';
+import { idverifyBody, openVerification, sendIdverify } from '../support/verification.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
 const PERSON = {
@@ -130,6 +130,21 @@ test('show takes a reference, an idempotency key or a metadata value for the one
     ['C-77', `recipient ${recipientId}`],
   ] as const)
     expect((await ops('show', name)).printed[0]).toBe(object);
+});
+
+test('show of an event that came before its verification does not say whether it was applied since', async ({
+  api,
+  partner,
+  ops,
+}) => {
+  const key = { 'idempotency-key': crypto.randomUUID() };
+  const event = idverifyBody(verificationIdOf(partner.orgId, key['idempotency-key']));
+  expect(jsonOf(await sendIdverify(api, event)).matched).toBe(false);
+  await openVerification(api, partner, await createRecipient(api, partner), {}, key);
+  expect(jsonOf(await sendIdverify(api, event)).matched).toBe(true);
+  const { printed } = await ops('show', event.correlationId);
+  expect(printed.join('\n')).not.toMatch(/applied no|stored and not applied/);
+  expect(printed.join('\n')).toMatch(/Show the verification/);
 });
 
 test('show of an event that came before its settlement says whether it was applied since', async ({

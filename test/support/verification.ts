@@ -16,8 +16,9 @@ export async function openVerification(
   caller: Caller,
   recipientId: string,
   overrides: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
 ): Promise<Json> {
-  const answer = await api.call(caller, 'POST', '/v1/kyc/verify', verifyBody(caller, recipientId, overrides));
+  const answer = await api.call(caller, 'POST', '/v1/kyc/verify', verifyBody(caller, recipientId, overrides), headers);
   if (answer.statusCode !== 201) throw new Error(`verification refused: ${answer.body}`);
   return jsonOf(answer);
 }
