@@ -8,7 +8,7 @@ import { createSealer } from '../db/seal.ts';
 import { maskEmail, maskName, maskPhone } from '../domain/mask.ts';
 import { type Advice, advice, verificationAdvice } from '../domain/operator-advice.ts';
 import type { Recipient } from '../domain/recipient.ts';
-import { isOpen } from '../domain/verification.ts';
+import { isOpen, type Verification } from '../domain/verification.ts';
 import { verificationWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
@@ -74,7 +74,7 @@ export async function reportVerification(deps: OpsDeps, verificationId: string):
   const sealer = createSealer(deps.keys.encryptionKeys);
   const verification = await findVerificationObject({ db, sealer }, verificationId);
   if (!verification) return undefined;
-  const { status, provider, expiresAt, createdAt, decidedAt } = verification;
+  const { status, provider, expiresAt, createdAt } = verification;
   const outbox = await listOutboxRows(db, verificationId);
   const run = await reportRun(deps, verificationWorkflowId(verificationId));
   const events = await listEvents(db, verificationId);
@@ -83,7 +83,7 @@ export async function reportVerification(deps: OpsDeps, verificationId: string):
     id: verificationId,
     facts: {
       status,
-      since: decidedAt ?? events.at(-1)?.createdAt ?? createdAt,
+      since: sinceOf(verification, events.at(-1)?.createdAt),
       until: isOpen(status) ? expiresAt : null,
       organization: verification.orgId,
       recipient: verification.recipientId,
@@ -109,4 +109,10 @@ export async function reportVerification(deps: OpsDeps, verificationId: string):
         verificationAdvice(status, provider === 'manual_mock', expiresAt.toISOString()),
     ],
   };
+}
+
+/** Null in review, which has no event. Events may be deleted before the verification is looked at. */
+function sinceOf({ status, createdAt, decidedAt, expiresAt }: Verification, lastEventAt: Date | undefined) {
+  if (status === 'expired') return lastEventAt ?? expiresAt;
+  return status === 'in_review' ? null : (decidedAt ?? createdAt);
 }

@@ -132,6 +132,19 @@ test('show takes a reference, an idempotency key or a metadata value for the one
     expect((await ops('show', name)).printed[0]).toBe(object);
 });
 
+test('show of a verification in review does not say that it is so since it was opened', async ({
+  api,
+  partner,
+  ops,
+}) => {
+  const { verification_id: id } = await openVerification(api, partner, await createRecipient(api, partner));
+  const shown = async () => JSON.parse((await ops('show', id, '--json')).printed.join(''));
+  const { since, created_at: createdAt } = await shown();
+  expect(since).toBe(createdAt);
+  await sendIdverify(api, idverifyBody(id, { type: 'applicantPending', reviewResult: undefined }));
+  expect(await shown()).toMatchObject({ status: 'in_review', since: null });
+});
+
 test('show of an event that came before its verification does not say whether it was applied since', async ({
   api,
   partner,
