@@ -78,7 +78,7 @@ export const EXTENDED_PROBLEMS: Partial<Record<ErrorCode, ExtendedProblem>> = {
     {
       current_state: outputText('The state that forbids it.', 'settled').optional(),
       replay_id: outputText('The replay that runs.', EXAMPLE_ID).optional(),
-      verification_id: outputText('The verification that is open.', EXAMPLE_ID).optional(),
+      verification_id: outputText('The verification that is in this state.', EXAMPLE_ID).optional(),
       rotated_to: outputText('The `key_id` of the key that took the place of this one.', EXAMPLE_ID).optional(),
     },
     { current_state: 'settled' },

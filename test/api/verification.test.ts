@@ -199,6 +199,22 @@ describe('an Idempotency-Key of a verification', () => {
     const { verification_id: id } = jsonOf(await ask(first));
     expect(id).toBe(verificationIdOf(partner.orgId, keyed['idempotency-key']));
   });
+
+  test('409 with the verification that it began, once that has ended, where the provider failed', async ({
+    api,
+    partner,
+    newRecipient,
+  }) => {
+    const body = verifyBody(partner, await newRecipient());
+    const keyed = { 'idempotency-key': crypto.randomUUID() };
+    const ask = () => api.call(partner, 'POST', '/v1/kyc/idverify/applicant', body, keyed);
+    issueToken.mockRejectedValueOnce(new DomainError('temporarily_unavailable'));
+    expect((await ask()).statusCode).toBe(503);
+    const id = verificationIdOf(partner.orgId, keyed['idempotency-key']);
+    await complete(api, partner, id, { status: 'rejected' });
+    const ended = { code: 'state_conflict', current_state: 'rejected', verification_id: id };
+    await expectRefused(api, ask, 409, ended);
+  });
 });
 
 describe('POST /v1/kyc/{verification_id}/complete', () => {

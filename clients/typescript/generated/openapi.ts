@@ -2215,7 +2215,7 @@ export interface components {
             current_state?: string;
             /** The replay that runs. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
             replay_id?: string;
-            /** The verification that is open. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
+            /** The verification that is in this state. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
             verification_id?: string;
             /** The `key_id` of the key that took the place of this one. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
             rotated_to?: string;

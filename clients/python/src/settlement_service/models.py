@@ -2021,7 +2021,7 @@ class StateConflictProblem(ProblemFields):
     replay_id: NotRequired[str]
     """The replay that runs."""
     verification_id: NotRequired[str]
-    """The verification that is open."""
+    """The verification that is in this state."""
     rotated_to: NotRequired[str]
     """The `key_id` of the key that took the place of this one."""
 
