@@ -1,11 +1,15 @@
 /** `show` of a name that a partner gave: a reference, an idempotency key, a value of a recipient's metadata. */
 import { listNamed } from '../db/queries/operator/named.ts';
+import { findObjectKind } from '../db/queries/operator/object-kind.ts';
 import { advice } from '../domain/operator-advice.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
 import { settlementRow } from './report-row.ts';
 
-/** @returns the id of the one object of that name, or a report of all of them; undefined for an unknown name */
+/**
+ * @returns the id of the one object of that name, if it has a report; otherwise a report of all of them; undefined for
+ *   an unknown name
+ */
 export async function reportNamed({ db }: Pick<OpsDeps, 'db'>, name: string): Promise<string | Report | undefined> {
   const { settlements, keys, recipients } = await listNamed(db, name);
   const ids = new Set([
@@ -13,8 +17,9 @@ export async function reportNamed({ db }: Pick<OpsDeps, 'db'>, name: string): Pr
     ...keys.map(({ resourceId }) => resourceId),
     ...recipients.map(({ recipientId }) => recipientId),
   ]);
-  const [first, ...others] = ids;
-  if (first === undefined || others.length === 0) return first;
+  if (ids.size === 0) return undefined;
+  const first = await firstWithReport(db, ids);
+  if (first !== undefined && ids.size === 1) return first;
   return {
     kind: 'name',
     id: name,
@@ -37,6 +42,16 @@ export async function reportNamed({ db }: Pick<OpsDeps, 'db'>, name: string): Pr
         organization: orgId,
       })),
     },
-    next: [advice('Several objects have this name. To show one of them:', `npm run ops -- show ${first}`)],
+    next: [
+      first === undefined
+        ? advice('None: what has this name has no report of its own.')
+        : advice('Several objects have this name. To show one of them:', `npm run ops -- show ${first}`),
+    ],
   };
+}
+
+/** A key may have made something that `show` does not know, such as a wallet. */
+async function firstWithReport(db: OpsDeps['db'], ids: ReadonlySet<string>): Promise<string | undefined> {
+  for (const id of ids) if ((await findObjectKind(db, id)) !== undefined) return id;
+  return undefined;
 }

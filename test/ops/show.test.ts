@@ -132,6 +132,20 @@ test('show takes a reference, an idempotency key or a metadata value for the one
     expect((await ops('show', name)).printed[0]).toBe(object);
 });
 
+test('show of an idempotency key names what it made, also where that has no report of its own', async ({
+  api,
+  partner,
+  ops,
+}) => {
+  const key = `wallet-${crypto.randomUUID()}`;
+  const signers = [{ address: `0x${'1'.repeat(40)}` }];
+  const wallet = { name: 'Payouts', signers, threshold: 1 };
+  const created = await api.call(partner, 'POST', '/v1/wallets', wallet, { 'idempotency-key': key });
+  const { exitCode, printed } = await ops('show', key);
+  expect([created.statusCode, exitCode]).toEqual([201, 0]);
+  expect(printed.join('\n')).toContain(jsonOf(created).wallet_id);
+});
+
 test('show of a verification in review does not say that it is so since it was opened', async ({
   api,
   partner,
