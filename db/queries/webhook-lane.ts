@@ -240,15 +240,20 @@ export async function releaseDeliveries(
   await releaseStatement(db, claimant, deliveryIds);
 }
 
-/** One for each lane, without parameters: so the plan for a table that is still empty, which uses the index, is kept. */
+/**
+ * One for each lane, without parameters: so the plan for a table that is still empty is kept. The planner does not see
+ * the range: then it takes the index of what nobody has claimed, whatever it knows of the table.
+ */
 const notifyStatements = ALL_LANES.map((lane) => {
   const { from, to } = laneKeysOf(lane);
   return statement<[], never>(
     `notify_lane_${lane}`,
-    `WITH due AS MATERIALIZED (
-      SELECT FROM webhook_deliveries d
-      WHERE lane_key >= ${from} AND lane_key < ${to} AND claimed_by = 0 AND ${IS_DUE}
-      ORDER BY lane_key, org_id, webhook_id, next_attempt_at, delivery_id LIMIT 1
+    `WITH range AS MATERIALIZED (SELECT ${from} AS first, ${to} AS beyond), due AS MATERIALIZED (
+      SELECT FROM range r, LATERAL (
+        SELECT delivery_id FROM webhook_deliveries d
+        WHERE lane_key >= r.first AND lane_key < r.beyond AND claimed_by = 0 AND ${IS_DUE}
+        ORDER BY lane_key, org_id, webhook_id, next_attempt_at, delivery_id LIMIT 1
+      ) untaken
     )
     SELECT pg_notify('deliveries_due', '${lane}') FROM due`,
   );
