@@ -89,7 +89,7 @@ export async function createTestApi(options: TestApiOptions = {}): Promise<TestA
     name: 'test',
     onIdleError: () => undefined,
     // On a busy machine everything takes longer. The service's own limits are tested in test/db/tenant.test.ts.
-    tenants: { lockTimeoutMs: 3_000, turnTimeoutMs: stretched(30_000) },
+    tenants: { lockTimeoutMs: stretched(3_000), turnTimeoutMs: stretched(30_000) },
     connectTimeoutMs: stretched(30_000),
     isPooled: database.listenUrl !== undefined,
   });
