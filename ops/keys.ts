@@ -10,7 +10,8 @@ import { allowLongStatements } from '../db/queries/operator/waiting.ts';
 import { type CountedList, KEY_USES } from '../db/queries/service-key.ts';
 import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps } from './command.ts';
 import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
-import { requireKnownKeys, reseal } from './reseal.ts';
+import { reseal } from './reseal.ts';
+import { requireKnownKeys } from './service-key.ts';
 
 export type KeyRing = Pick<Config, 'encryptionKeys' | 'apiKeyPeppers' | 'certificateSigningKeys' | 'payloadKeys'>;
 export type KeysAct = { readonly operator: string; readonly note: string };

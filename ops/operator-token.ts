@@ -6,11 +6,10 @@ import { createHmac } from 'node:crypto';
 import type { Pepper } from '../config/environment.ts';
 import type { Queryable } from '../db/client.ts';
 import { findOperatorByToken, setTokenHash, type TokenHash } from '../db/queries/operator/token.ts';
-import { findForeignKeys } from '../db/queries/service-key.ts';
 import { isRemote } from '../domain/runtime.ts';
-import { serviceKeysOf } from '../process/key-check.ts';
 import type { OpsDeps } from './command.ts';
 import { CommandError, EXIT } from './command-line/program.ts';
+import { listForeignKeys } from './service-key.ts';
 
 export const hashToken = ({ id, secret }: Pepper, token: string): TokenHash => ({
   tokenHash: createHmac('sha256', secret).update(`operator\0${token}`).digest(),
@@ -19,8 +18,8 @@ export const hashToken = ({ id, secret }: Pepper, token: string): TokenHash => (
 
 /**
  * Requires that the operator is who the command says. In the local sandbox a name is enough where no token is set.
- * Moves the token to the active pepper, but not in a preview, nor to a pepper that no process has: without it, as when
- * it was a mistake, the token would be refused.
+ * Moves the token to the active pepper, but not in a preview, and not to a pepper that no process has: if that one was a
+ * mistake, the token would be refused once the mistake is corrected.
  *
  * @throws CommandError
  */
@@ -47,6 +46,6 @@ export async function requireOperator(
   if (known?.name !== operator)
     throw new CommandError(EXIT.refused, `OPERATOR_TOKEN is not a valid token of ${operator}.`);
   if (known.pepperId === active.id || isPreview) return;
-  if ((await findForeignKeys(db, serviceKeysOf(keys))).length > 0) return;
+  if ((await listForeignKeys({ db, keys })).length > 0) return;
   await setTokenHash(db, known.operatorId, hashToken(active, operatorToken));
 }

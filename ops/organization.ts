@@ -8,7 +8,7 @@ import { required, text } from './command-line/parameter.ts';
 import { EXIT, group } from './command-line/program.ts';
 import { tierCommand } from './limit.ts';
 import { lineOf } from './report.ts';
-import { requireKnownKeys } from './reseal.ts';
+import { requireKnownKeys } from './service-key.ts';
 
 const takes = { orgId: required('<org-id>', 'the organization', text), ...AUDIT_PARAMETERS };
 
@@ -18,7 +18,6 @@ export const organizationCommands: OpsCommand = group('org', 'Organizations of p
     description: 'Gives an organization a new full key. The first operator requests it, a second one confirms it.',
     takes,
     run: async (deps: OpsDeps, { orgId, ...act }) => {
-      // By a pepper that no process has, the key would be refused everywhere.
       await requireKnownKeys(deps);
       const { apiKey, credential } = issueApiKey({ runtime: deps.runtime, config: deps.keys });
       const { keyId, expiresAt } = await reissueApiKey(deps, orgId, credential, { ...act, requestId: newRequestId() });

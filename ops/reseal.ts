@@ -15,35 +15,19 @@ import {
   type SealedColumn,
   sealedColumnName,
 } from '../db/queries/sealed.ts';
-import { findForeignKeys } from '../db/queries/service-key.ts';
 import { createSealer, type Sealer } from '../db/seal.ts';
 import { consumerContactBinding } from '../domain/consumer.ts';
 import { hashConsumerContact } from '../process/contact-hash.ts';
-import { serviceKeysOf } from '../process/key-check.ts';
 import type { OpsDeps } from './command.ts';
-import { CommandError, EXIT, type ExitCode } from './command-line/program.ts';
+import { EXIT, type ExitCode } from './command-line/program.ts';
 import type { KeysAct } from './keys.ts';
+import { requireKnownKeys } from './service-key.ts';
 
 const PAGE_SIZE = 200;
 /** A row that another transaction uses is left for the next pass. */
 const PASSES_MAX = 5;
 
 type Tally = { readonly resealed: number; readonly busy: number; readonly unreadable: number };
-
-/**
- * Requires that processes have the active keys. With keys that they lack, they could read nothing any more, and a
- * consumer whom they do not find becomes a new one at the next sign-in, permanently.
- *
- * @throws CommandError
- */
-export async function requireKnownKeys({ db, keys }: OpsDeps): Promise<void> {
-  const faults = await findForeignKeys(db, serviceKeysOf(keys));
-  if (faults.length > 0)
-    throw new CommandError(
-      EXIT.refused,
-      `${faults.join('; ')}. Run this with the keys of the running processes: a new key comes first there, then here.`,
-    );
-}
 
 /**
  * @param recordChanges writes the audit entries of changed key lists and returns a sentence for each
