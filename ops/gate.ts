@@ -215,16 +215,16 @@ async function approve(deps: OpsDeps, { evidenceId: id, ...act }: Act): Promise<
 }
 
 async function revoke(deps: OpsDeps, { evidenceId: id, ...act }: Act): Promise<ExitCode> {
-  const { gate, corridor: name } = await revokeGateEvidence(deps, id, act);
-  const of = CORRIDOR_IDS.find((known) => known === name);
-  const verdicts = await judgeGates(deps.db, { runtime: deps.runtime, corridor: of, now: deps.now() });
-  const verdict = verdicts.find((judged) => judged.gate === gate);
+  const revoked = await revokeGateEvidence(deps, id, act);
+  const ofCorridor = CORRIDOR_IDS.find((known) => known === revoked.corridor);
+  const verdicts = await judgeGates(deps.db, { runtime: deps.runtime, corridor: ofCorridor, now: deps.now() });
+  const verdict = verdicts.find(({ gate }) => gate === revoked.gate);
   deps.print(`${id} revoked by ${act.operator}; ${afterRevocation(deps, id, verdict)}`);
   deps.printData({ evidence_id: id });
   return EXIT.done;
 }
 
-/** What newer evidence has replaced decides nothing. */
+/** Evidence that newer evidence has replaced does not decide about its gate. */
 function afterRevocation(deps: OpsDeps, id: string, verdict: GateVerdict | undefined): string {
   if (verdict?.evidence && verdict.evidence.evidenceId !== id)
     return `newer evidence decides: its gate is ${stateOf(deps, verdict.reason)}.`;

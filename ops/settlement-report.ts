@@ -15,7 +15,7 @@ import { reviewState, settlementAdvice, settlementWait } from '../domain/operato
 import { isValidAt, type ReviewRequest } from '../domain/review.ts';
 import { isCovered } from '../domain/settlement/evidence.ts';
 import { refundDueMinor } from '../domain/settlement/posting.ts';
-import { DECIDED_STATUSES, isTerminal, type Settlement, settlementTime } from '../domain/settlement/state.ts';
+import { EVIDENCE_STATUSES, isTerminal, type Settlement, settlementTime } from '../domain/settlement/state.ts';
 import { settlementWorkflowId } from '../domain/workflow-id.ts';
 import type { OpsDeps } from './command.ts';
 import { money, type Report, type Row } from './report.ts';
@@ -118,7 +118,7 @@ function overdue(settlement: Settlement, evidence: readonly { readonly pending: 
   const { status, expiresAt, updatedAt } = settlement;
   const isDecided =
     (status === 'awaiting_funds' && isCovered(settlement)) ||
-    (DECIDED_STATUSES.includes(status) && evidence.some(({ pending }) => pending));
+    (EVIDENCE_STATUSES.includes(status) && evidence.some(({ pending }) => pending));
   const decidedAt = isDecided ? updatedAt : null;
   const latestMs = settlementTime(settlement, now).getTime() - OVERDUE_GRACE_MS;
   return !isTerminal(status) && [expiresAt, decidedAt].some((at) => at !== null && at.getTime() < latestMs);

@@ -116,7 +116,7 @@ function stateGauges(registry: Registry) {
       }
       for (const state of TERMINAL_STATUSES)
         finished.set({ state }, counts.finishedLastHour.find(({ status }) => status === state)?.count ?? 0);
-      // Also rows of a later version, which nobody sends any more after a way back.
+      // Also kinds that only a later version knows: after a rollback, nobody sends such rows.
       for (const each of [rows, age]) each.reset();
       for (const kind of new Set([...OUTBOX_KINDS, ...counts.outbox.map((row) => row.kind)])) {
         const found = counts.outbox.find((row) => row.kind === kind);

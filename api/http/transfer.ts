@@ -1,3 +1,4 @@
+/** How the routes of transfers find the one that a request is about. */
 import type { z } from 'zod';
 import { getTransfer } from '../../db/queries/transfer.ts';
 import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
@@ -5,7 +6,7 @@ import type { ApiDeps } from '../deps.ts';
 import type { TransferPath } from '../schemas/transfer.ts';
 
 /**
- * The consumer's transfer that the path names. The line of the request has the id of its settlement.
+ * The consumer's transfer that the path names. The log line of the request gets the id of its settlement.
  *
  * @throws DomainError `not_found`
  */

@@ -31,8 +31,8 @@ const NEXT_STEP: Record<ErrorCode, string> = {
   state_conflict:
     'Read the object; `current_state` is its state. The same request will be refused again while that state lasts.',
   last_full_key:
-    'Create another key with scope `full`, move your systems to it, then revoke this one. Where `descendants=true` also ' +
-    'ends your own key, it ends what that makes too: revoke the others one by one.',
+    'Create another key with scope `full`, move your systems to it, then revoke this one. If `descendants=true` would ' +
+    'revoke your own key too, a new key does not help, since it is a descendant as well: revoke the others one by one.',
   provider_event_conflict:
     'Compare the event with the one that was received first. A provider must give each event its own id.',
   request_timeout: 'Repeat the request over a faster connection. Repeat a command with the same `Idempotency-Key`.',

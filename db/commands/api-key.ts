@@ -27,8 +27,8 @@ import { type Creation, type CreationDeps, commitCreation } from './creation.ts'
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 
-/** What the caller makes is of the line too, so another key helps nothing. */
-const OWN_LINE =
+/** The keys that the caller creates are descendants too, so to create another key does not help. */
+const OWN_DESCENDANT =
   'It would also revoke your own key, and leave no other active key with scope full. Revoke the others one by one.';
 
 /** The key that the request was sent with. */
@@ -152,7 +152,7 @@ export async function revokeApiKey(
     const endsFullKey = ending.some(({ scope }) => scope === 'full');
     const endingIds = ending.map((ended) => ended.keyId);
     if (endsFullKey && !(await hasOtherFullKey(tx, key.orgId, endingIds, at)))
-      throw new DomainError('last_full_key', {}, withDescendants ? OWN_LINE : undefined);
+      throw new DomainError('last_full_key', {}, withDescendants ? OWN_DESCENDANT : undefined);
     const revoked = await endKeys(tx, ending, { at, requestId: caller.requestId });
     return {
       key: revoked.find((ended) => ended.keyId === keyId) ?? key,

@@ -3,7 +3,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { expiringEvidence, type GateEvidence } from '../../domain/gate.ts';
 import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
 import type { RetentionDays } from '../../domain/retention.ts';
-import { DECIDED_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
+import { EVIDENCE_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
 import { DELIVERY_STATUSES, type DeliveryStatus, WAITS_MAX_MS } from '../../domain/webhook.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
@@ -68,13 +68,13 @@ export function isOverdue(ownNow: SQL): SQL {
   const latest = sql`${ownNow} - ${OVERDUE_GRACE_MS} * interval '1 millisecond'`;
   return sql`(coalesce(expires_at < ${latest}, false)
     OR (updated_at < ${latest} AND (status = 'awaiting_funds' AND amount_received_minor >= amount_minor
-      OR status IN (${listOf(DECIDED_STATUSES)})
+      OR status IN (${listOf(EVIDENCE_STATUSES)})
         AND EXISTS (SELECT 1 FROM evidence e WHERE e.settlement_id = settlements.settlement_id AND e.pending))))`;
 }
 
 /**
- * Whether a settlement in a final state has entered it since. A refund or a dispute changes it later too. The history
- * of one that was accepted since need not be read.
+ * Whether a settlement that has ended did so since then. `updated_at` does not say it: a refund or a dispute comes later.
+ * For a settlement that was created since then, the history is not read.
  */
 const hasEndedSince = (since: string): SQL => sql`(created_at > ${since} OR (
   SELECT t.at FROM settlement_transitions t

@@ -241,8 +241,8 @@ export async function releaseDeliveries(
 }
 
 /**
- * One for each lane, without parameters: so the plan for a table that is still empty is kept. The planner does not see
- * the range: then it takes the index of what nobody has claimed, whatever it knows of the table.
+ * One for each lane, and without parameters: so a connection keeps its first plan. `range` hides the keys from the
+ * planner. If it saw them, it would sometimes take the index of all deliveries of a lane, also of those that are claimed.
  */
 const notifyStatements = ALL_LANES.map((lane) => {
   const { from, to } = laneKeysOf(lane);

@@ -81,8 +81,8 @@ export const isBeforeCollection = (status: SettlementStatus): boolean =>
 /** A call to the rail may have gone out, or the payout is confirmed: the amount is not given back. */
 export const PAYOUT_STATUSES: readonly SettlementStatus[] = ['paying_out', 'needs_review', 'settled'];
 
-/** The states with a wait that any pending evidence ends. */
-export const DECIDED_STATUSES: readonly SettlementStatus[] = ['awaiting_funds', 'paying_out', 'needs_review'];
+/** The states whose wait ends with any evidence that is pending. */
+export const EVIDENCE_STATUSES: readonly SettlementStatus[] = ['awaiting_funds', 'paying_out', 'needs_review'];
 
 const DAY_MS = 24 * 60 * 60_000;
 const COMPLIANCE_WINDOW_MS = 7 * DAY_MS;

@@ -307,7 +307,9 @@ describe('DELETE /v1/orgs/keys/{key_id}', () => {
     expect(await works(api, caller)).toBe(true);
   });
 
-  test('409 last_full_key for a line with the own key, which tells how the others of the line end', async ({ api }) => {
+  test('409 last_full_key with descendants says how to revoke the others, if the own key is one of them', async ({
+    api,
+  }) => {
     const first = await api.createCaller('full');
     const own = callerOf(jsonOf(await create(api, first, { name: 'own', scope: 'full' })));
     const made = callerOf(jsonOf(await create(api, first, { name: 'leaked', scope: 'full' })));
