@@ -43,18 +43,22 @@ export function setPageHeaders(
   if (links !== '') reply.header('Link', links);
 }
 
-/** After so many items other requests get their turn: a page of the largest objects takes 70 ms. */
-const ITEMS_AT_ONCE = 5;
+/** A page of the largest objects takes 70 ms. After so many items that took so long, other requests get their turn. */
+const PART = { items: 5, ms: 5 } as const;
 
-/** Writes the items of a page in parts, between which other requests get their turn. */
+/** Writes the items of a page in parts. When they take long, other requests get their turn in between. */
 export async function writeItems<Row>(
   items: readonly Row[],
   write: (items: readonly Row[]) => string,
 ): Promise<readonly string[]> {
   const parts: string[] = [];
-  for (let first = 0; first < items.length; first += ITEMS_AT_ONCE) {
-    if (first > 0) await setImmediate();
-    parts.push(write(items.slice(first, first + ITEMS_AT_ONCE)));
+  let sinceMs = performance.now();
+  for (let first = 0; first < items.length; first += PART.items) {
+    if (performance.now() - sinceMs >= PART.ms) {
+      await setImmediate();
+      sinceMs = performance.now();
+    }
+    parts.push(write(items.slice(first, first + PART.items)));
   }
   return parts;
 }
