@@ -10,6 +10,7 @@
  * Afterwards settlements begin at a steady rate, without a subscriber and of the five organizations: how long each takes.
  */
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { command, EXIT, type Printer } from '../../ops/command-line/program.ts';
 import { withReceiver } from '../support/http-server.ts';
 import { inParallel } from '../support/parallel.ts';
@@ -23,6 +24,8 @@ import { type BenchStack, withBenchStack } from './stack.ts';
 const AT_ONCE = 16;
 const REACHED = { timeoutMs: 180_000, everyMs: 25 };
 const MANY = 5;
+/** Temporal works for half a second after the last workflow has ended. The next turn would pay for it. */
+const REST_MS = 2_000;
 const STEADY = { perSecond: 5, ms: 20_000 } as const;
 
 /** What is begun and resumed. The counts are of all turns together. */
@@ -57,13 +60,16 @@ export const complete: Bench = command({
         const { processes: product, worker } = await stack.startProduct();
         const bareWorker = await stack.start('test/bench/bare-worker.ts');
         const processes = { ...product, worker: [worker.pid, bareWorker.pid] };
+        const rest = () => delay(REST_MS);
         const burst = (subject: Subject, ...against: readonly Contender[]): Contender => ({
           ...{ labels: [subject.name], processes, against },
           take: () => takeTurn(stack, subject, settlements),
+          rest,
         });
         const steady = (subject: Settlements, ...against: readonly Contender[]): Contender => ({
           ...{ labels: [subject.name], processes, against },
           take: () => takeSteadyTurn(stack, subject),
+          rest,
         });
         const none = await settlement(stack, 'card settlement', []);
         const one = await settlement(stack, 'the same with one subscriber', [url]);
