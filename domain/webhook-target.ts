@@ -54,7 +54,8 @@ export const isLoopbackHost = (host: string): boolean => host === 'localhost' ||
 
 /** The first rule that a URL breaks; undefined if it breaks none. The text never contains the URL. */
 export function targetFault(text: string, rules: TargetRules): string | undefined {
-  if (text.length > TARGET_LENGTH_MAX) return `must have at most ${TARGET_LENGTH_MAX} characters`;
+  // Characters, as of every text: some of them are two units of UTF-16.
+  if ([...text].length > TARGET_LENGTH_MAX) return `must have at most ${TARGET_LENGTH_MAX} characters`;
   // The URL parser drops or rewrites these characters, so it would check another URL than the submitted one.
   const url = /[\s\\\p{Cc}]/u.test(text) || !/^https?:\/\/[^/]/i.test(text) ? undefined : parsed(text);
   if (url === undefined) return 'must be an absolute https URL';

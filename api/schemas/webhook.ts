@@ -36,7 +36,7 @@ const DisabledReason = openEnum(
 const webhookUrl = (rules: TargetRules) =>
   text(1, TARGET_LENGTH_MAX)
     .superRefine((value, context) => {
-      const fault = value.length <= TARGET_LENGTH_MAX ? targetFault(value, rules) : undefined;
+      const fault = targetFault(value, rules);
       if (fault) context.addIssue({ code: 'custom', message: fault });
     })
     .meta({

@@ -69,6 +69,18 @@ describe('a refused creation', () => {
         expect(faultsOf(await api.call(partner, method, `/v1/webhooks${below}`, body({ url })))).toEqual(URL_FAULT);
   });
 
+  test('422 on url for a long one whose characters are more units than characters', async ({ api, partner }) => {
+    const { webhook_id } = await create(api, partner);
+    const long = '\u{1f600}'.repeat(1_100);
+    for (const url of [long, `https://hooks.partner.example:22/${long}`, `https://user@hooks.partner.example/${long}`])
+      for (const [method, below] of [
+        ['POST', ''],
+        ['PATCH', `/${webhook_id}`],
+      ] as const)
+        expect(faultsOf(await api.call(partner, method, `/v1/webhooks${below}`, body({ url })))).toEqual(URL_FAULT);
+    await create(api, partner, { url: `https://hooks.partner.example/${long}` });
+  });
+
   test('429 for the twenty-first subscription, even if two are created at once', async ({ api }) => {
     const owner = await api.createCaller();
     for (let n = 1; n < 20; n += 1) await create(api, owner);
