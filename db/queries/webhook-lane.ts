@@ -32,9 +32,9 @@ const TURNS_MAX = 256;
 /** A claim looks for this many times the even part of each subscription, because others may have less than theirs. */
 const PART = 2;
 
-/** The subscription at which the last claim ended. */
-export type Turn = { readonly laneKey: number; readonly orgId: string; readonly webhookId: string };
-const firstTurn = ({ from }: LaneKeys): Turn => ({ laneKey: from, orgId: '', webhookId: '' });
+/** The subscription at which the last claim ended. `hasFound`: since the lane's first one, something was found. */
+export type Turn = Pick<ClaimedDelivery, 'orgId' | 'webhookId'> & Readonly<{ laneKey: number; hasFound: boolean }>;
+const firstTurn = ({ from }: LaneKeys): Turn => ({ laneKey: from, orgId: '', webhookId: '', hasFound: false });
 
 export type LaneClaim = {
   readonly claimant: number;
@@ -192,13 +192,16 @@ export async function exchangeDeliveries(
     : await exchangeStatement(db, ...given);
   const [last] = rows;
   const claimed = rows.filter((row) => row.deliveryId !== null);
+  if (!last) return { claimed, after: undefined, isMore: after.hasFound && limit > 0, tookOver: false };
+  const { laneKey, turnOrgId: orgId, turnWebhookId: webhookId } = last;
+  const hasFound = after.hasFound || claimed.length > 0 || last.ended > 0;
   const isRest = after.webhookId !== '';
-  if (!last) return { claimed, after: undefined, isMore: isRest && limit > 0, tookOver: false };
   const isEnd = last.turns < TURNS_MAX;
   return {
     claimed,
-    after: isEnd ? undefined : { laneKey: last.laneKey, orgId: last.turnOrgId, webhookId: last.turnWebhookId },
-    isMore: !isEnd || isRest || last.ended > 0 || (claimed.length > 0 && last.hasMore),
+    after: isEnd ? undefined : { laneKey, orgId, webhookId, hasFound },
+    // While no subscription has a place, the next pass over all of them finds nothing either.
+    isMore: !isEnd || (isRest && hasFound) || last.ended > 0 || (claimed.length > 0 && last.hasMore),
     tookOver: last.left > 0,
   };
 }

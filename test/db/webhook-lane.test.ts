@@ -76,6 +76,26 @@ async function createWorld(api: TestApi) {
       }
       return subscriptions;
     },
+    /** So many copies of its own subscription, each with a delivery of its first event. */
+    copy: async (count: number): Promise<string[]> => {
+      const rows = await rowsOf(
+        `WITH copy AS (
+           INSERT INTO webhooks
+             (webhook_id, org_id, url, event_types, status, lane_key, secret_sealed, created_at, updated_at)
+           SELECT new_id(), org_id, url, event_types, status, lane_key, secret_sealed, now(), now()
+           FROM webhooks, generate_series(1, $2::int) WHERE webhook_id = $1 RETURNING webhook_id
+         )
+         INSERT INTO webhook_deliveries (delivery_id, org_id, webhook_id, event_id, event_type, status, generation,
+           prior_attempts, next_attempt_at, lane_key, endings, request_id, created_at)
+         SELECT new_id_with(event_id), org_id, copy.webhook_id, event_id, event_type, status, generation,
+           prior_attempts, next_attempt_at, lane_key, endings, request_id, created_at
+         FROM copy, (SELECT * FROM webhook_deliveries WHERE webhook_id = $1 ORDER BY delivery_id LIMIT 1) first
+         RETURNING webhook_id`,
+        own.webhookId,
+        count,
+      );
+      return rows.map(({ webhook_id: id }) => id);
+    },
     open: () => openClaimant(db),
     /** One statement of a lane that has every key. */
     exchange: (claimant: number, claim: Partial<LaneClaim> = {}, results: readonly AttemptResult[] = []) =>
@@ -185,6 +205,27 @@ describe('a claim', () => {
     }
     expect(added.filter(({ webhookId }) => !seen.has(webhookId))).toEqual([]);
   });
+
+  test.for<[places: number, claimed: number, statements: number]>([
+    [0, 0, 2],
+    [2, 3, 6],
+  ])(
+    'that finds no place at any of hundreds of subscriptions is the last one for now (%s places at one of them)',
+    async ([places, ...wanted], { world }) => {
+      await world.write(3);
+      const copies = await world.copy(300);
+      const free = new Map([[world.own.webhookId, places] as const, ...copies.map((id) => [id, 0] as const)]);
+      const claimant = await world.open();
+      let found: Awaited<ReturnType<typeof world.exchange>> | undefined;
+      let [claimed, statements] = [0, 0];
+      do {
+        found = await world.exchange(claimant, { after: found?.after, free });
+        claimed += found.claimed.length;
+        statements += 1;
+      } while (found.isMore && statements < 20);
+      expect([claimed, statements]).toEqual(wanted);
+    },
+  );
 
   test('leaves a subscription the places that it has free, the first four, or one if it fails', async ({ world }) => {
     const [full, failing] = [
