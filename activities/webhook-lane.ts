@@ -141,6 +141,8 @@ async function serve(deps: ActivityDeps, shared: Shared, number: number, stop: A
     stop.removeEventListener('abort', lane.wakeUp.wake);
     clearInterval(report);
     unsubscribe();
+    // If the database has ended it, the next one sends what it has not sent.
+    for (const { queue } of lane.subscribers.values()) queue.length = 0;
     lane.connections.close();
   }
 }

@@ -251,6 +251,25 @@ describe('a lane', () => {
     ).toEqual([{ status: 'succeeded', attempt_count: 1, count: 40 }]);
   });
 
+  test('that the database has ended sends nothing that it had claimed and not sent', async ({ world, api }) => {
+    await world.burst(3);
+    const { release, stop } = await hold(world, 1, { destinations: createDestinations(1) });
+    let failures = 0;
+    const broken = vi.spyOn(api.connection.pool, 'query').mockImplementation(async () => {
+      failures += 1;
+      throw Object.assign(new Error('down'), { code: '08006' });
+    });
+    await vi.waitUntil(() => failures === 5 * LANES, WAIT);
+    broken.mockRestore();
+    release();
+    await delay(300);
+    expect(world.sent).toHaveLength(1);
+    await expect(stop()).rejects.toThrow();
+    world.answer = succeeding;
+    await world.deliver();
+    expect(world.sent).toHaveLength(4);
+  });
+
   test('records a failure once the database takes it, if it did not at first', async ({ world, api }) => {
     const delivery = await world.ping();
     world.answer = failing;
