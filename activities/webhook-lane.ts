@@ -49,15 +49,13 @@ const CLAIMED_AT_ONCE = 128;
 const EXCHANGE_MS = 20;
 /**
  * After a statement a lane rests: `factor` times as long as the statement took, unless there is more to claim at once.
- * When the database is busy, lanes make fewer statements, with more deliveries in each. But new deliveries wait for the
- * rest too. docs/performance.md says what a longer one costs and saves.
+ * So a busy database gets fewer statements. New deliveries wait too: docs/performance.md says how long is worth it.
  */
 const REST = { factor: 0.5, maxMs: 8 } as const;
 /**
- * A delivery is left over when an earlier activity of the lane has claimed it, or a statement of this activity whose
- * answer was lost. One statement in this time looks for such deliveries. Every statement looks during this time after
- * the activity has begun, after an answer was lost, and after a look that found some: one statement may have no places
- * for all of them.
+ * A delivery is left over when an earlier activity of the lane has claimed it, or a statement whose answer was lost.
+ * One statement in this time looks for them. Every statement looks during this time after the activity has begun, after
+ * an answer was lost, and after a look that found some: one statement may have no places for all of them.
  */
 const TAKE_OVER_MS = 5_000;
 /** While nothing is due, the lane looks less and less often. */
@@ -82,11 +80,7 @@ export function webhookLaneActivities(deps: ActivityDeps, destinations: Destinat
   // One statement of lanes at a time: four at once slow those of requests and settlements down.
   const shared = { destinations, inTurn: oneAtATime() };
   return {
-    /**
-     * Sends what is due to the subscriptions of a lane.
-     *
-     * @returns whether the lane is served again: there are fewer lanes now if it is not
-     */
+    /** Sends what is due to a lane's subscriptions. @returns whether it is served again: there may be fewer lanes now */
     serveLane: async ({ lane }: { readonly lane: number }): Promise<{ readonly isServed: boolean }> => {
       if (lane >= LANES) return { isServed: false };
       await whileHeartbeating(deps, (stop) => serve(deps, shared, lane, stop));
