@@ -1,8 +1,8 @@
 /**
  * Rate limits (contract §2). A request with a credential is counted where the credential is looked up
- * (`authentication.ts`), for its organization. This plugin counts the others, by client address, and what the answers
- * to credentials weigh. All processes share the counts. A request is counted before its body is read. Provider events
- * and health checks are not counted. Unknown addresses and methods are counted in this process's memory.
+ * (`authentication.ts`), for its organization. This plugin counts the others, by client address, and what answers
+ * weigh. All processes share the counts. A request is counted before its body is read. Provider events and health
+ * checks are not counted. Unknown addresses and methods are counted in this process's memory.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
@@ -18,14 +18,26 @@ import { type Budget, budgetsOf, budgetsOfOrganization, weightOf } from '../../d
 import type { ApiDeps } from '../deps.ts';
 import { createFailureCount } from '../http/failure-count.ts';
 import { requireBudget, showBudget } from '../http/rate-limit.ts';
-import { costOf } from '../route-config.ts';
+import { costOf, type RouteConfig } from '../route-config.ts';
 
 const CLEANUP_INTERVAL_MS = 10 * 60_000;
 
 export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   const budgets = budgetsOf(deps.config.rateLimitPerMinute);
-  const budgetOf = ({ principal }: FastifyRequest): Budget =>
-    principal ? budgetsOfOrganization(principal.allowance, deps.config.rateLimitPerMinute).default : budgets.default;
+  /** Whose budgets an answer uses. What is left of the first one is shown as that of `budget`. */
+  const weighed = (
+    { principal, consumer, clientAddress: { limitKey } }: FastifyRequest,
+    { auth, budget = 'default', uncounted }: RouteConfig,
+  ): { readonly budget: Budget; readonly callers: readonly string[] } => {
+    if (principal)
+      return {
+        budget: budgetsOfOrganization(principal.allowance, deps.config.rateLimitPerMinute).default,
+        callers: [organizationCaller(principal.orgId), addressCaller(limitKey)],
+      };
+    if (consumer) return { budget: budgets.default, callers: [organizationCaller(consumer.orgId)] };
+    const isCounted = auth !== 'signature' && !uncounted;
+    return { budget: budgets[budget], callers: isCounted ? [callerOf(budgets[budget], limitKey)] : [] };
+  };
   const unknown = createFailureCount(budgets.page);
   // Not an async function: most requests have a credential and wait for nothing here.
   app.addHook('onRequest', (request, reply, done) => {
@@ -51,14 +63,15 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
   app.addHook('onSend', (request, reply, payload, done) => {
     const access = request.routeOptions.config.access;
     const weight = access && access.cost === undefined ? weightOf(bytesOf(payload)) : 0;
-    const callers = weight > 0 ? weighedCallers(request) : [];
+    if (!access || weight === 0) return done(null, payload);
+    const { budget, callers } = weighed(request, access);
     if (callers.length === 0) return done(null, payload);
-    const { windowSeconds } = budgets.default;
+    const { windowSeconds } = budget;
     countRequests(
       deps.db,
       callers.map((caller) => ({ caller, windowSeconds, cost: weight })),
     )
-      .then(([counted]) => counted && showBudget(reply, budgetOf(request), counted))
+      .then(([counted]) => counted && showBudget(reply, budget, counted))
       .catch((error: unknown) => request.log.warn({ err: error }, 'the weight of an answer could not be counted'))
       .then(() => done(null, payload), done);
   });
@@ -72,9 +85,3 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
 
 const bytesOf = (payload: unknown): number =>
   typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;
-
-/** Whose budgets an answer uses, the one that is shown first. Files of pages declare what they cost. */
-function weighedCallers({ principal, consumer, clientAddress }: FastifyRequest): string[] {
-  if (principal) return [organizationCaller(principal.orgId), addressCaller(clientAddress.limitKey)];
-  return consumer ? [organizationCaller(consumer.orgId)] : [];
-}

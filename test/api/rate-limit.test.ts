@@ -152,6 +152,27 @@ describe('a request costs', MINUTE_ENDS, () => {
     expect(leftIn(withoutKey.headers['ratelimit'])).toBe(perMinute - 1);
   });
 
+  test('its address one unit more for each 64 KiB where no credential is needed, also of a page', async ({
+    newApi,
+  }) => {
+    const api = await newApi({ config: { rateLimitPerMinute: 1_000 } });
+    for (const [url, small] of [
+      ['/openapi.json', '/v2/capabilities'],
+      ['/docs/reference/settlement', '/llms.txt'],
+    ] as const) {
+      const left = async (path: string = small) => {
+        const answer = await api.app.inject({ url: path, remoteAddress: '192.0.2.11' });
+        expect([path, answer.statusCode]).toEqual([path, 200]);
+        return { left: leftIn(answer.headers['ratelimit']), weight: Math.floor(answer.rawPayload.length / 65_536) };
+      };
+      const before = await left();
+      const big = await left(url);
+      expect(big.weight).toBeGreaterThan(0);
+      expect(big.left).toBe(before.left - 1 - big.weight);
+      expect((await left()).left).toBe(big.left - 1);
+    }
+  });
+
   test('the budget of its address too, which is three times that of an organization', async ({ api, get }) => {
     const { quota } = budgetsOf(QUOTA).address;
     const address = '192.0.2.7';
