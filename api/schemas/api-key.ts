@@ -32,7 +32,7 @@ const ApiKeyStatus = openEnum('ApiKeyStatus', API_KEY_STATUSES, 'Only an `active
 /** The longest text of an IPv6 address with an IPv4 tail, and of its prefix. */
 const BLOCK_LENGTH_MAX = 49;
 
-/** Blocks of addresses in one form, each once. */
+/** Blocks of addresses in one form, in the places of the request: a later fault names its place. */
 const allowedCidrs = () =>
   z
     .array(
@@ -49,8 +49,7 @@ const allowedCidrs = () =>
         .meta({ example: '203.0.113.0/24' }),
     )
     .min(1)
-    .max(ALLOWED_CIDRS_MAX)
-    .transform((blocks) => [...new Set(blocks)]);
+    .max(ALLOWED_CIDRS_MAX);
 
 export const CreateApiKeyRequest = z
   .strictObject({

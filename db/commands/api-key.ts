@@ -69,6 +69,7 @@ export async function createApiKey(
     const created = await insertApiKey(tx, caller.orgId, {
       ...credential,
       ...key,
+      allowedCidrs: key.allowedCidrs && [...new Set(key.allowedCidrs)],
       createdAt,
       createdBy: creator.keyId,
     });

@@ -84,6 +84,15 @@ describe('a key that is limited to addresses', () => {
     expect(jsonOf(created).allowed_cidrs).toEqual(['10.0.0.0/8', '192.0.2.1/32', '2001:db8::/32']);
   });
 
+  test('is not made with a block outside of its creator’s, which is named by its place in the request', async ({
+    api,
+  }) => {
+    const key = await limitedTo(api, ['203.0.113.0/24']);
+    const body = { name: 'wider', scope: 'read', allowed_cidrs: ['203.0.113.1', '203.0.113.1/32', '198.51.100.1'] };
+    const refused = await api.call(key, 'POST', `/v1/orgs/${key.orgId}/keys`, body, from('203.0.113.1'));
+    expect([refused.statusCode, jsonOf(refused).detail]).toMatchObject([422, [{ loc: ['body', 'allowed_cidrs', 2] }]]);
+  });
+
   test('is not made with fewer or more blocks than are allowed', async ({ api }) => {
     const caller = await api.createCaller();
     const blocks = (count: number) => Array.from({ length: count }, (_, index) => `10.0.0.${index}`);
