@@ -30,12 +30,15 @@ export function routedAddress(url: string): string {
 /** No object can have the entry `__proto__`: a filter by it is an unknown parameter. */
 const METADATA = /^metadata\[(?!__proto__\])([^\]]*)\]$/;
 
+/** Without it Node.js reads a thousand parameters and ignores the next. */
+const EVERY = 0;
+
 /**
  * The parameters of a query string. `metadata[key]=value` is an entry of the one parameter `metadata` (OpenAPI's style
  * `deepObject`).
  */
 export function parseQuery(text: string): Record<string, unknown> {
-  const entries = Object.entries(parse(text));
+  const entries = Object.entries(parse(text, '&', '=', { maxKeys: EVERY }));
   // `metadata` without a key: the schema refuses it.
   if (entries.some(([name]) => name === 'metadata')) return Object.fromEntries(entries);
   const labels = entries.flatMap(([name, value]) => {

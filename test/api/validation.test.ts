@@ -217,6 +217,13 @@ describe('a 422 lists', () => {
     ]);
   });
 
+  test('a parameter that comes after a thousand others', async ({ api, partner }) => {
+    expect(outcome(await api.call(partner, 'GET', `/v2/settlements?${'&'.repeat(1_000)}more=1`))).toEqual([
+      422,
+      [['query.more', 'extra_forbidden']],
+    ]);
+  });
+
   test('a parameter metadata without a key, also together with one with a key', async ({ api, partner }) => {
     for (const query of ['metadata=x', 'metadata=x&metadata[a]=1', 'metadata[a]=1&metadata=x'])
       expect(outcome(await api.call(partner, 'GET', `/v1/recipients?${query}`))).toContainEqual(
