@@ -18,6 +18,12 @@ export function rule<Fields extends z.ZodObject>(
   return check;
 }
 
+/** A field of a rule about which fields are given: whatever its form, so that a fault of the form hides no other. */
+export const inAnyForm = () => z.unknown().optional();
+
+/** Null is the same as absent. */
+export const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
+
 /** As `rule`, for one that the form leaves to the handler: it is judged only if the request is refused anyway. */
 export function laterRule<Fields extends z.ZodObject>(
   fields: Fields,

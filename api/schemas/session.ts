@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { contactOf, OTP_LIMITS } from '../../domain/otp.ts';
 import { constant, id, nullAsAbsent, objectId, outputText, pattern, timestamp } from './common.ts';
 import { email, phone } from './contact.ts';
+import { inAnyForm, isGiven, rule } from './rule.ts';
 
 export const AUTHORIZATION_LENGTH_MAX = 256;
 
@@ -21,10 +22,12 @@ export const RequestOTPBody = z
       description: 'E.164. In the local sandbox only: nothing sends text messages.',
     }),
   })
-  .superRefine((body, context) => {
-    if ((body.email === undefined) === (body.phone === undefined))
-      context.addIssue({ code: 'custom', path: [], message: 'give either email or phone' });
-  })
+  .check(
+    rule(z.object({ email: inAnyForm(), phone: inAnyForm() }), (body, context) => {
+      if (isGiven(body.email) === isGiven(body.phone))
+        context.addIssue({ code: 'custom', path: [], message: 'give either email or phone' });
+    }),
+  )
   .meta({
     id: 'RequestOTPBody',
     description: 'Either `email` or `phone`.',

@@ -6,7 +6,7 @@ import { price } from '../../domain/pricing.ts';
 import { corridor, EXAMPLE_ID, id, money, nullAsAbsent, objectId, paymentMethod, rail, visibleText } from './common.ts';
 import { priced } from './estimate.ts';
 import { RequiredIdempotencyKey } from './idempotency.ts';
-import { laterRule, rule } from './rule.ts';
+import { inAnyForm, isGiven, laterRule, rule } from './rule.ts';
 import { SessionHeader } from './session.ts';
 import { SettlementResponse } from './settlement.ts';
 import { checkPaymentTokens, paymentToken, pricingInput } from './settlement-command.ts';
@@ -53,15 +53,22 @@ const tokens = {
   }),
 };
 
-const inputRule = rule(z.object(inputs), (body, context) => {
-  const [fields, fault] =
-    body.quote_id === undefined
-      ? [NEEDED_FIELDS.filter((field) => body[field] === undefined), MISSING]
-      : [QUOTED_FIELDS.filter((field) => body[field] !== undefined), QUOTED];
-  for (const field of fields) context.addIssue({ code: 'custom', path: [field], ...fault });
+const NeededInputs = z.object({
+  quote_id: inAnyForm(),
+  corridor: inAnyForm(),
+  amount: inAnyForm(),
+  payment_method: inAnyForm(),
 });
-const MISSING = { message: 'Field required', params: { type: 'missing' } };
-const QUOTED = { message: 'is allowed only without quote_id' };
+const missingRule = rule(NeededInputs, (body, context) => {
+  if (isGiven(body.quote_id)) return;
+  for (const field of NEEDED_FIELDS.filter((name) => !isGiven(body[name])))
+    context.addIssue({ code: 'custom', path: [field], message: 'Field required', params: { type: 'missing' } });
+});
+const quotedRule = rule(z.object(inputs), (body, context) => {
+  if (body.quote_id === undefined) return;
+  for (const field of QUOTED_FIELDS.filter((name) => body[name] !== undefined))
+    context.addIssue({ code: 'custom', path: [field], message: 'is allowed only without quote_id' });
+});
 
 const { quote_id, payment_method } = inputs;
 const tokenRule = rule(z.object({ quote_id, payment_method, ...tokens }), (body, context) => {
@@ -84,7 +91,7 @@ const TransferForm = z
       example: 'For school',
     }),
   })
-  .check(inputRule, tokenRule, priceRule)
+  .check(missingRule, quotedRule, tokenRule, priceRule)
   .meta({
     id: 'TransferBody',
     description: 'Either `quote_id`, or `corridor`, `amount` and `payment_method`.',

@@ -1,6 +1,7 @@
 import type { LightMyRequestResponse } from 'fastify';
 import { describe, expect } from 'vitest';
 import { JSON_DEPTH_MAX } from '../../api/http/json-body.ts';
+import { callAs, signIn } from '../support/consumer.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { type Json, jsonOf, recipientBody, settleBody } from '../support/partner.ts';
 
@@ -157,6 +158,30 @@ describe('a 422 lists', () => {
     const [status, listed] = outcome(answer);
     expect(status).toBe(422);
     expect(new Set(listed)).toEqual(new Set([...OTHER_FAULTS, ...faults]));
+  });
+
+  test('the rule about a contact, whatever the form of what is given', async ({ api }) => {
+    const body = { email: '', phone: '+18765550123' };
+    expect(outcome(await api.call(null, 'POST', '/consumer/auth/request-otp', body))).toEqual([
+      422,
+      [
+        ['body.email', 'string_too_short'],
+        ['body', 'value_error'],
+      ],
+    ]);
+  });
+
+  test('what is missing of a transfer, whatever the form of what is given', async ({ api }) => {
+    const body = { recipient_id: 'r', amount: '1,000.00', payment_method: null };
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    expect(outcome(await callAs(api, await signIn(api), 'POST', '/consumer/transfers', body, headers))).toEqual([
+      422,
+      [
+        ['body.amount', 'string_pattern_mismatch'],
+        ['body.corridor', 'missing'],
+        ['body.payment_method', 'missing'],
+      ],
+    ]);
   });
 
   test('the faults of the price together with that of the header', async ({ api, partner }) => {
