@@ -187,6 +187,8 @@ function createServer(deps: ApiDeps, logger: FastifyBaseLogger): FastifyInstance
     requestTimeout: LIMITS.requestTimeoutMs,
     keepAliveTimeout: LIMITS.keepAliveTimeoutMs,
     connectionTimeout: LIMITS.idleTimeoutMs,
+    // Fastify would answer 503 itself while it closes, in a form of its own. What has arrived is answered (`drain.ts`).
+    return503OnClosing: false,
     clientErrorHandler: createClientErrorHandler(answerHeaders(deps), ({ requestId, status, socket }) => {
       const { logged: client } = clientAddressOf({ rawHeaders: [], socket });
       logger.info({ request_id: requestId, method: 'none', route: 'none', status, duration_ms: 0, client }, 'request');

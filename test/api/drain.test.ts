@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { expect } from 'vitest';
@@ -96,6 +97,25 @@ test('a read that waits for a change is answered with the present state at shutd
   await service.api.app.close();
   expect(await answer).toEqual({ statusCode: 200, connection: 'close' });
   expect(performance.now() - startedAt).toBeLessThan(stretched(15_000));
+});
+
+test('a request that is complete only while the application closes is answered as every other one', async ({
+  service,
+}) => {
+  const drain = await service.listen(SHORT_LINGER_MS);
+  const { port } = service.api.app.server.address() as AddressInfo;
+  const socket = connect(port, '127.0.0.1');
+  socket.write('GET /health/live HTTP/1.1\r\nHost: localhost\r\nX-Request-ID: late-1\r\n');
+  await once(socket, 'connect');
+  await drain();
+  const closed = service.api.app.close();
+  await delay(SHORT_LINGER_MS);
+  socket.write('\r\n');
+  const answer = await text(socket);
+  await closed;
+  expect(answer).toMatch(/^HTTP\/1.1 200 /);
+  expect(answer).toMatch(/^x-request-id: late-1\r$/im);
+  expect(answer).toMatch(/^connection: close\r$/im);
 });
 
 test('a request without an end holds up the shutdown for a bounded time', async ({ service }) => {
