@@ -204,6 +204,8 @@ function createServer(deps: ApiDeps, logger: FastifyBaseLogger): FastifyInstance
     },
   });
   app.server.maxConnections = LIMITS.connectionsMax;
+  // Node would read a thousand headers and ignore the next. `maxHeaderSize` bounds their number.
+  app.server.maxHeadersCount = 0;
   limitConnections(app.server, { maxOfAddress: LIMITS.connectionsMaxOfAddress, trusted: deps.config.trustedProxies });
   // Node would answer 417 itself to an `Expect` other than `100-continue`, without a log line and without counting it.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));

@@ -3,7 +3,7 @@ import { describe, expect } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { requireConformance } from '../support/conformance.ts';
 import { FILE } from '../support/fixture.ts';
-import { createRecipient, settleBody } from '../support/partner.ts';
+import { createRecipient, recipientBody, settleBody } from '../support/partner.ts';
 import { withAttack } from './fixture.ts';
 import { requestBytes } from './wire.ts';
 
@@ -61,4 +61,26 @@ describe('a header that the document does not name', () => {
       expect(undocumented).toEqual([]);
     },
   );
+});
+
+test('a key after a thousand other headers is bound, so that the repeated request creates nothing', async ({
+  wire,
+  tenant,
+}) => {
+  const body = JSON.stringify(recipientBody());
+  const bytes = requestBytes(
+    'POST /v1/recipients',
+    [
+      ...['Host: api.acme.example', `X-API-Key: ${tenant.partner.apiKey}`],
+      ...['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`],
+      ...Array.from({ length: 1_000 }, () => 'A: b'),
+      `Idempotency-Key: ${newId()}`,
+    ],
+    body,
+  );
+  const answers = [...(await wire.exchange([bytes])), ...(await wire.exchange([bytes]))];
+  expect(answers.map(({ statusCode, headers }) => [statusCode, headers['idempotency-replayed']])).toEqual([
+    [201, undefined],
+    [201, 'true'],
+  ]);
 });
