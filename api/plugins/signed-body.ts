@@ -31,6 +31,8 @@ export function acceptSignedBodies(app: FastifyInstance): void {
     done(null, undefined);
   });
   app.addHook('preParsing', (request, reply, payload, done) => {
+    // Fastify would refuse one without the form of a type, and the evidence in the body with it.
+    delete request.headers['content-type'];
     const size = Math.min(Number(request.headers['content-length'] ?? SIGNED_BODY_BYTES_MAX), SIGNED_BODY_BYTES_MAX);
     for (const oldest of reading) {
       if (inFlight + size <= BODIES_IN_FLIGHT_BYTES_MAX) break;

@@ -72,6 +72,14 @@ describe('the body of a provider event', () => {
     },
   );
 
+  test.for(['json', 'application/', ''])('is read although its content type is %j', async (type, { api }) => {
+    const url = '/v2/webhooks/bankledger';
+    const payload = Buffer.from(JSON.stringify({ id: `evt_of_type_${type}`, event: 'unknown' }));
+    const headers = { 'content-type': type, ...SIGNATURES[`POST ${url}`]?.(payload) };
+    const { statusCode, body } = await api.app.inject({ method: 'POST', url, payload, headers });
+    expect([statusCode, JSON.parse(body)]).toMatchObject([200, { received: true, duplicate: false }]);
+  });
+
   test('that declares more than all of them may have is 413, as every other that is too large', async ({
     sendHead,
   }) => {
