@@ -192,13 +192,18 @@ describe('the verification of a certificate', () => {
       await certified(api, partner),
       await certified(api, await api.createCaller()),
     ];
-    for (const settlementId of [other.settlement.settlementId, foreign.settlement.settlementId, 'stl_none']) {
+    const unknown = `stl_${'a'.repeat(32)}`;
+    for (const settlementId of [other.settlement.settlementId, foreign.settlement.settlementId, unknown, 'stl_none']) {
       const response = await verify(one.certId, settlementId);
       expect(response.statusCode).toBe(200);
-      expect(response.json()).toMatchObject({
+      // Exactly so: another organization's settlement is told from an unknown one by nothing.
+      expect(response.json()).toEqual({
+        cert_id: one.certId,
         settlement_id: settlementId,
         valid: false,
         checks: { ...CHECKS_PASSED, settlement_matches: false },
+        anchor: { status: 'unanchored' },
+        environment: 'local sandbox',
       });
     }
   });

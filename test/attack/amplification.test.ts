@@ -17,17 +17,12 @@ test('thousands of unknown fields get the first hundred faults, in less than the
   partner,
 }) => {
   const body = JSON.stringify(members(0));
-  const answer = await api.call(partner, 'POST', '/v2/settle', body, key());
+  const answer = await api.call(partner, 'POST', '/v2/settle', body);
   expect(answer.statusCode).toBe(422);
-  expect(jsonOf(answer).detail).toHaveLength(FAULTS_MAX);
+  const { detail } = jsonOf(answer);
+  expect(detail).toHaveLength(FAULTS_MAX);
+  expect([detail[0].loc[0], detail.at(-1).loc[0]]).toEqual(['header', 'body']);
   expect(answer.body.length).toBeLessThan(body.length / 2);
-});
-
-test('faults of every part of a request count together', async ({ api, partner }) => {
-  const body = JSON.stringify(members(0));
-  const url = `/v1/webhooks/${'x'.repeat(40)}/rotate-secret`;
-  expect(jsonOf(await api.call(partner, 'POST', '/v1/wallets', body)).detail).toHaveLength(FAULTS_MAX);
-  expect((await api.call(partner, 'POST', url, '{}')).statusCode).toBe(422);
 });
 
 describe('one fault, and no look at the members, for', () => {
