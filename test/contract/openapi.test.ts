@@ -137,15 +137,6 @@ const LIMITS: readonly (readonly [place: string, required: boolean, schema: obje
       CERTIFICATE_ID,
       ['GET /v1/caribbean/certificate/{cert_id}', 'GET /v1/caribbean/certificate/{cert_id}/verify'],
     ],
-    [
-      'header authorization',
-      false,
-      { anyOf: [{ type: 'string', maxLength: 256 }, { type: 'null' }] },
-      [
-        ...['me', 'recipients', 'transfers', 'transfers/{transfer_id}'].map((path) => `GET /consumer/${path}`),
-        ...['recipients', 'quote', 'transfers'].map((path) => `POST /consumer/${path}`),
-      ],
-    ],
   ];
 
 const described = await describeApi();
