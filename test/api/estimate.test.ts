@@ -11,6 +11,23 @@ const bodyFor = (path: string) => ({
   ...(path === '/v2/estimate' ? { payment_method: 'card' } : { payout_rail: null }),
 });
 
+/** What every estimate of 250.00 to Jamaica has, whatever the way to pay. */
+const COMMON = {
+  estimate_id: expect.any(String),
+  corridor: 'US-JM',
+  amount: '250.00',
+  source_currency: 'USD',
+  destination_currency: 'JMD',
+  platform_fee: '1.88',
+  fx_rate: '157.250000',
+  rate_source: 'static_fixture',
+  rate_lock_seconds: 30,
+  rate_locked_until: '2026-11-21T08:00:30.000Z',
+  executable: false,
+  display_only: true,
+  environment: 'local sandbox',
+};
+
 const test = withApi({ scope: 'read', deps: { now: () => NOW } })
   .extend('remote', FILE, openApi({ runtime: 'production', deps: { now: () => NOW } }))
   .extend('remotePartner', FILE, ({ remote }) => remote.createCaller('read'))
@@ -42,25 +59,13 @@ describe('POST /v2/estimate', () => {
     const answer = await estimate('/v2/estimate', { ...bodyFor('/v2/estimate'), payout_rail: 'mobile_money' });
     expect(answer.statusCode).toBe(200);
     expect(jsonOf(answer)).toEqual({
-      estimate_id: expect.any(String),
-      corridor: 'US-JM',
-      amount: '250.00',
-      source_currency: 'USD',
+      ...COMMON,
       destination_amount: '37829.63',
-      destination_currency: 'JMD',
       payment_method: 'card',
       payout_rail: 'mobile_money',
       input_fee: '7.55',
-      platform_fee: '1.88',
       total_fees: '9.43',
-      fx_rate: '157.250000',
-      rate_source: 'static_fixture',
-      rate_lock_seconds: 30,
-      rate_locked_until: '2026-11-21T08:00:30.000Z',
       delivery_estimate: { min_minutes: 5, max_minutes: 60 },
-      executable: false,
-      display_only: true,
-      environment: 'local sandbox',
     });
   });
 
@@ -83,24 +88,12 @@ describe('POST /v1/caribbean/estimate', () => {
     const answer = await estimate('/v1/caribbean/estimate', bodyFor('/v1/caribbean/estimate'));
     expect(answer.statusCode).toBe(200);
     expect(jsonOf(answer)).toEqual({
-      estimate_id: expect.any(String),
-      corridor: 'US-JM',
-      amount: '250.00',
-      source_currency: 'USD',
+      ...COMMON,
       destination_amount: '39016.87',
-      destination_currency: 'JMD',
       payout_rail: 'bank_transfer',
       input_fee: '0.00',
-      platform_fee: '1.88',
       total_fees: '1.88',
-      fx_rate: '157.250000',
-      rate_source: 'static_fixture',
-      rate_lock_seconds: 30,
-      rate_locked_until: '2026-11-21T08:00:30.000Z',
       delivery_estimate: { min_minutes: 60, max_minutes: 1440 },
-      executable: false,
-      display_only: true,
-      environment: 'local sandbox',
     });
   });
 });
