@@ -97,39 +97,104 @@ describe('identifiers in a path', () => {
 });
 
 describe('a 422 lists', () => {
-  test('the faults of path and body together, in this order', async ({ api, partner }) => {
-    expect(outcome(await api.call(partner, 'PUT', `/v1/recipients/${'a'.repeat(37)}`, { name: '', more: 1 }))).toEqual([
-      422,
+  const TOO_LONG = 'a'.repeat(37);
+  const DIGITS = '9'.repeat(400);
+  const KEYED = { 'idempotency-key': crypto.randomUUID() };
+  const SIGNER = { address: `0x${'a'.repeat(40)}` };
+  const cheap = (changes: Json = {}) => settleBody('r', { amount: '0.01', more: 1, ...changes });
+  const FORM_AND_PRICE = [
+    ['body.more', 'extra_forbidden'],
+    ['body.amount', 'value_error'],
+  ] as const;
+  type Request = readonly [method: 'GET' | 'POST' | 'PUT' | 'DELETE', url: string, body?: Json, headers?: typeof KEYED];
+  test.for<[what: string, request: Request, faults: readonly (readonly [place: string, type: string])[]]>([
+    [
+      'the faults of path and body together, in this order',
+      ['PUT', `/v1/recipients/${TOO_LONG}`, { name: '', more: 1 }],
       [
         ['path.recipient_id', 'string_too_long'],
         ['body.name', 'string_too_short'],
         ['body.more', 'extra_forbidden'],
       ],
-    ]);
-  });
-
-  test('the faults of path and body together, also where no body is taken', async ({ api, partner }) => {
-    expect(outcome(await api.call(partner, 'DELETE', `/v1/recipients/${'a'.repeat(37)}`, { more: 1 }))).toEqual([
-      422,
+    ],
+    [
+      'the faults of path and body together, also where no body is taken',
+      ['DELETE', `/v1/recipients/${TOO_LONG}`, { more: 1 }],
       [
         ['path.recipient_id', 'string_too_long'],
         ['body.more', 'extra_forbidden'],
       ],
-    ]);
-  });
-
-  test.for([
-    ['/v2/settle', {}],
-    ['/v1/caribbean/settle', { payment_method: undefined, card_token: undefined }],
-  ] as const)('the faults of the price and of the form together: %s', async ([url, changes], { api, partner }) => {
-    const body = settleBody('r', { amount: '0.01', more: 1, ...changes });
-    expect(outcome(await api.call(partner, 'POST', url, body, { 'idempotency-key': crypto.randomUUID() }))).toEqual([
-      422,
+    ],
+    ['the faults of the price and of the form together', ['POST', '/v2/settle', cheap(), KEYED], FORM_AND_PRICE],
+    [
+      'the same of the legacy route',
+      ['POST', '/v1/caribbean/settle', cheap({ payment_method: undefined, card_token: undefined }), KEYED],
+      FORM_AND_PRICE,
+    ],
+    [
+      'the faults of the price together with that of the header',
+      ['POST', '/v2/settle', settleBody('r', { amount: '0.01' })],
       [
-        ['body.more', 'extra_forbidden'],
+        ['header.Idempotency-Key', 'missing'],
         ['body.amount', 'value_error'],
       ],
-    ]);
+    ],
+    [
+      'the rules of a recipient together with faults of other fields',
+      ['POST', '/v1/recipients', recipientBody({ name: '', bank_details: null })],
+      [
+        ['body.name', 'string_too_short'],
+        ['body', 'value_error'],
+      ],
+    ],
+    [
+      'the rules of a wallet together with faults of other fields',
+      ['POST', '/v1/wallets', { name: '', signers: [SIGNER, SIGNER], threshold: 3 }],
+      [
+        ['body.name', 'string_too_short'],
+        ['body.signers.1.address', 'value_error'],
+        ['body.threshold', 'value_error'],
+      ],
+    ],
+    [
+      'the faults of path and query together',
+      ['GET', `/v1/orgs/${TOO_LONG}/keys?limit=0&offset=x`],
+      [
+        ['path.org_id', 'string_too_long'],
+        ['query.limit', 'greater_than_equal'],
+        ['query.offset', 'int_parsing'],
+      ],
+    ],
+    [
+      'the bound that an integer of a query breaks, however many digits it has',
+      ['GET', `/v1/recipients?limit=${DIGITS}&offset=-${DIGITS}`],
+      [
+        ['query.limit', 'less_than_equal'],
+        ['query.offset', 'greater_than_equal'],
+      ],
+    ],
+    [
+      'a parameter that comes after a thousand others',
+      ['GET', `/v2/settlements?${'&'.repeat(1_000)}more=1`],
+      [['query.more', 'extra_forbidden']],
+    ],
+    ['nothing of a valid body', ['POST', '/v2/settle', settleBody('r')], [['header.Idempotency-Key', 'missing']]],
+    [
+      'nothing of a valid query',
+      ['GET', `/v1/orgs/${TOO_LONG}/keys?limit=5&offset=5`],
+      [['path.org_id', 'string_too_long']],
+    ],
+    [
+      'one fault for each value',
+      ['POST', '/v1/recipients', recipientBody({ name: ` ${'a'.repeat(200)}\u0000`, email: ' @', phone: '1' })],
+      [
+        ['body.name', 'string_too_long'],
+        ['body.email', 'string_too_short'],
+        ['body.phone', 'string_too_short'],
+      ],
+    ],
+  ])('%s', async ([_what, request, faults], { api, partner }) => {
+    expect(outcome(await api.call(partner, ...request))).toEqual([422, faults]);
   });
 
   // Once a field has a fault, zod itself judges no rule across fields.
@@ -184,39 +249,6 @@ describe('a 422 lists', () => {
     ]);
   });
 
-  test('the faults of the price together with that of the header', async ({ api, partner }) => {
-    expect(outcome(await api.call(partner, 'POST', '/v2/settle', settleBody('r', { amount: '0.01' })))).toEqual([
-      422,
-      [
-        ['header.Idempotency-Key', 'missing'],
-        ['body.amount', 'value_error'],
-      ],
-    ]);
-  });
-
-  test('the rules of a recipient together with faults of other fields', async ({ post }) => {
-    expect(outcome(await post(recipientBody({ name: '', bank_details: null })))).toEqual([
-      422,
-      [
-        ['body.name', 'string_too_short'],
-        ['body', 'value_error'],
-      ],
-    ]);
-  });
-
-  test('the rules of a wallet together with faults of other fields', async ({ api, partner }) => {
-    const signer = { address: `0x${'a'.repeat(40)}` };
-    const body = { name: '', signers: [signer, signer], threshold: 3 };
-    expect(outcome(await api.call(partner, 'POST', '/v1/wallets', body))).toEqual([
-      422,
-      [
-        ['body.name', 'string_too_short'],
-        ['body.signers.1.address', 'value_error'],
-        ['body.threshold', 'value_error'],
-      ],
-    ]);
-  });
-
   test.for(['/v1/recipients?country=x', '/v2/settlements?corridor=x', '/v1/events?type=x'] as const)(
     'the rule about after and offset together with faults of filters: %s',
     async (url, { api, partner }) => {
@@ -231,40 +263,11 @@ describe('a 422 lists', () => {
     },
   );
 
-  test('the faults of path and query together', async ({ api, partner }) => {
-    expect(outcome(await api.call(partner, 'GET', `/v1/orgs/${'a'.repeat(37)}/keys?limit=0&offset=x`))).toEqual([
-      422,
-      [
-        ['path.org_id', 'string_too_long'],
-        ['query.limit', 'greater_than_equal'],
-        ['query.offset', 'int_parsing'],
-      ],
-    ]);
-  });
-
-  test('a parameter that comes after a thousand others', async ({ api, partner }) => {
-    expect(outcome(await api.call(partner, 'GET', `/v2/settlements?${'&'.repeat(1_000)}more=1`))).toEqual([
-      422,
-      [['query.more', 'extra_forbidden']],
-    ]);
-  });
-
   test('a parameter metadata without a key, also together with one with a key', async ({ api, partner }) => {
     for (const query of ['metadata=x', 'metadata=x&metadata[a]=1', 'metadata[a]=1&metadata=x'])
       expect(outcome(await api.call(partner, 'GET', `/v1/recipients?${query}`))).toContainEqual(
         expect.arrayContaining([['query.metadata', 'dict_type']]),
       );
-  });
-
-  test('the bound that an integer of a query breaks, however many digits it has', async ({ api, partner }) => {
-    const digits = '9'.repeat(400);
-    expect(outcome(await api.call(partner, 'GET', `/v1/recipients?limit=${digits}&offset=-${digits}`))).toEqual([
-      422,
-      [
-        ['query.limit', 'less_than_equal'],
-        ['query.offset', 'greater_than_equal'],
-      ],
-    ]);
   });
 
   test('the faults of a header, in the spelling of the contract, and of the body together', async ({
@@ -281,28 +284,6 @@ describe('a 422 lists', () => {
     expect(outcome(await api.call(partner, 'POST', '/v2/settle', {}, { 'idempotency-key': 'short' }))).toEqual([
       422,
       expect.arrayContaining([['header.Idempotency-Key', 'string_too_short']]),
-    ]);
-  });
-
-  test('nothing of a valid part', async ({ api, partner }) => {
-    expect(outcome(await api.call(partner, 'POST', '/v2/settle', settleBody('r')))).toEqual([
-      422,
-      [['header.Idempotency-Key', 'missing']],
-    ]);
-    expect(outcome(await api.call(partner, 'GET', `/v1/orgs/${'a'.repeat(37)}/keys?limit=5&offset=5`))).toEqual([
-      422,
-      [['path.org_id', 'string_too_long']],
-    ]);
-  });
-
-  test('one fault for each value', async ({ post }) => {
-    expect(outcome(await post(recipientBody({ name: ` ${'a'.repeat(200)}\u0000`, email: ' @', phone: '1' })))).toEqual([
-      422,
-      [
-        ['body.name', 'string_too_long'],
-        ['body.email', 'string_too_short'],
-        ['body.phone', 'string_too_short'],
-      ],
     ]);
   });
 
