@@ -135,18 +135,6 @@ describe.each(Object.entries(CREATIONS).filter(([, { secret }]) => secret))('the
     expect(jsonOf(late).detail).toContain('24 hours');
     expect(late.body).not.toContain(secret);
   });
-
-  test('is in no table in clear', async ({ api }) => {
-    const { post } = await prepare(api, creation);
-    const secret = secretOf(await post());
-    const { rows } = await api.connection.pool.query<{ text: string }>(
-      `SELECT string_agg(k::text || convert_from(k.response_body, 'UTF8'), ' ') AS text FROM idempotency_keys k`,
-    );
-    const sealed = await api.connection.pool.query<{ text: string }>(
-      `SELECT string_agg(s::text, ' ') AS text FROM idempotency_secrets s`,
-    );
-    expect(`${rows[0]?.text} ${sealed.rows[0]?.text}`).not.toContain(secret);
-  });
 });
 
 describe('a rotation of a subscription’s secret', () => {
