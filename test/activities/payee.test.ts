@@ -46,17 +46,6 @@ describe('a recipient that is changed after acceptance', () => {
 });
 
 describe('a payee at rest', () => {
-  test.for([
-    ['its digest', `payee_sha256 = 'other'`],
-    ['its sealed text', `payee_sealed = 'other'`],
-    ['its sealed text taken away', 'payee_sealed = NULL'],
-    ['the amount', 'amount_minor = amount_minor + 1'],
-  ] as const)('the database refuses to change %s', async ([, change], { api, steps }) => {
-    const id = await steps.acceptInternal();
-    const statement = `UPDATE settlements SET ${change} WHERE settlement_id = $1`;
-    await expect(api.owner.pool.query(statement, [id])).rejects.toThrow(/permanent/);
-  });
-
   test('a payee that no key opens is no payee of another name: the step fails and is tried again', async ({
     api,
     steps,

@@ -284,6 +284,7 @@ test('the terms of a settlement are permanent', async ({ owner, rows }) => {
   const changes = [
     ...[...parties, ...route].map((column) => `${column} = 'other'`),
     ...amounts.map((name) => `${name}_minor = ${name}_minor + 1`),
+    'payee_sealed = NULL',
   ];
   for (const change of changes)
     await expect(
