@@ -58,6 +58,7 @@ describe.each(withIdInPath)('%s', (name) => {
       );
       expect(theirs.statusCode).toBe(404);
       expect(factsOf(theirs)).toEqual(factsOf(nobodys));
+      expect(factsOf(theirs).problem).not.toHaveProperty('field');
     }
     expect(await digestTables(api.connection.pool)).toEqual(before);
     expect([401, 403, 404]).not.toContain((await call(foreign, victim)).statusCode);
@@ -77,7 +78,7 @@ const NAMING: Readonly<Record<string, (body: Record<string, unknown>) => Record<
 const NO_REFERENCE = ['challenge_id', 'card_token', 'public_token'];
 const isReference = (field: string): boolean => /_(id|token)$/.test(field) && !NO_REFERENCE.includes(field);
 
-test("another tenant's id in a body is refused as an unknown id, and nothing is written", async ({
+test("another tenant's id in a body is refused as an unknown id, 404 names its field, and nothing is written", async ({
   api,
   attack,
   tenant,
@@ -85,6 +86,7 @@ test("another tenant's id in a body is refused as an unknown id, and nothing is 
 }) => {
   const partners: Ids = victim.partnerIds;
   const seen: string[] = [];
+  const notFound: string[] = [];
   for (const operation of attack.operations.filter(({ body, access }) => body && access.auth !== 'signature')) {
     for (const field of Object.keys(operation.body?.properties ?? {}).filter(isReference)) {
       const [own, foreign] = [idsOf(tenant, operation), idsOf(victim, operation)];
@@ -113,6 +115,9 @@ test("another tenant's id in a body is refused as an unknown id, and nothing is 
       if (allowed)
         expect([operation.name, field, factsOf(allowed)]).not.toEqual([operation.name, field, factsOf(refused)]);
       seen.push(`${operation.name} ${field}`);
+      if (refused.statusCode !== 404) continue;
+      expect([operation.name, factsOf(refused).problem]).toMatchObject([operation.name, { code: 'not_found', field }]);
+      notFound.push(`${operation.name} ${field}`);
     }
   }
   expect(seen).toEqual(
@@ -122,6 +127,14 @@ test("another tenant's id in a body is refused as an unknown id, and nothing is 
       'POST /v1/recipients org_id',
     ]),
   );
+  expect(notFound).toEqual([
+    'POST /v2/settle recipient_id',
+    'POST /v1/caribbean/settle recipient_id',
+    'POST /v1/kyc/verify recipient_id',
+    'POST /v1/kyc/idverify/applicant recipient_id',
+    'POST /consumer/transfers quote_id',
+    'POST /consumer/transfers recipient_id',
+  ]);
 });
 
 test("404 for a consumer's object as a partner, and for a partner's as a consumer", async ({ attack, victim }) => {
