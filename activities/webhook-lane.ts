@@ -135,7 +135,7 @@ async function serve(deps: ActivityDeps, shared: Shared, number: number, stop: A
     stop.removeEventListener('abort', lane.wakeUp.wake);
     clearInterval(report);
     unsubscribe();
-    // If the database has ended it, the next one sends what it has not sent.
+    // If failures of the database have ended this activity, the next one sends what is queued here.
     for (const { queue } of lane.subscribers.values()) queue.length = 0;
     lane.connections.close();
   }

@@ -30,7 +30,7 @@ export function routedAddress(url: string): string {
 /** No object can have the entry `__proto__`: a filter by it is an unknown parameter. */
 const METADATA = /^metadata\[(?!__proto__\])([^\]]*)\]$/;
 
-/** Without it Node.js reads a thousand parameters and ignores the next. */
+/** For `maxKeys`: no limit. By default Node.js reads a thousand parameters and ignores the next. */
 const EVERY = 0;
 
 /**

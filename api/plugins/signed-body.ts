@@ -31,7 +31,7 @@ export function acceptSignedBodies(app: FastifyInstance): void {
     done(null, undefined);
   });
   app.addHook('preParsing', (request, reply, payload, done) => {
-    // Fastify would refuse one without the form of a type, and the evidence in the body with it.
+    // Fastify would refuse a malformed content type, and the evidence in the body would be lost.
     delete request.headers['content-type'];
     const size = Math.min(Number(request.headers['content-length'] ?? SIGNED_BODY_BYTES_MAX), SIGNED_BODY_BYTES_MAX);
     for (const oldest of reading) {

@@ -18,7 +18,7 @@ export function rule<Fields extends z.ZodObject>(
   return check;
 }
 
-/** A field of a rule about which fields are given: whatever its form, so that a fault of the form hides no other. */
+/** A field of a rule that asks only which fields are given. Any form is read: a fault of it hides no other fault. */
 export const inAnyForm = () => z.unknown().optional();
 
 /** Null is the same as absent. */
