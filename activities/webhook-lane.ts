@@ -49,7 +49,7 @@ const CLAIMED_AT_ONCE = 128;
 const EXCHANGE_MS = 20;
 /**
  * After a statement a lane rests: `factor` times as long as the statement took, unless there is more to claim at once.
- * So a busy database gets fewer statements. New deliveries wait too: docs/performance.md says how long is worth it.
+ * So a busy database gets fewer statements. New deliveries wait for the rest too (docs/performance.md, "Webhooks").
  */
 const REST = { factor: 0.5, maxMs: 8 } as const;
 /**
@@ -80,7 +80,7 @@ export function webhookLaneActivities(deps: ActivityDeps, destinations: Destinat
   // One statement of lanes at a time: four at once slow those of requests and settlements down.
   const shared = { destinations, inTurn: oneAtATime() };
   return {
-    /** Sends what is due to a lane's subscriptions. @returns whether it is served again: there may be fewer lanes now */
+    /** Sends what is due to the subscriptions of a lane. @returns `isServed`: false if there is no such lane now */
     serveLane: async ({ lane }: { readonly lane: number }): Promise<{ readonly isServed: boolean }> => {
       if (lane >= LANES) return { isServed: false };
       await whileHeartbeating(deps, (stop) => serve(deps, shared, lane, stop));

@@ -43,7 +43,10 @@ export function setPageHeaders(
   if (links !== '') reply.header('Link', links);
 }
 
-/** A page of the largest objects takes 70 ms. After so many items that took so long, other requests get their turn. */
+/**
+ * A page of the largest objects takes 70 ms. After every five items, other requests get their turn if the items since
+ * their last turn took 2 ms.
+ */
 const PART = { items: 5, ms: 2 } as const;
 
 /** Writes the items of a page in parts. When they take long, other requests get their turn in between. */

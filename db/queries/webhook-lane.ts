@@ -32,7 +32,7 @@ const TURNS_MAX = 256;
 /** A claim looks for this many times the even part of each subscription, because others may have less than theirs. */
 const PART = 2;
 
-/** The subscription at which the last claim ended. `hasFound`: since the lane's first one, something was found. */
+/** The subscription at which the last claim ended. `hasFound`: this pass over all subscriptions has found something. */
 export type Turn = Pick<ClaimedDelivery, 'orgId' | 'webhookId'> & Readonly<{ laneKey: number; hasFound: boolean }>;
 const firstTurn = ({ from }: LaneKeys): Turn => ({ laneKey: from, orgId: '', webhookId: '', hasFound: false });
 

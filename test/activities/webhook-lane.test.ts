@@ -251,7 +251,7 @@ describe('a lane', () => {
     ).toEqual([{ status: 'succeeded', attempt_count: 1, count: 40 }]);
   });
 
-  test('that the database has ended sends nothing that it had claimed and not sent', async ({ world, api }) => {
+  test('that ended after failures of the database sends nothing more', async ({ world, api }) => {
     await world.burst(3);
     const { release, stop } = await hold(world, 1, { destinations: createDestinations(1) });
     let failures = 0;

@@ -69,7 +69,7 @@ describe('a refused creation', () => {
         expect(faultsOf(await api.call(partner, method, `/v1/webhooks${below}`, body({ url })))).toEqual(URL_FAULT);
   });
 
-  test('422 on url for a long one whose characters are more units than characters', async ({ api, partner }) => {
+  test('422 on url for a long one of emoji, each of which is two units of UTF-16', async ({ api, partner }) => {
     const { webhook_id } = await create(api, partner);
     const long = '\u{1f600}'.repeat(1_100);
     for (const url of [long, `https://hooks.partner.example:22/${long}`, `https://user@hooks.partner.example/${long}`])

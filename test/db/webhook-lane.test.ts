@@ -210,7 +210,7 @@ describe('a claim', () => {
     [0, 0, 2],
     [2, 3, 6],
   ])(
-    'that finds no place at any of hundreds of subscriptions is the last one for now (%s places at one of them)',
+    'is the last one for now if hundreds of subscriptions have no free place (one of them has %s)',
     async ([places, ...wanted], { world }) => {
       await world.write(3);
       const copies = await world.copy(300);
