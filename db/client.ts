@@ -216,6 +216,9 @@ const withLockTimeout = (query: unknown, lockTimeoutMs: number): unknown =>
 /** The driver's error that made a query fail; any other error as it is. */
 export const causeOf = (error: unknown): unknown => (error instanceof DrizzleQueryError ? error.cause : error);
 
+/** Whether PostgreSQL refused a statement: nothing of it was written. */
+export const isRefused = (error: unknown): boolean => causeOf(error) instanceof pg.DatabaseError;
+
 /** The process may not use the database yet: what it needs is not known to be there. */
 export class DatabaseNotReadyError extends Error {
   constructor() {

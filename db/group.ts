@@ -4,7 +4,7 @@
  */
 import type { Database } from './client.ts';
 
-/** All of a queue belongs to one tenant: a call waits in the turn of the first one that it does. */
+/** A call runs as the tenant of the first one that it does. */
 export type Grouped<Item, Result> = (db: Database, queueId: string, item: Item) => Promise<Result>;
 
 type NotEmpty<Item> = readonly [Item, ...(readonly Item[])];

@@ -23,7 +23,7 @@ const MINUTE_SECONDS = 60;
 const HOUR_SECONDS = 60 * MINUTE_SECONDS;
 const QUOTA_MIN = 10;
 /** What all organizations of one address may request together, in budgets of one. */
-const ORGANIZATIONS_OF_ADDRESS = 3;
+export const ORGANIZATIONS_OF_ADDRESS = 3;
 
 /** Units of the budgets. A sign-up writes rows without a credential. A code costs nothing once it is proved. */
 export const REQUEST_WEIGHTS = { signUp: 10, certificatePdf: 10, unprovedCode: 30, usage: 10 } as const;

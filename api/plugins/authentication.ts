@@ -8,7 +8,7 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
-import { type KeyCaller, touchApiKey } from '../../db/queries/api-key.ts';
+import { type KeyCaller, type Presented, touchApiKey } from '../../db/queries/api-key.ts';
 import { authenticateConsumer } from '../../db/queries/consumer.ts';
 import { addressTenant, asTenant } from '../../db/tenant.ts';
 import { DomainError, type ErrorCode } from '../../domain/error.ts';
@@ -19,7 +19,7 @@ import { hashApiKey, isWellFormedApiKey } from '../../process/api-key.ts';
 import type { ApiDeps } from '../deps.ts';
 import { createFailureCount } from '../http/failure-count.ts';
 import { headerLines } from '../http/header-lines.ts';
-import { createKeyLookup, type PresentedKey } from '../http/key-lookup.ts';
+import { createKeyLookup } from '../http/key-lookup.ts';
 import { requireBudget } from '../http/rate-limit.ts';
 import { createRecentCredentials, credentialDigest } from '../http/recent-credential.ts';
 import { InvalidRequestError } from '../http/request-fault.ts';
@@ -60,10 +60,11 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
       if (isSuspended) refuseCommand(request, access);
       return;
     }
-    const { counted, isSuspended, ...principal } = await authenticateKey(deps, request, async (presented) => {
-      const found = await lookUp.find(presented, cost);
+    const { counted, isSuspended, ...principal } = await authenticateKey(deps, request, async (key) => {
+      const presented = { ...key, cost };
+      const found = await lookUp.find(presented, recent.has(credential));
       const repeated = found ? undefined : repeatedRotation(access, request);
-      return repeated ? await lookUp.findRotated(presented, cost, repeated) : found;
+      return repeated ? await lookUp.findRotated(presented, repeated) : found;
     });
     request.principal = principal;
     recent.add(credential);
@@ -132,7 +133,7 @@ type RequestCount = Parameters<typeof authenticateConsumer>[3];
 async function authenticateKey(
   deps: ApiDeps,
   request: FastifyRequest,
-  lookUp: (presented: PresentedKey) => Promise<KeyCaller | undefined>,
+  lookUp: (presented: Omit<Presented, 'cost'>) => Promise<KeyCaller | undefined>,
 ): Promise<Principal & Authenticated<NonNullable<KeyCaller['counted']>>> {
   const lines = headerLines(request.raw, 'x-api-key');
   const [raw = ''] = lines;

@@ -1,7 +1,7 @@
 /**
- * Whose turn a request's statements wait for (`db/tenant.ts`). The lookup of a credential comes before, and
- * waits in the turn of what is known by then (`http/key-lookup.ts`). An operation of low priority also waits for one of
- * few seats: many requests that change keys or read lists would slow each statement of a payment down.
+ * Whose turn a request's statements wait for (`db/tenant.ts`). The lookup of a credential comes before: all together, or
+ * in the turn of its address (`http/key-lookup.ts`). An operation of low priority also waits for one of few seats: many
+ * requests that change keys or read lists would slow each statement of a payment down.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';

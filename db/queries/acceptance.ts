@@ -3,14 +3,13 @@
  * is written by the other. Both are written as SQL, because every accepted settlement runs them. Acceptances of one
  * organization that arrive together share them (`group.ts`), and then also the commit.
  */
-import pg from 'pg';
 import type { CorridorId } from '../../domain/corridor.ts';
 import type { GateEvidence } from '../../domain/gate.ts';
 import type { OutboxMessage } from '../../domain/outbox.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
-import { causeOf, type Database } from '../client.ts';
+import { type Database, isRefused } from '../client.ts';
 import {
   aliasedColumns,
   type ColumnList,
@@ -56,8 +55,8 @@ type FactsParameters = readonly [string, string, string, EnvironmentName, Corrid
 
 /** Large enough for the gain, and short enough for those that wait meanwhile. */
 const TOGETHER_MAX = 16;
-/** PostgreSQL refused it: nothing was written, and each alone may be written or refused. */
-const TOGETHER = { sizeMax: TOGETHER_MAX, splitsOn: (error: unknown) => causeOf(error) instanceof pg.DatabaseError };
+/** Then each alone may be written or refused. */
+const TOGETHER = { sizeMax: TOGETHER_MAX, splitsOn: isRefused };
 
 /** @param asked a row for each acceptance */
 const factsText = (asked: string): string =>

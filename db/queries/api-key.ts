@@ -49,6 +49,8 @@ export type KeyCaller = Pick<ApiKey, 'keyId' | 'orgId' | 'scope'> & {
 };
 
 type KeyCallerRow = {
+  /** Among the keys that were presented, from 1. */
+  readonly place: number;
   readonly key_id: string;
   readonly org_id: string;
   readonly scope: Scope;
@@ -62,104 +64,130 @@ type KeyCallerRow = {
   readonly reset_seconds: number | null;
 };
 
-/** @param condition which of the keys with one of the hashes */
-const callerSql = (condition: string): string =>
-  `WITH key AS (
-     SELECT key_id, org_id, scope, tier, limits, suspended_at IS NOT NULL AS is_suspended,
-            coalesce(last_used_at < $6::timestamptz, true) AS is_touch_due,
-            allowed_cidrs IS NULL OR coalesce($7::inet <<= ANY (allowed_cidrs::cidr[]), false) AS is_allowed
-       FROM api_keys JOIN organizations USING (org_id)
-      WHERE key_hash = ANY ($1::bytea[]) AND api_keys.environment = $2 AND ${condition}
-        AND (expires_at IS NULL OR expires_at > $3::timestamptz)
-      LIMIT 1
+/**
+ * The lengths of the arrays are hidden from the planner: a plan for a few keys looks cheaper than the one that a
+ * connection keeps, so it would make one at each call.
+ *
+ * @param condition which of the keys with one of the hashes
+ */
+const callersSql = (condition: string): string =>
+  `WITH presented AS (
+     SELECT place::int, ($5::bytea[])[(place - 1) * $6 + 1 : place * $6] AS hashes, address::inet, limit_caller, cost
+       FROM unnest((SELECT $7::text[]), (SELECT $8::text[]), (SELECT $9::int[])) WITH ORDINALITY
+              AS given (address, limit_caller, cost, place)
    ),
-   counted AS (${countingSql(`SELECT caller, $4::int, $5::int
-     FROM key, LATERAL (VALUES ($8::text), ('org:' || org_id)) AS callers (caller) WHERE is_allowed ORDER BY caller`)})
-   SELECT key.key_id, key.org_id, key.scope, key.tier, key.limits, key.is_suspended, key.is_touch_due,
+   key AS (
+     SELECT place, limit_caller, cost, found.* FROM presented, LATERAL (
+       SELECT key_id, org_id, scope, tier, limits, suspended_at IS NOT NULL AS is_suspended,
+              coalesce(last_used_at < $3::timestamptz, true) AS is_touch_due,
+              allowed_cidrs IS NULL OR coalesce(presented.address <<= ANY (allowed_cidrs::cidr[]), false) AS is_allowed
+         FROM api_keys JOIN organizations USING (org_id)
+        WHERE key_hash = ANY (presented.hashes) AND api_keys.environment = $1 AND ${condition}
+          AND (expires_at IS NULL OR expires_at > $2::timestamptz)
+        LIMIT 1
+     ) found
+   ),
+   counted AS (${countingSql(`SELECT caller, $4::int, sum(cost)::int
+     FROM key, LATERAL (VALUES (limit_caller), ('org:' || org_id)) AS callers (caller)
+     WHERE is_allowed GROUP BY caller ORDER BY caller`)})
+   SELECT key.place, key.key_id, key.org_id, key.scope, key.tier, key.limits, key.is_suspended, key.is_touch_due,
           own.used, address.used AS used_by_address,
           ${resetSecondsSql('own.begun', '$4::int')} AS reset_seconds
-     FROM key LEFT JOIN counted own ON own.caller <> $8 LEFT JOIN counted address ON address.caller = $8`;
+     FROM key LEFT JOIN counted own ON is_allowed AND own.caller = 'org:' || key.org_id
+       LEFT JOIN counted address ON is_allowed AND address.caller = key.limit_caller`;
 
-type CallerParameters = [
-  ...[Buffer[], EnvironmentName, string, number, number, string, address: string | null],
-  addressCaller: string,
+type CallersParameters = [
+  ...[environment: EnvironmentName, now: string, touchedBefore: string, windowSeconds: number],
+  ...[keyHashes: readonly Buffer[], hashesOfEach: number],
+  ...[addresses: readonly (string | null)[], addressCallers: readonly string[], costs: readonly number[]],
 ];
 
-const callerStatement = statement<CallerParameters, KeyCallerRow>('api_key.caller', callerSql(`status = 'active'`));
+const callersStatement = statement<CallersParameters, KeyCallerRow>('api_key.callers', callersSql(`status = 'active'`));
 
 /** A rotated key, with the idempotency key by which it has rotated itself, while the answer is kept. */
-const rotatedCallerStatement = statement<[...CallerParameters, keyId: string, idempotencyKey: string], KeyCallerRow>(
+const rotatedCallerStatement = statement<[...CallersParameters, keyId: string, idempotencyKey: string], KeyCallerRow>(
   'api_key.rotated_caller',
-  callerSql(`status = 'rotated' AND key_id = $9 AND EXISTS (
+  callersSql(`status = 'rotated' AND key_id = $10 AND EXISTS (
         SELECT FROM api_keys successor
           JOIN idempotency_keys bound ON bound.org_id = successor.org_id AND bound.resource_id = successor.key_id
           JOIN idempotency_secrets answer ON answer.org_id = bound.org_id AND answer.key = bound.key
          WHERE successor.key_id = api_keys.rotated_to AND successor.created_by = api_keys.key_id
-           AND bound.key = $10 AND answer.expires_at > $3::timestamptz)`),
+           AND bound.key = $11 AND answer.expires_at > $2::timestamptz)`),
 );
 
-/** A key as it is presented, at this moment. */
+/** A key as it is presented. */
 export type Presented = {
   /** One for each pepper. */
   readonly keyHashes: readonly Buffer[];
-  readonly environment: EnvironmentName;
   /** Of the client, whole; null when it is unknown, which only a key without `allowed_cidrs` allows. */
   readonly address: string | null;
   /** What limits know the client by. */
   readonly limitKey: string;
+  /** What its requests cost. */
+  readonly cost: number;
+};
+
+/** When keys are presented, and where. */
+export type Presentation = Pick<Count, 'windowSeconds'> & {
+  readonly environment: EnvironmentName;
   readonly now: Date;
   /** A key that was last used before this is due to be touched. */
   readonly touchedBefore: Date;
 };
 
 /**
- * Finds a valid key and counts the request for its organization and its address, in one round trip. An invalid key is
+ * Finds valid keys and counts their requests for their organizations and addresses, in one round trip. An invalid key is
  * not counted, and neither is one from an address that it does not allow.
+ *
+ * @returns one entry for each, in their order: what was used after all of them
  */
-export async function authenticateApiKey(
+export async function authenticateApiKeys(
   db: Queryable,
-  presented: Presented,
-  count: Pick<Count, 'windowSeconds' | 'cost'>,
-): Promise<KeyCaller | undefined> {
-  const [row] = await callerStatement(db, ...callerParameters(presented, count));
-  return row && toCaller(row);
+  presented: readonly Presented[],
+  presentation: Presentation,
+): Promise<(KeyCaller | undefined)[]> {
+  const rows = await callersStatement(db, ...callersParameters(presented, presentation));
+  const found = new Map(rows.map((row) => [row.place, row]));
+  return presented.map((_, index) => toCaller(found.get(index + 1)));
 }
 
-/** As `authenticateApiKey`, for a key that repeats its own rotation `keyId` with the idempotency key of that. */
+/** As `authenticateApiKeys`, for a key that repeats its own rotation `keyId` with the idempotency key of that. */
 export async function authenticateRotatedKey(
   db: Queryable,
   presented: Presented,
-  count: Pick<Count, 'windowSeconds' | 'cost'>,
+  presentation: Presentation,
   repeated: { readonly keyId: string; readonly idempotencyKey: string },
 ): Promise<KeyCaller | undefined> {
-  const parameters = callerParameters(presented, count);
+  const parameters = callersParameters([presented], presentation);
   const [row] = await rotatedCallerStatement(db, ...parameters, repeated.keyId, repeated.idempotencyKey);
-  return row && toCaller(row);
+  return toCaller(row);
 }
 
-const callerParameters = (
-  { keyHashes, environment, address, limitKey, now, touchedBefore }: Presented,
-  { windowSeconds, cost }: Pick<Count, 'windowSeconds' | 'cost'>,
-): CallerParameters => [
-  [...keyHashes],
+const callersParameters = (
+  presented: readonly Presented[],
+  { environment, now, touchedBefore, windowSeconds }: Presentation,
+): CallersParameters => [
   environment,
   now.toISOString(),
-  windowSeconds,
-  cost,
   touchedBefore.toISOString(),
-  address,
-  addressCaller(limitKey),
+  windowSeconds,
+  presented.flatMap(({ keyHashes }) => keyHashes),
+  presented[0]?.keyHashes.length ?? 0,
+  presented.map(({ address }) => address),
+  presented.map(({ limitKey }) => addressCaller(limitKey)),
+  presented.map(({ cost }) => cost),
 ];
 
-const toCaller = (row: KeyCallerRow): KeyCaller => ({
-  keyId: row.key_id,
-  orgId: row.org_id,
-  scope: row.scope,
-  isSuspended: row.is_suspended,
-  allowance: { tier: row.tier, limits: row.limits },
-  isTouchDue: row.is_touch_due,
-  counted: countedOf(row),
-});
+const toCaller = (row: KeyCallerRow | undefined): KeyCaller | undefined =>
+  row && {
+    keyId: row.key_id,
+    orgId: row.org_id,
+    scope: row.scope,
+    isSuspended: row.is_suspended,
+    allowance: { tier: row.tier, limits: row.limits },
+    isTouchDue: row.is_touch_due,
+    counted: countedOf(row),
+  };
 
 // The two windows begin together.
 const countedOf = ({ used, used_by_address: byAddress, reset_seconds: resetSeconds }: KeyCallerRow) =>

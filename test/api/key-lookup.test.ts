@@ -1,8 +1,10 @@
 /**
- * Requests with one key that arrive together share a statement (`api/http/key-lookup.ts`). Each is counted as it would
- * be alone, and a key that was revoked before a request arrived is refused.
+ * Requests that arrive together share a statement (`api/http/key-lookup.ts`). Each is counted as it would be alone, and
+ * a key that was revoked before a request arrived is refused.
  */
 import { expect } from 'vitest';
+import { ORGANIZATIONS_OF_ADDRESS } from '../../domain/rate-limit.ts';
+import type { TestApi } from '../support/api.ts';
 import { untilBlocked, whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { recordStatements } from '../support/statement-count.ts';
@@ -10,6 +12,17 @@ import { recordStatements } from '../support/statement-count.ts';
 const TOGETHER = 20;
 
 const test = withApi({ config: { rateLimitPerMinute: 15 } });
+
+/** All at once, from one address. */
+const readAll = (api: TestApi, keys: readonly { readonly apiKey: string }[], remoteAddress: string) =>
+  Promise.all(
+    keys.map(({ apiKey }) =>
+      api.app.inject({ method: 'GET', url: '/v1/recipients', remoteAddress, headers: { 'x-api-key': apiKey } }),
+    ),
+  );
+
+const createCallers = (api: TestApi, count: number) =>
+  Promise.all(Array.from({ length: count }, () => api.createCaller()));
 
 const leftIn = (header: unknown): number => Number(/;r=(\d+);/.exec(String(header))?.[1]);
 
@@ -32,6 +45,24 @@ test('requests that share a statement store the use of their key once', async ({
   // The first one is looked up alone, and the others together.
   const uses = recorded().filter((statement) => statement.startsWith('update "api_keys"'));
   expect(uses.length).toBeOneOf([1, 2]);
+});
+
+test('requests with keys of many organizations that arrive together share a statement', async ({ api }) => {
+  const callers = await createCallers(api, TOGETHER);
+  await readAll(api, callers, '203.0.113.78');
+  const recorded = recordStatements(api.connection.pool);
+  const answers = await readAll(api, callers, '203.0.113.78');
+  expect(answers.map(({ headers }) => leftIn(headers['ratelimit']))).toEqual(callers.map(() => 13));
+  // The first one is looked up alone, and the others together.
+  expect(recorded().filter((statement) => statement === 'api_key.callers').length).toBeOneOf([1, 2]);
+});
+
+test('429 for exactly those beyond the budget of an address that many organizations share', async ({ api }) => {
+  const callers = await createCallers(api, ORGANIZATIONS_OF_ADDRESS + 2);
+  const others = Array.from({ length: 14 }, () => callers).flat();
+  const answers = [...(await readAll(api, callers, '203.0.113.77')), ...(await readAll(api, others, '203.0.113.77'))];
+  expect(answers.filter(({ statusCode }) => statusCode === 200)).toHaveLength(15 * ORGANIZATIONS_OF_ADDRESS);
+  expect(answers.filter(({ statusCode }) => statusCode === 429)).toHaveLength(15 * 2);
 });
 
 test('requests with one key from two addresses that arrive together are judged each by its own', async ({ api }) => {
