@@ -251,14 +251,14 @@ const notifyStatements = ALL_LANES.map((lane) => {
   const { from, to } = laneKeysOf(lane);
   return statement<[], never>(
     `notify_lane_${lane}`,
-    `WITH range AS MATERIALIZED (SELECT ${from} AS first, ${to} AS beyond), due AS MATERIALIZED (
+    `WITH ${NOT_WAITING_FOR_DISK}, range AS MATERIALIZED (SELECT ${from} AS first, ${to} AS beyond), due AS MATERIALIZED (
       SELECT FROM range r, LATERAL (
         SELECT delivery_id FROM webhook_deliveries d
         WHERE lane_key >= r.first AND lane_key < r.beyond AND claimed_by = 0 AND ${IS_DUE}
         ORDER BY lane_key, org_id, webhook_id, next_attempt_at, delivery_id LIMIT 1
       ) untaken
     )
-    SELECT pg_notify('deliveries_due', '${lane}') FROM due`,
+    SELECT pg_notify('deliveries_due', '${lane}') FROM due, not_durable`,
   );
 });
 

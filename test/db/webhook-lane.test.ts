@@ -377,7 +377,10 @@ describe('a claim', () => {
     ]);
   });
 
-  test('and what it records do not wait for the disk, but the judgement of a failure does', async ({ world, api }) => {
+  test('its notification and what it records do not wait for the disk, the judgement of a failure does', async ({
+    world,
+    api,
+  }) => {
     await world.populate([[2]]);
     const claimant = await world.open();
     const waiting = <T>(run: (tx: Tx) => Promise<T>) =>
@@ -386,11 +389,14 @@ describe('a claim', () => {
         const done = await run(tx);
         return { done, waits: (await tx.execute(sql`SHOW synchronous_commit`)).rows[0]?.['synchronous_commit'] };
       });
+    const notice = await waiting(async (tx) => {
+      for (const lane of ALL_LANES) await notifyLane(tx, lane);
+    });
     const claim = await waiting((tx) => exchangeDeliveries(tx, [], claimBy(claimant)));
     const [succeeded, failed] = [claim.done.claimed.slice(0, 1), claim.done.claimed.slice(1)];
     const record = await waiting((tx) => exchangeDeliveries(tx, resultsOf(succeeded), claimBy(claimant, { limit: 0 })));
     const judgement = await waiting((tx) => recordResults(tx, claimant, resultsOf(failed, { failed: true })));
-    expect([claim.waits, record.waits, judgement.waits]).toEqual(['off', 'off', 'on']);
+    expect([notice.waits, claim.waits, record.waits, judgement.waits]).toEqual(['off', 'off', 'off', 'on']);
     expect(
       await world.rowsOf('SELECT 1 FROM webhook_attempts WHERE delivery_id = ANY ($1)', idsOf(claim.done.claimed)),
     ).toHaveLength(2);
