@@ -392,14 +392,19 @@ describe('the counts of requests', () => {
       const get = async () => (await api.app.inject({ url: '/v1/me', headers: { 'x-api-key': apiKey } })).statusCode;
       expect(await get()).toBe(200);
       const before = readsIn(await scraper.scrape());
-      const { pool } = api.connection;
-      const taken = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+      const { pool, waiting } = api.connection;
+      const [first, ...taken] = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+      // Its key is looked up first. Then somebody else has the connection, and its organization's queue is full.
+      const asked = get();
+      await vi.waitUntil(() => waiting() === 1, WAIT);
+      const other = asTenant('another organization', () => pool.query('SELECT pg_sleep(0.5)'));
       const burst = asTenant(orgId, () =>
         Array.from({ length: WAITING.waitingMaxOfTenant }, () => pool.query('SELECT 1')),
       );
-      const refused = await get();
+      first?.release();
+      const refused = await asked;
       for (const client of taken) client.release();
-      await Promise.all(burst);
+      await Promise.all([other, ...burst]);
       expect(refused).toBe(503);
       expect(readsIn(await scraper.scrape())).toEqual(before);
     });
