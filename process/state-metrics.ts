@@ -4,11 +4,10 @@
  */
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Database } from '../db/client.ts';
-import { countStates, type StateCounts } from '../db/queries/metric.ts';
+import { COUNTED_STATUSES, countStates, type StateCounts } from '../db/queries/metric.ts';
 import { OUTBOX_KINDS } from '../domain/outbox.ts';
 import type { RetentionDays } from '../domain/retention.ts';
 import { OPEN_STATUSES, TERMINAL_STATUSES } from '../domain/settlement/state.ts';
-import { DELIVERY_STATUSES } from '../domain/webhook.ts';
 import type { Exposition } from './metrics.ts';
 
 const CACHE_MS = 5_000;
@@ -84,7 +83,7 @@ function stateGauges(registry: Registry) {
   const age = gauge('settlement_outbox_oldest_seconds', 'How long the oldest outbox row has waited', 'kind');
   const deliveries = gauge(
     'settlement_deliveries',
-    'Pending deliveries, and those created within the last day; exhausted ones within four days',
+    'Pending deliveries, and those skipped or canceled of the last day; exhausted ones of four days',
     'status',
   );
   const refunds = gauge('settlement_refunds_due', 'Settlements with money that is due back to the payer');
@@ -123,7 +122,7 @@ function stateGauges(registry: Registry) {
         rows.set({ kind }, found?.count ?? 0);
         age.set({ kind }, found?.oldestSeconds ?? 0);
       }
-      for (const status of DELIVERY_STATUSES)
+      for (const status of COUNTED_STATUSES)
         deliveries.set({ status }, counts.deliveries.find((row) => row.status === status)?.count ?? 0);
       late.set(counts.deliveriesOverdue);
       refunds.set(counts.refundsDue);

@@ -4,7 +4,7 @@ import { expiringEvidence, type GateEvidence } from '../../domain/gate.ts';
 import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
 import type { RetentionDays } from '../../domain/retention.ts';
 import { EVIDENCE_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
-import { DELIVERY_STATUSES, type DeliveryStatus, WAITS_MAX_MS } from '../../domain/webhook.ts';
+import { type DeliveryStatus, WAITS_MAX_MS } from '../../domain/webhook.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
 import { evidenceOf, gateEvidenceJson } from './gate.ts';
@@ -52,9 +52,9 @@ const EXPIRY_MS = 14 * 24 * HOUR_MS;
 
 /**
  * Pending ones are counted whenever they were created, and exhausted ones for a day after their last attempt at least:
- * that is more than a day after their creation. The index of deliveries begins with their status.
+ * that is more than a day after their creation. Those that succeeded are too many to be counted.
  */
-const ENDED = DELIVERY_STATUSES.filter((status) => status !== 'pending' && status !== 'exhausted');
+export const COUNTED_STATUSES = ['pending', 'exhausted', 'skipped', 'canceled'] as const satisfies DeliveryStatus[];
 const EXHAUSTED_MS = WAITS_MAX_MS + 24 * HOUR_MS;
 
 /**
@@ -126,7 +126,7 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
         WHERE status = 'pending' GROUP BY status
         UNION ALL
         SELECT status, count(*)::int FROM webhook_deliveries
-        WHERE status IN (${listOf(ENDED)}) AND created_at > ${ago(24 * HOUR_MS)} GROUP BY status
+        WHERE status IN ('skipped', 'canceled') AND created_at > ${ago(24 * HOUR_MS)} GROUP BY status
         UNION ALL
         SELECT status, count(*)::int FROM webhook_deliveries
         WHERE status = 'exhausted' AND created_at > ${ago(EXHAUSTED_MS)} GROUP BY status

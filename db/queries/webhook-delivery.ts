@@ -3,7 +3,7 @@
  * begins again only under its subscription's lock, or by a replay. Its attempts are claimed and recorded by
  * db/queries/webhook-attempt.ts.
  */
-import { and, asc, desc, eq, getTableColumns, type SQL, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, or, type SQL, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
 import {
@@ -50,14 +50,19 @@ const shownColumns = {
 const shownClaimedAt = sql<Date | null>`CASE WHEN webhook_deliveries.claimed_at >= ${sql.raw(ABANDONED_BEFORE)}
   THEN webhook_deliveries.claimed_at END`.mapWith(webhookDeliveries.claimedAt);
 
-/** The deliveries of a subscription that are shown with this status. */
-function isShownAs(status: DeliveryStatus, webhookId: string): SQL {
-  const endings = sql`SELECT w.endings FROM webhooks w WHERE w.webhook_id = ${webhookId}`;
-  const { status: stored, endings: own } = webhookDeliveries;
-  if (status === 'pending') return sql`(${stored} = 'pending' AND ${own} >= (${endings}))`;
-  if (status !== 'skipped' && status !== 'canceled') return sql`${stored} = ${status}`;
-  const ofThisKind = sql`${endings} AND (w.deleted_at IS NULL) = ${status === 'skipped'}`;
-  return sql`(${stored} = ${status} OR (${stored} = 'pending' AND ${own} < (${ofThisKind})))`;
+/** The deliveries of a subscription that are shown with this status. Some pending ones may have ended, as skipped. */
+async function shownAs(tx: Tx, status: DeliveryStatus, webhookId: string): Promise<SQL | undefined> {
+  const { status: stored, endings: own, webhookId: of } = webhookDeliveries;
+  const endings = sql`(SELECT w.endings FROM webhooks w WHERE w.webhook_id = ${webhookId})`;
+  if (status === 'pending') return sql`${stored} = 'pending' AND ${own} >= ${endings}`;
+  const ended = sql`(${stored} = 'pending' AND ${own} < ${endings})`;
+  const find = () =>
+    tx
+      .select({ of })
+      .from(webhookDeliveries)
+      .where(and(eq(of, webhookId), ended))
+      .limit(1);
+  return or(eq(stored, status), status === 'skipped' && (await find()).length > 0 ? ended : undefined);
 }
 
 /** A page of deliveries, newest first, each with its last attempts; three queries on one snapshot. */
@@ -67,19 +72,18 @@ export async function listDeliveries(
   filter: { readonly webhookId: string; readonly status?: DeliveryStatus | undefined; readonly page: Page },
 ): Promise<Paged<{ delivery: Delivery; attempts: Attempts }>> {
   const { webhookId, status, page } = filter;
-  const wanted = and(
-    eq(webhookDeliveries.orgId, orgId),
-    eq(webhookDeliveries.webhookId, webhookId),
-    status === undefined ? undefined : isShownAs(status, webhookId),
-  );
-  const list: List<DeliveryRow> = {
-    table: webhookDeliveries,
-    where: wanted,
-    createdAt: webhookDeliveries.createdAt,
-    id: webhookDeliveries.deliveryId,
-    cursorOf: ({ createdAt: at, deliveryId: id }) => ({ at, id }),
-  };
   return await readSnapshot(db, async (tx) => {
+    const list: List<DeliveryRow> = {
+      table: webhookDeliveries,
+      where: and(
+        eq(webhookDeliveries.orgId, orgId),
+        eq(webhookDeliveries.webhookId, webhookId),
+        status && (await shownAs(tx, status, webhookId)),
+      ),
+      createdAt: webhookDeliveries.createdAt,
+      id: webhookDeliveries.deliveryId,
+      cursorOf: ({ createdAt: at, deliveryId: id }) => ({ at, id }),
+    };
     const shown = tx.select({ ...shownColumns, claimedAt: shownClaimedAt }).from(webhookDeliveries);
     const paged = await readPage(tx, list, page, pageOf(shown.$dynamic()));
     const attempts = await listAttempts(tx, paged.items);

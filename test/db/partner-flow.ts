@@ -83,6 +83,7 @@ export async function playLists(api: TestApi, { partner, webhookId, recipientId 
       after,
       'status=succeeded',
       'status=pending',
+      'status=exhausted',
       `status=skipped&${after}`,
     ],
     '/v1/webhooks': ['', after],

@@ -35,9 +35,9 @@ export const SEARCHES: readonly Search[] = [
   part('AS "oldestSeconds"'),
   // Usage adds up the days that are asked for.
   part(`SELECT 'settlement' AS kind, to_char(created_at`),
-  // Two labels, and the status of a delivery: no index has both, so the rows with one are read.
+  // Two labels, or a subscription and what is pending: no index has both, so the rows with one are read.
   part('from "settlement_metadata" "wanted" where ("wanted"."org_id" = "settlement_metadata"."org_id"'),
-  part('"webhook_deliveries"."webhook_id" = $2 and ("webhook_deliveries"."status" ='),
+  part(`"webhook_deliveries"."status" = 'pending' AND "webhook_deliveries"."endings"`),
   // An operator counts what is sealed, hashed or signed by each key: whole tables, and ten minutes for it.
   part('SELECT split_part("'),
   part('select split_part("signature"'),
