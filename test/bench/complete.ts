@@ -128,9 +128,9 @@ async function settlement(
   while (payers.length < organizations) payers.push(await createPayer(stack));
   for (const { subscribe } of payers) for (const url of urls) await subscribe(url);
   const among = payers.map(({ orgId }) => `'${orgId}'`).join();
-  const reached = (status: string): string =>
-    `SELECT count(*) FROM settlement_transitions JOIN settlements USING (settlement_id)
-     WHERE to_status = '${status}' AND org_id IN (${among})`;
+  /** Asked forty times a second, so it reads one index. */
+  const inStatus = (status: string): string =>
+    `SELECT count(*) FROM settlements WHERE org_id IN (${among}) AND status = '${status}'`;
   let begun = 0;
   return {
     name,
@@ -139,8 +139,8 @@ async function settlement(
       return (payers[begun % payers.length] ?? first).settle();
     },
     resume: first.pay,
-    waiting: reached('awaiting_funds'),
-    ended: reached('settled'),
+    waiting: inStatus('awaiting_funds'),
+    ended: inStatus('settled'),
     left: `SELECT FROM webhook_deliveries WHERE status = 'pending' LIMIT 1`,
     lives: `SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY ms) AS p50, percentile_cont(0.99) WITHIN GROUP (ORDER BY ms) AS p99
       FROM (SELECT extract(epoch FROM at - created_at)::float8 * 1000 AS ms
