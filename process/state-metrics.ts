@@ -75,8 +75,8 @@ function stateGauges(registry: Registry) {
     'state',
   );
   const finished = gauge(
-    'settlement_finished_last_hour',
-    'Settlements that ended in this state within the last hour',
+    'settlement_finished_last_five_minutes',
+    'Settlements that ended in this state within the last five minutes',
     'state',
   );
   const rows = gauge('settlement_outbox_rows', 'Outbox rows that have not reached Temporal yet', 'kind');
@@ -114,7 +114,7 @@ function stateGauges(registry: Registry) {
         overdue.set({ state }, found?.overdue ?? 0);
       }
       for (const state of TERMINAL_STATUSES)
-        finished.set({ state }, counts.finishedLastHour.find(({ status }) => status === state)?.count ?? 0);
+        finished.set({ state }, counts.finishedLately.find(({ status }) => status === state)?.count ?? 0);
       // Also kinds that only a later version knows: after a rollback, nobody sends such rows.
       for (const each of [rows, age]) each.reset();
       for (const kind of new Set([...OUTBOX_KINDS, ...counts.outbox.map((row) => row.kind)])) {

@@ -191,16 +191,16 @@ describe('the counts of requests', () => {
     expect(sampleOf(page, 'settlement_oldest_open_seconds{state="needs_review"}')).toBeGreaterThanOrEqual(3_600);
   });
 
-  test('settlements that ended within the last hour', async ({ api, partner, scraper }) => {
+  test('settlements that ended within the last five minutes', async ({ api, partner, scraper }) => {
     await openSettlement(api, partner, ['canceled'], new Date(scraper.now()));
-    await openSettlement(api, partner, ['rejected'], new Date(scraper.now() - 2 * HOUR_MS));
+    await openSettlement(api, partner, ['rejected'], new Date(scraper.now() - 6 * 60_000));
     const page = await scraper.scrapeAnew();
-    expect(sampleOf(page, 'settlement_finished_last_hour{state="canceled"}')).toBe(1);
-    expect(sampleOf(page, 'settlement_finished_last_hour{state="rejected"}')).toBe(0);
+    expect(sampleOf(page, 'settlement_finished_last_five_minutes{state="canceled"}')).toBe(1);
+    expect(sampleOf(page, 'settlement_finished_last_five_minutes{state="rejected"}')).toBe(0);
     expect(sampleOf(page, 'settlement_open{state="canceled"}')).toBeUndefined();
   });
 
-  test('a settlement that ended long ago has not ended within the last hour, whatever changes since', async ({
+  test('a settlement that ended long ago has not ended lately, whatever changes since', async ({
     api,
     partner,
     scraper,
@@ -210,7 +210,7 @@ describe('the counts of requests', () => {
     const isIt = 'WHERE settlement_id = $1';
     await api.owner.pool.query(`UPDATE settlements SET created_at = $2 ${isIt}`, [settlement, longAgo]);
     await sendCardproc(api, cardprocBody(settlement, { amount: 25_000 }, 'charge.dispute.created'));
-    expect(sampleOf(await scraper.scrapeAnew(), 'settlement_finished_last_hour{state="failed"}')).toBe(0);
+    expect(sampleOf(await scraper.scrapeAnew(), 'settlement_finished_last_five_minutes{state="failed"}')).toBe(0);
   });
 
   test('money that is due back, and what expires within 14 days', async ({ api, partner, steps, scraper }) => {
