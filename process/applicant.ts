@@ -14,7 +14,7 @@ import { workflowStartOf } from './workflow-start.ts';
 /** Longer than one attempt of the activity at the provider. */
 const DEADLINE_MS = 10_000;
 
-export type CreateApplicant = (verification: Verification, requestId: string) => Promise<void>;
+export type CreateApplicant = (verification: Verification, requestId: string, firstTry: number) => Promise<void>;
 
 export type ApplicantDeps = {
   readonly client: Client;
@@ -22,16 +22,17 @@ export type ApplicantDeps = {
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 };
 
-/** A second one follows a failure for good, such as that of a failover which lost the verification for a while. */
+/** A second one follows when PostgreSQL lost what the first one read or stored, by a failover or a restore. */
 const TRIES_MAX = 4;
 
 /**
- * @returns a function that resolves once the applicant is stored
+ * @returns a function that resolves once the applicant is stored, or was and is lost: then it is called for the
+ *   next try
  * @throws DomainError `temporarily_unavailable` when that took too long, or Temporal is down; repeating continues
  */
 export const createApplicantByWorkflow =
   ({ client, runbookUrl, log }: ApplicantDeps): CreateApplicant =>
-  async (verification, requestId) => {
+  async (verification, requestId, firstTry) => {
     const { workflowType, options } = workflowStartOf(verificationMessage(verification, null, requestId), {
       runbookUrl,
     });
@@ -43,8 +44,9 @@ export const createApplicantByWorkflow =
           workflowIdConflictPolicy: 'USE_EXISTING',
         }),
       });
+    const askInTurn = () => askUntilCreated(verification.verificationId, firstTry, ask);
     try {
-      await client.withDeadline(Date.now() + DEADLINE_MS, () => askUntilCreated(verification.verificationId, ask));
+      await client.withDeadline(Date.now() + DEADLINE_MS, askInTurn);
     } catch (error) {
       log.warn({ err: error, verification_id: verification.verificationId }, 'no applicant was created in time');
       throw new DomainError('temporarily_unavailable', {}, UNAVAILABLE);
@@ -55,12 +57,17 @@ export const createApplicantByWorkflow =
  * Requests that come at once, or again, wait for the same update. The run answers an id as it did the first time, for
  * as long as it lives: so what has failed for good is asked again under the next id, by all of them.
  */
-async function askUntilCreated(verificationId: string, ask: (updateId: string) => Promise<void>): Promise<void> {
-  for (let number = 1; ; number += 1) {
+async function askUntilCreated(
+  verificationId: string,
+  firstTry: number,
+  ask: (updateId: string) => Promise<void>,
+): Promise<void> {
+  for (let number = firstTry; number <= TRIES_MAX; number += 1) {
     try {
       return await ask(`create-applicant:${verificationId}:${number}`);
     } catch (error) {
       if (number === TRIES_MAX || !(error instanceof WorkflowUpdateFailedError)) throw error;
     }
   }
+  throw new Error('what each try stored is lost');
 }

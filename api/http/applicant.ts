@@ -32,8 +32,9 @@ export async function openApplicant(
   let opened = await openProviderVerification(deps, { ...opening, refusal });
   if ('answered' in opened) return opened.answered;
   if (!provider) throw unconfigured;
-  if (opened.verification.applicantId === null) {
-    await deps.createApplicant(opened.verification, opening.requestId);
+  // Once, as a rule. The run answers a try as it did the first time, but the database may have lost its applicant since.
+  for (let number = 1; opened.verification.applicantId === null; number += 1) {
+    await deps.createApplicant(opened.verification, opening.requestId, number);
     opened = await readWithApplicant(deps, opened, opening);
   }
   const show = await showFor(provider, opened.verification);

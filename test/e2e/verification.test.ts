@@ -89,6 +89,18 @@ describe('an applicant', () => {
     expect(scheduled).toHaveLength(2);
   });
 
+  test('is created again if the database has lost it, although the run has created it before', async ({
+    api,
+    world,
+  }) => {
+    const recipientId = await world.createRecipient();
+    const made = await world.applicant(recipientId);
+    await api.owner.pool.query('UPDATE verifications SET applicant_id = NULL WHERE verification_id = $1', [
+      made.verification_id,
+    ]);
+    expect(await world.applicant(recipientId)).toMatchObject({ applicant_id: made.applicant_id });
+  });
+
   test('503 while no worker runs; repeating continues the same verification', async ({
     api,
     partner,
