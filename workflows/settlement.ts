@@ -161,7 +161,8 @@ const isUnreviewed = (signals: Signals): boolean => signals.received > signals.r
 function handleCancellation(run: Run): void {
   const cancel = async (): Promise<void> => {
     run.canceling = true;
-    await local((activities) => activities.cancelOnRequest(activityInput(run)));
+    // It fails for a settlement that the database has lost. The review that follows fails too, and ends the run.
+    await local((activities) => activities.cancelOnRequest(activityInput(run))).catch(() => undefined);
     run.canceling = false;
     // The wait, if there is one, reviews the settlement and sees that it was canceled.
     run.signals.received += 1;

@@ -6,7 +6,7 @@ import { requestResolution } from '../../db/commands/review.ts';
 import { sandboxCollectionWorkflowId, settlementWorkflowId, verificationWorkflowId } from '../../domain/workflow-id.ts';
 import { createApplicant, resolveReview } from '../../workflows/contract.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
-import { losingOutboxRows } from '../support/database.ts';
+import { losingOutboxRows, withoutTriggers } from '../support/database.ts';
 import { FILE } from '../support/fixture.ts';
 import { listAudit } from '../support/ops.ts';
 import { createRecipient, type Json, settle, untilStatus } from '../support/partner.ts';
@@ -157,6 +157,16 @@ describe('a cancellation of the run of a settlement', () => {
     const run = world.handle(settlementWorkflowId(id));
     expect(await run.executeUpdate(resolveReview)).toEqual({ status: 'settled' });
     expect(await world.endOf(id)).toEqual(['COMPLETED', { status: 'settled', failure: null }]);
+  });
+
+  test('ends the run of a settlement that the database has lost', async ({ world, api }) => {
+    const id = await world.waiting();
+    await withoutTriggers(api.owner.pool, (client) =>
+      client.query('DELETE FROM settlements WHERE settlement_id = $1', [id]),
+    );
+    const run = world.handle(settlementWorkflowId(id));
+    await run.cancel();
+    await expect(run.result()).rejects.toMatchObject({ cause: { type: 'not_found' } });
   });
 });
 
