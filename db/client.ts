@@ -1,7 +1,7 @@
 /**
  * The connection to PostgreSQL. Every wait has a limit: connecting, a statement, a lock, an idle transaction.
  */
-import { DrizzleQueryError } from 'drizzle-orm';
+import { DrizzleQueryError, sql } from 'drizzle-orm';
 import { drizzle, type NodePgDatabase } from 'drizzle-orm/node-postgres';
 import pg from 'pg';
 import { STATEMENT_LOST, startOptions } from './database-session.ts';
@@ -33,6 +33,16 @@ export const STATEMENT_TIMEOUT_MS = 10_000;
  */
 export const readSnapshot = <Result>(db: Database, read: (tx: Tx) => Promise<Result>): Promise<Result> =>
   db.transaction(read, { isolationLevel: 'repeatable read', accessMode: 'read only' });
+
+/**
+ * As `readSnapshot`, for reads of whole tables: each statement may take ten minutes, and ends soon after a process that
+ * does not wait for it any more.
+ */
+export const readLongSnapshot = <Result>(db: Database, read: (tx: Tx) => Promise<Result>): Promise<Result> =>
+  readSnapshot(db, async (tx) => {
+    await tx.execute(sql`SET LOCAL statement_timeout = '10min'; SET LOCAL client_connection_check_interval = '5s'`);
+    return await read(tx);
+  });
 
 /**
  * Runs changes in a transaction that is always rolled back. They return what they would return otherwise, and nothing

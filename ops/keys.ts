@@ -3,10 +3,9 @@
  * each of them, record in the audit who changed them and why, and seal stored texts again. No key is ever printed.
  */
 import type { Config } from '../config/load.ts';
-import { type Queryable, readSnapshot, type Tx } from '../db/client.ts';
+import { type Queryable, readLongSnapshot, type Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
 import { findLatestAuditEntry, insertAuditEntry, lockAudit } from '../db/queries/audit.ts';
-import { allowLongStatements } from '../db/queries/operator/waiting.ts';
 import { type CountedList, KEY_USES } from '../db/queries/service-key.ts';
 import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps } from './command.ts';
 import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
@@ -104,8 +103,7 @@ type KeyState = 'active' | 'old' | 'missing';
 type KeyUse = { readonly id: string; readonly state: KeyState; readonly count: number | null };
 
 async function list(deps: OpsDeps): Promise<ExitCode> {
-  const lists = await readSnapshot(deps.db, async (tx) => {
-    await allowLongStatements(tx);
+  const lists = await readLongSnapshot(deps.db, async (tx) => {
     const counts = {
       ENCRYPTION_KEYS: await KEY_USES.ENCRYPTION_KEYS(tx),
       API_KEY_PEPPER: await KEY_USES.API_KEY_PEPPER(tx, deps.now()),

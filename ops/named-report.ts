@@ -1,4 +1,5 @@
 /** `show` of a name that a partner gave: a reference, an idempotency key, a value of a recipient's metadata. */
+import { readLongSnapshot } from '../db/client.ts';
 import { listNamed } from '../db/queries/operator/named.ts';
 import { findObjectKind } from '../db/queries/operator/object-kind.ts';
 import { advice } from '../domain/operator-advice.ts';
@@ -11,7 +12,7 @@ import { settlementRow } from './report-row.ts';
  *   an unknown name
  */
 export async function reportNamed({ db }: Pick<OpsDeps, 'db'>, name: string): Promise<string | Report | undefined> {
-  const { settlements, keys, recipients } = await listNamed(db, name);
+  const { settlements, keys, recipients } = await readLongSnapshot(db, (tx) => listNamed(tx, name));
   const ids = new Set([
     ...settlements.map(({ settlementId }) => settlementId),
     ...keys.map(({ resourceId }) => resourceId),

@@ -1,4 +1,5 @@
 /** `show` of a certificate, of a provider event, and of what a request began. */
+import { readLongSnapshot } from '../db/client.ts';
 import { findCertificateObject } from '../db/queries/operator/certificate.ts';
 import { listDeliveriesAbout } from '../db/queries/operator/delivery.ts';
 import { listEvidenceOfEvent, listProviderEvents } from '../db/queries/operator/evidence.ts';
@@ -84,7 +85,9 @@ export async function reportProviderEvent({ db }: OpsDeps, eventId: string): Pro
 }
 
 export async function reportRequest({ db }: OpsDeps, requestId: string): Promise<Report | undefined> {
-  const { settlements, verifications, deliveries, outbox } = await listOfRequest(db, requestId);
+  const { settlements, verifications, deliveries, outbox } = await readLongSnapshot(db, (tx) =>
+    listOfRequest(tx, requestId),
+  );
   const [first] = [
     ...settlements.map(({ settlementId }) => settlementId),
     ...verifications.map(({ verificationId }) => verificationId),

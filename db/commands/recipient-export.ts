@@ -7,14 +7,13 @@ import type { Payee } from '../../domain/payee.ts';
 import type { PersonalData, Recipient } from '../../domain/recipient.ts';
 import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
 import type { Verification } from '../../domain/verification.ts';
-import { readSnapshot } from '../client.ts';
+import { readLongSnapshot } from '../client.ts';
 import { openDataKey } from '../data-key.ts';
 import { openPayee } from '../payee.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { type AnswerCopy, listAnswersAbout } from '../queries/idempotency-key.ts';
 import { findRecipientRow } from '../queries/operator/recipient.ts';
 import { listWholeVerificationsOf } from '../queries/operator/verification.ts';
-import { allowLongStatements } from '../queries/operator/waiting.ts';
 import { openRecipient } from '../queries/recipient.ts';
 import { exportSettlements } from '../queries/settlement-history.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
@@ -40,8 +39,7 @@ type Deps = CommitDeps & Pick<CommandDeps, 'now' | 'sealer'>;
  * @throws DomainError `not_found`
  */
 export const readRecipientExport = ({ db, sealer }: Pick<Deps, 'db' | 'sealer'>, recipientId: string) =>
-  readSnapshot(db, async (tx): Promise<RecipientExport> => {
-    await allowLongStatements(tx);
+  readLongSnapshot(db, async (tx): Promise<RecipientExport> => {
     const row = await findRecipientRow(tx, recipientId);
     if (!row) throw new DomainError('not_found');
     const { recipient, held } = openRecipient(sealer, row);

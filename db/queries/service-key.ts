@@ -4,13 +4,12 @@
  */
 import { createHmac } from 'node:crypto';
 import { and, eq, sql } from 'drizzle-orm';
-import { type Database, DatabaseNotReadyError, type Queryable, readSnapshot, type Tx } from '../client.ts';
+import { type Database, DatabaseNotReadyError, type Queryable, readLongSnapshot, type Tx } from '../client.ts';
 import { serviceKeys } from '../schema/service-key.ts';
 import { countKeysByPepper } from './api-key.ts';
 import { countCertificatesByHeader } from './certificate.ts';
 import { countConsumersByPepper } from './consumer.ts';
 import { countOperatorsByPepper } from './operator/token.ts';
-import { allowLongStatements } from './operator/waiting.ts';
 import { countSealed, isSealedBy, SEALED_COLUMNS } from './sealed.ts';
 
 /** How much needs each key of a list, by the key's id. They read whole tables. */
@@ -98,8 +97,7 @@ const fingerprintOf = (key: Buffer): Buffer => createHmac('sha256', key).update(
  * One process searches at a time. When nothing needs the key, it is forgotten, and the next process need not search.
  */
 const isNeeded = (db: Database, key: LackingKey, onSearch: (key: LackingKey) => void): Promise<boolean> =>
-  readSnapshot(db, async (tx) => {
-    await allowLongStatements(tx);
+  readLongSnapshot(db, async (tx) => {
     const { rows } = await tx.execute<{ own: boolean }>(sql`SELECT pg_try_advisory_xact_lock(${SEARCH_LOCK}) AS own`);
     if (rows[0]?.own !== true) throw new DatabaseNotReadyError();
     onSearch(key);

@@ -146,6 +146,25 @@ test('show of an idempotency key names what it made, also where that has no repo
   expect(printed.join('\n')).toContain(jsonOf(created).wallet_id);
 });
 
+test('show may take minutes for what no index finds', async ({ newApi }) => {
+  const api = await newApi();
+  const [partner, ops] = [await api.createCaller(), createOps(api.connection.db)];
+  const recipientId = await createRecipient(api, partner, { metadata: { crm: 'C-77' } });
+  const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook');
+  const { delivery_id: deliveryId } = await ping(api, partner, webhookId);
+  const { rows } = await api.owner.pool.query('SELECT request_id FROM webhook_deliveries');
+  // They have their rows only for a statement that may take so long.
+  for (const table of ['webhook_deliveries', 'recipient_metadata'])
+    await api.owner.pool.query(
+      `ALTER TABLE ${table} RENAME TO all_${table};
+       CREATE VIEW ${table} AS SELECT * FROM all_${table} WHERE current_setting('statement_timeout')::interval >= '10 min';
+       GRANT SELECT ON ${table} TO "${new URL(api.databaseUrl).username}"`,
+    );
+  const shown = async (id: string) => (await ops('show', id)).printed.join('\n');
+  expect(await shown(rows[0].request_id)).toContain(deliveryId);
+  expect(await shown('C-77')).toContain(recipientId);
+});
+
 test('show of a verification in review does not say that it is so since it was opened', async ({
   api,
   partner,

@@ -1,7 +1,7 @@
 /** What an id names. For an operator, as object.ts says. */
 import { sql } from 'drizzle-orm';
 import { EVENT_PROVIDERS } from '../../../domain/settlement/evidence.ts';
-import type { Queryable } from '../../client.ts';
+import { type Database, readLongSnapshot } from '../../client.ts';
 import { listOfRequest } from './request.ts';
 
 export const OBJECT_KINDS = [
@@ -20,7 +20,7 @@ export type ObjectKind = (typeof OBJECT_KINDS)[number];
 /**
  * What has this id; undefined for an unknown id. A caller can choose a request id, so it is the last to be searched.
  */
-export async function findObjectKind(db: Queryable, id: string): Promise<ObjectKind | undefined> {
+export async function findObjectKind(db: Database, id: string): Promise<ObjectKind | undefined> {
   const { rows } = await db.execute<{ kind: ObjectKind }>(sql`
     SELECT 'settlement' AS kind FROM settlements WHERE settlement_id = ${id}
     UNION ALL SELECT 'verification' FROM verifications WHERE verification_id = ${id}
@@ -32,6 +32,6 @@ export async function findObjectKind(db: Queryable, id: string): Promise<ObjectK
     UNION ALL (SELECT 'provider_event' FROM provider_events
       WHERE provider = ANY (${sql.param([...EVENT_PROVIDERS])}) AND event_id = ${id} LIMIT 1)`);
   if (rows[0]) return rows[0].kind;
-  const caused = await listOfRequest(db, id);
+  const caused = await readLongSnapshot(db, (tx) => listOfRequest(tx, id));
   return Object.values(caused).some((list) => list.length > 0) ? 'request' : undefined;
 }

@@ -13,7 +13,7 @@ import {
 } from '../../../domain/outbox.ts';
 import type { PaymentMethod } from '../../../domain/payment-method.ts';
 import type { SettlementStatus } from '../../../domain/settlement/state.ts';
-import type { Queryable, Tx } from '../../client.ts';
+import type { Queryable } from '../../client.ts';
 import { settlements } from '../../schema/settlement.ts';
 import { verifications } from '../../schema/verification.ts';
 import { webhookDeliveries, webhooks } from '../../schema/webhook.ts';
@@ -64,14 +64,6 @@ const settlementColumns = sql`
   settlement_id AS "settlementId", org_id AS "orgId", status, payment_method AS "paymentMethod",
   recipient_id AS "recipientId", amount_minor AS "amountMinor", source_currency AS "sourceCurrency", reference,
   entered_at AS since, expires_at AS "expiresAt"`;
-
-/**
- * For a transaction that reads whole tables: allows its statements ten minutes, and ends them soon after a process that
- * does not wait for them any more.
- */
-export async function allowLongStatements(tx: Tx): Promise<void> {
-  await tx.execute(sql`SET LOCAL statement_timeout = '10min'; SET LOCAL client_connection_check_interval = '5s'`);
-}
 
 /** Whether the settlement's wait should have ended, or it stays in a state without a wait. */
 const isStuck = (now: Date) => {
