@@ -2,6 +2,7 @@
  * Lists from a streaming replica, so that reading grows by servers. Each answer has everything that was committed
  * before its request, in whichever process: the request asks the primary how far its log is flushed, and waits until
  * the replica has replayed that much of the same history. Where it does not in time, or fails, the primary answers.
+ * What was committed without waiting for the disk (statement.ts) is flushed up to about 0.6 s later.
  */
 import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
