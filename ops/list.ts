@@ -1,4 +1,5 @@
 /** `list`: what there is, by status, age, corridor, organization and amount; the newest first. */
+import { readLongSnapshot, type Tx } from '../db/client.ts';
 import { AUDIT_ACTIONS } from '../db/queries/audit.ts';
 import {
   listAuditBy,
@@ -91,14 +92,15 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
       const { isRefundDue, recipientId, reference, orgId } = only;
       const isNamed = isRefundDue || recipientId !== undefined || reference !== undefined;
       const isWide = status.length === 0 && (isNamed || orgId !== undefined);
-      const rows = await listSettlementsBy(deps.db, {
-        ...cutOf(deps, common),
-        ...only,
-        statuses: isWide ? undefined : status.length > 0 ? status : OPEN_STATUSES,
-        amountMinorMin: minAmount,
-        order: isRefundDue ? 'refund_due' : isWide && !isNamed ? 'accepted' : 'changed',
-      });
-      return printItems(deps, common, rows, (row) => ({
+      const read = (tx: Tx) =>
+        listSettlementsBy(tx, {
+          ...cutOf(deps, common),
+          ...only,
+          statuses: isWide ? undefined : status.length > 0 ? status : OPEN_STATUSES,
+          amountMinorMin: minAmount,
+          order: isRefundDue ? 'refund_due' : isWide && !isNamed ? 'accepted' : 'changed',
+        });
+      return printItems(deps, common, read, (row) => ({
         settlement: row.settlementId,
         status: row.status,
         amount: money(row.amountMinor, row.sourceCurrency),
@@ -126,8 +128,8 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     },
     run: async (deps: OpsDeps, { status, webhookId, orgId, ...common }) => {
       const statuses = status.length > 0 ? status : (['pending', 'exhausted'] as const);
-      const rows = await listDeliveriesBy(deps.db, { ...cutOf(deps, common), statuses, webhookId, orgId });
-      return printItems(deps, common, rows, (row) => ({
+      const read = (tx: Tx) => listDeliveriesBy(tx, { ...cutOf(deps, common), statuses, webhookId, orgId });
+      return printItems(deps, common, read, (row) => ({
         delivery: row.deliveryId,
         status: row.status,
         event_type: row.eventType,
@@ -147,8 +149,8 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
       ...COMMON,
     },
     run: async (deps: OpsDeps, { state, orgId, ...common }) => {
-      const rows = await listSubscriptionsBy(deps.db, { ...cutOf(deps, common), state, orgId });
-      return printItems(deps, common, rows, (row) => ({
+      const read = (tx: Tx) => listSubscriptionsBy(tx, { ...cutOf(deps, common), state, orgId });
+      return printItems(deps, common, read, (row) => ({
         ...webhookRow(row),
         created_at: row.createdAt,
         organization: row.orgId,
@@ -166,8 +168,8 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     },
     run: async (deps: OpsDeps, { kind, pending, orgId, ...common }) => {
       const isPending = pending ? true : undefined;
-      const rows = await listEvidenceBy(deps.db, { ...cutOf(deps, common), kind, isPending, orgId });
-      return printItems(deps, common, rows, (row) => ({
+      const read = (tx: Tx) => listEvidenceBy(tx, { ...cutOf(deps, common), kind, isPending, orgId });
+      return printItems(deps, common, read, (row) => ({
         evidence: row.evidenceId,
         kind: row.kind,
         amount: money(row.amountMinor, row.currency),
@@ -191,8 +193,8 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
       ...COMMON,
     },
     run: async (deps: OpsDeps, { operator, action, objectId, orgId, ...common }) => {
-      const rows = await listAuditBy(deps.db, { ...cutOf(deps, common), operator, action, objectId, orgId });
-      return printItems(deps, common, rows, (row) => ({
+      const read = (tx: Tx) => listAuditBy(tx, { ...cutOf(deps, common), operator, action, objectId, orgId });
+      return printItems(deps, common, read, (row) => ({
         at: row.at,
         action: row.action,
         operator: row.operator,
@@ -212,8 +214,8 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     },
     run: async (deps: OpsDeps, { withoutKey, suspended, ...common }) => {
       const filter = { ...cutOf(deps, common), isWithoutKey: withoutKey, isSuspended: suspended, now: deps.now() };
-      const rows = await listPartnersBy(deps.db, filter);
-      return printItems(deps, common, rows, (row) => ({
+      const read = (tx: Tx) => listPartnersBy(tx, filter);
+      return printItems(deps, common, read, (row) => ({
         organization: row.orgId,
         name: row.name,
         country: row.country,
@@ -240,18 +242,20 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
     },
     run: async (deps: OpsDeps, { status, scope, isExpiring, orgId, ...common }) => {
       const now = deps.now();
-      const rows = await listKeysBy(deps.db, { ...cutOf(deps, common), status, scope, isExpiring, orgId, now });
-      return printItems(deps, common, rows, (row) => ({ ...keyRow(row, now), organization: row.orgId }));
+      const read = (tx: Tx) => listKeysBy(tx, { ...cutOf(deps, common), status, scope, isExpiring, orgId, now });
+      return printItems(deps, common, read, (row) => ({ ...keyRow(row, now), organization: row.orgId }));
     },
   }),
 ]);
 
-function printItems<Found>(
-  { print, printData }: OpsDeps,
+/** A filter that the index of a list's order does not have may need a read of the whole table. */
+async function printItems<Found>(
+  { db, print, printData }: OpsDeps,
   { limit }: Common,
-  found: readonly Found[],
+  read: (tx: Tx) => Promise<readonly Found[]>,
   itemOf: (row: Found) => Row,
-): ExitCode {
+): Promise<ExitCode> {
+  const found = await readLongSnapshot(db, read);
   const items = found.slice(0, limit).map(itemOf);
   const more = found.length > limit;
   for (const item of items) print(lineOf(item));

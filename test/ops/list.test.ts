@@ -7,6 +7,7 @@ import { createOps } from '../support/ops.ts';
 import { createRecipient } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { BY_MANUAL_CARD, openSettlement } from '../support/settlement.ts';
+import { recordStatements } from '../support/statement-count.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
 const HOUR_MS = 3_600_000;
@@ -247,6 +248,15 @@ test('every list leaves out what is of another organization, and what is newer t
   }
   expect(await list('orgs', '--older-than', '1d')).toEqual([]);
 });
+
+test.for(['settlements', 'deliveries', 'subscriptions', 'evidence', 'audit', 'orgs', 'keys'])(
+  'list %s may take minutes: no index has every filter',
+  async (name, { api }) => {
+    const recorded = recordStatements(api.connection.pool);
+    await createOps(api.connection.db)('list', name);
+    expect(recorded()).toContainEqual(expect.stringContaining("statement_timeout = '10min'"));
+  },
+);
 
 test('no list prints a name of a person, a contact, an account, a raw key or the path of a URL', async ({
   api,
