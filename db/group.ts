@@ -4,7 +4,7 @@
  */
 import type { Database } from './client.ts';
 
-/** A call runs as the tenant of the first one that it does. */
+/** All calls of a queue run as the tenant of the one that began it. If it has several, `run` says whose turn it is. */
 export type Grouped<Item, Result> = (db: Database, queueId: string, item: Item) => Promise<Result>;
 
 type NotEmpty<Item> = readonly [Item, ...(readonly Item[])];

@@ -3,10 +3,10 @@
  * wait, and the next statement serves all of them. Nothing is cached for later requests, and no request is answered by a
  * statement that began before it arrived, so a revoked key is refused at once.
  *
- * The requests with one key wait for each other first, so that the statement for all keys has each key once, however
- * many requests its owner sends. A key that this process has not found lately waits in the turn of its address.
+ * The requests with one key from one address wait for each other first, so that the statement for all keys has each once,
+ * however many requests its owner sends. A key that this process has not found lately waits in the turn of its address.
  */
-import { isRefused } from '../../db/client.ts';
+import { type Database, isRefused } from '../../db/client.ts';
 import { inGroups } from '../../db/group.ts';
 import {
   authenticateApiKeys,
@@ -15,7 +15,7 @@ import {
   type Presentation,
   type Presented,
 } from '../../db/queries/api-key.ts';
-import { addressTenant, asProcess, asTenant } from '../../db/tenant.ts';
+import { addressTenant, asTenant } from '../../db/tenant.ts';
 import type { Counted } from '../../domain/rate-limit.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -24,6 +24,8 @@ import type { ApiDeps } from '../deps.ts';
 const TOUCH_INTERVAL_MS = 60_000;
 /** How many keys one statement looks up at most. */
 const KEYS_TOGETHER_MAX = 128;
+/** Keys of several addresses wait in a turn of their own. */
+const TOGETHER = addressTenant('several');
 
 /** Both return undefined for an invalid key, and reject when PostgreSQL cannot be read. */
 export type KeyLookup = {
@@ -49,21 +51,28 @@ export function createKeyLookup(
   const inTurnOfAddress = <Result>({ limitKey }: Presented, run: () => Result): Result =>
     asTenant(addressTenant(limitKey), run);
 
+  const findAlone = async (queried: Database, key: Presented): Promise<KeyCaller | undefined> => {
+    const [found] = await inTurnOfAddress(key, () => authenticateApiKeys(queried, [key], presentation()));
+    return found;
+  };
   const findKnown = inGroups<Presented, KeyCaller | undefined>(
     async (queried, keys) => {
-      const found = await asProcess(() => authenticateApiKeys(queried, keys, presentation()));
+      const found = await asTenant(TOGETHER, () => authenticateApiKeys(queried, keys, presentation()));
       return shareOut(keys, found);
     },
-    // One key may be the reason.
-    { sizeMax: KEYS_TOGETHER_MAX, splitsOn: isRefused },
+    { sizeMax: KEYS_TOGETHER_MAX },
   );
+  /** Another key may be the reason of a refusal. Those that come next do not wait for the repetition. */
+  const findTogether = (queried: Database, key: Presented): Promise<KeyCaller | undefined> =>
+    findKnown(queried, '', key).catch((error: unknown) => {
+      if (!isRefused(error)) throw error;
+      return findAlone(queried, key);
+    });
   const findOfKey = inGroups<Presented & { readonly isKnown: boolean }, KeyCaller | undefined>(
     async (queried, requests) => {
       const [first] = requests;
       const key = { ...first, cost: requests.reduce((sum, { cost }) => sum + cost, 0) };
-      const found = first.isKnown
-        ? await findKnown(queried, '', key)
-        : (await inTurnOfAddress(key, () => authenticateApiKeys(queried, [key], presentation())))[0];
+      const found = await (first.isKnown ? findTogether(queried, key) : findAlone(queried, key));
       const shares = shareOut(
         requests,
         requests.map(() => found),

@@ -157,7 +157,8 @@ async function authenticateKey(
     throw new DomainError('credential_invalid');
   }
   if (isTouchDue) {
-    touchApiKey(deps.db, key, { at: deps.now(), from }, hashed[0]).catch((error: unknown) =>
+    const touch = () => touchApiKey(deps.db, key, { at: deps.now(), from }, hashed[0]);
+    asTenant(key.orgId, touch).catch((error: unknown) =>
       request.log.warn({ err: error }, 'the last use of an API key could not be stored'),
     );
   }

@@ -3,10 +3,12 @@
  * a key that was revoked before a request arrived is refused.
  */
 import { expect } from 'vitest';
+import { connect } from '../../db/client.ts';
 import { ORGANIZATIONS_OF_ADDRESS } from '../../domain/rate-limit.ts';
 import type { TestApi } from '../support/api.ts';
 import { untilBlocked, whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
+import { stretched } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
 
 const TOGETHER = 20;
@@ -89,6 +91,34 @@ test('401 for a key that was revoked while an earlier request with it was looked
   });
   expect((await earlier).statusCode).toBe(200);
   expect((await Promise.all(later)).map(({ statusCode }) => statusCode)).toEqual([401, 401]);
+});
+
+test('a key whose count is locked fails alone, and the keys that share its statement are found', async ({
+  api,
+  newApi,
+  onTestFinished,
+}) => {
+  const tenants = { lockTimeoutMs: 500, turnTimeoutMs: stretched(30_000) };
+  const connection = connect(api.databaseUrl, { poolSizeMax: 10, name: 'test', onIdleError: () => undefined, tenants });
+  onTestFinished(connection.close);
+  const impatient = await newApi({ deps: { db: connection.db } });
+  const callers = await createCallers(api, 4);
+  const readEach = async () =>
+    (await Promise.all(callers.map((caller, n) => readAll(impatient, [caller], `198.51.100.${n}`)))).flat();
+  await readEach();
+  const lock = `SELECT FROM rate_limits WHERE caller = 'org:${callers[1]?.orgId}' FOR UPDATE`;
+  const answers = await whileLocked(api.owner.pool, lock, readEach);
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 503, 200, 200]);
+});
+
+test('two keys of an organization that share a statement are counted one after the other', async ({ api }) => {
+  const { orgId } = await api.createCaller();
+  const keys = [await api.createKey(orgId, 'read'), await api.createKey(orgId, 'read')];
+  await readAll(api, keys, '203.0.113.80');
+  const other = await createCallers(api, 1);
+  // The first one is looked up alone, and the two share the next statement.
+  const [, ...answers] = await readAll(api, [...other, ...keys], '203.0.113.80');
+  expect(answers.map(({ headers }) => leftIn(headers['ratelimit']))).toEqual([12, 11]);
 });
 
 test('every request that waits for a failing statement fails, and the next one is served', async ({ newApi }) => {
