@@ -173,27 +173,29 @@ export async function recordResults(db: Queryable, claimant: number, results: re
 /** How many deliveries one statement ends. */
 const ENDED_AT_ONCE = 1_000;
 
+/** Pending deliveries of the subscription $1 that have ended, among its retries and what its lane sends. */
+export const endedText = (cut: string): string => `
+  SELECT delivery_id FROM (
+    SELECT delivery_id FROM webhook_deliveries
+    WHERE webhook_id = $1 AND status = 'pending' AND lane_key IS NULL
+      AND endings < (SELECT endings FROM webhooks WHERE webhook_id = $1)
+    ${cut}
+  ) retries
+  UNION ALL
+  SELECT delivery_id FROM (
+    SELECT delivery_id FROM webhook_deliveries
+    WHERE (lane_key, org_id, webhook_id) = (SELECT lane_key, org_id, webhook_id FROM webhooks WHERE webhook_id = $1)
+      AND endings < (SELECT endings FROM webhooks WHERE webhook_id = $1)
+    ${cut}
+  ) due`;
+
 const endStatement = statement<[webhookId: string, limit: number], { ended: number }>(
   'end_deliveries',
   `WITH ended AS (
     UPDATE webhook_deliveries d SET status = CASE WHEN w.deleted_at IS NULL THEN 'skipped' ELSE 'canceled' END,
       next_attempt_at = NULL, lane_key = NULL
     FROM webhooks w
-    WHERE w.webhook_id = $1 AND d.delivery_id IN (
-      SELECT delivery_id FROM (
-        SELECT delivery_id FROM webhook_deliveries
-        WHERE webhook_id = $1 AND status = 'pending' AND lane_key IS NULL
-          AND endings < (SELECT endings FROM webhooks WHERE webhook_id = $1)
-        LIMIT $2 FOR UPDATE SKIP LOCKED
-      ) retries
-      UNION ALL
-      SELECT delivery_id FROM (
-        SELECT delivery_id FROM webhook_deliveries
-        WHERE (lane_key, org_id, webhook_id) = (SELECT lane_key, org_id, webhook_id FROM webhooks WHERE webhook_id = $1)
-          AND endings < (SELECT endings FROM webhooks WHERE webhook_id = $1)
-        LIMIT $2 FOR UPDATE SKIP LOCKED
-      ) due
-    )
+    WHERE w.webhook_id = $1 AND d.delivery_id IN (${endedText('LIMIT $2 FOR UPDATE SKIP LOCKED')})
     RETURNING 1
   )
   SELECT count(*)::integer AS ended FROM ended`,

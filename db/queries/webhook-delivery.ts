@@ -18,7 +18,7 @@ import { type Database, type Queryable, readSnapshot, type Tx } from '../client.
 import { webhookAttempts, webhookDeliveries } from '../schema/webhook.ts';
 import { statement } from '../statement.ts';
 import { type List, pageOf, readPage } from './page.ts';
-import { ABANDONED_BEFORE, REDELIVERED_NOW } from './webhook-attempt.ts';
+import { ABANDONED_BEFORE, endedText, REDELIVERED_NOW } from './webhook-attempt.ts';
 
 type DeliveryRow = typeof webhookDeliveries.$inferSelect;
 
@@ -50,22 +50,18 @@ const shownColumns = {
 const shownClaimedAt = sql<Date | null>`CASE WHEN webhook_deliveries.claimed_at >= ${sql.raw(ABANDONED_BEFORE)}
   THEN webhook_deliveries.claimed_at END`.mapWith(webhookDeliveries.claimedAt);
 
+const findEndedStatement = statement<[webhookId: string], unknown>('find_ended_delivery', endedText('LIMIT 1'));
+
 /** The deliveries of a subscription that are shown with this status. Some pending ones may have ended, as skipped. */
 async function shownAs(tx: Tx, status: DeliveryStatus, webhookId: string): Promise<SQL | undefined> {
-  const { status: stored, endings: own, webhookId: of } = webhookDeliveries;
+  const { status: stored, endings: own } = webhookDeliveries;
   const endings = sql`(SELECT w.endings FROM webhooks w WHERE w.webhook_id = ${webhookId})`;
   if (status === 'pending') return sql`${stored} = 'pending' AND ${own} >= ${endings}`;
-  const ended = sql`(${stored} = 'pending' AND ${own} < ${endings})`;
-  const find = () =>
-    tx
-      .select({ of })
-      .from(webhookDeliveries)
-      .where(and(eq(of, webhookId), ended))
-      .limit(1);
-  return or(eq(stored, status), status === 'skipped' && (await find()).length > 0 ? ended : undefined);
+  const hasEnded = status === 'skipped' && (await findEndedStatement(tx, webhookId)).length > 0;
+  return or(eq(stored, status), hasEnded ? sql`(${stored} = 'pending' AND ${own} < ${endings})` : undefined);
 }
 
-/** A page of deliveries, newest first, each with its last attempts; three queries on one snapshot. */
+/** A page of deliveries, newest first, each with its last attempts; up to four queries on one snapshot. */
 export async function listDeliveries(
   db: Database,
   orgId: string,

@@ -235,12 +235,8 @@ const releaseStatement = statement<[claimant: number, deliveryIds: readonly stri
 );
 
 /** Gives back deliveries that were claimed and not sent. */
-export async function releaseDeliveries(
-  db: Queryable,
-  claimant: number,
-  deliveryIds: readonly string[],
-): Promise<void> {
-  await releaseStatement(db, claimant, deliveryIds);
+export async function releaseDeliveries(db: Queryable, claimant: number, ids: readonly string[]): Promise<void> {
+  await releaseStatement(db, claimant, ids);
 }
 
 /**

@@ -112,7 +112,9 @@ export const webhookDeliveries = pgTable(
   (table) => [
     uniqueIndex('webhook_deliveries_once').on(table.eventId, table.webhookId),
     index('webhook_deliveries_webhook').on(table.webhookId, table.createdAt, table.deliveryId),
-    index('webhook_deliveries_unsent').on(table.status, table.createdAt).where(sql`${table.status} <> 'succeeded'`),
+    index('webhook_deliveries_unsucceeded')
+      .on(table.status, table.createdAt)
+      .where(sql`${table.status} <> 'succeeded'`),
     index('webhook_deliveries_ended')
       .on(table.webhookId, table.status, table.createdAt, table.deliveryId)
       .where(sql`${table.status} IN ('exhausted', 'skipped', 'canceled')`),
