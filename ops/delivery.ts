@@ -1,4 +1,5 @@
 /** Webhook deliveries, under the same lock and rules as the partner's own redelivery. */
+import { readLongSnapshot } from '../db/client.ts';
 import { redeliverAsOperator } from '../db/commands/webhook-delivery.ts';
 import type { OperatorAct } from '../db/queries/audit.ts';
 import { listDeliveriesBy } from '../db/queries/operator/list.ts';
@@ -80,14 +81,8 @@ type Selection = {
 /** `more`: there are others beyond the limit. */
 async function listSelected(deps: OpsDeps, { status, olderThan: ageMs, limit, ...selection }: Selection) {
   const before = ageMs === undefined ? undefined : new Date(deps.now().getTime() - ageMs);
-  const listed = await listDeliveriesBy(deps.db, {
-    ...selection,
-    limit: limit + 1,
-    before,
-    statuses: [status],
-    oldestFirst: true,
-    isSendable: true,
-  });
+  const filter = { ...selection, limit: limit + 1, before, statuses: [status], oldestFirst: true, isSendable: true };
+  const listed = await readLongSnapshot(deps.db, (tx) => listDeliveriesBy(tx, filter));
   return { found: listed.slice(0, limit), more: listed.length > limit };
 }
 
