@@ -11,6 +11,7 @@ import {
   CancellationScope,
   condition,
   continueAsNew,
+  log,
   setHandler,
   upsertSearchAttributes,
   workflowInfo,
@@ -162,7 +163,9 @@ function handleCancellation(run: Run): void {
   const cancel = async (): Promise<void> => {
     run.canceling = true;
     // It fails for a settlement that the database has lost. The review that follows fails too, and ends the run.
-    await local((activities) => activities.cancelOnRequest(activityInput(run))).catch(() => undefined);
+    await local((activities) => activities.cancelOnRequest(activityInput(run))).catch((error: unknown) =>
+      log.warn('a cancellation by Temporal could not be carried out', { error }),
+    );
     run.canceling = false;
     // The wait, if there is one, reviews the settlement and sees that it was canceled.
     run.signals.received += 1;
