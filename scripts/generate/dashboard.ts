@@ -105,7 +105,7 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
     },
     { question: 'Is a wait over that nobody ended?', queries: [gauge('settlement_overdue', 'state')] },
     {
-      question: 'How did settlements end, each time in the last five minutes?',
+      question: 'How did settlements end in the last five minutes?',
       queries: [gauge('settlement_finished_last_five_minutes', 'state')],
     },
     {
