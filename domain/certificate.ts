@@ -6,7 +6,7 @@
 
 import { type Currency, formatMoney, formatRate } from './money.ts';
 import type { EvidenceFact } from './settlement/evidence.ts';
-import type { Posting } from './settlement/posting.ts';
+import { type Posting, REFUND_STEP } from './settlement/posting.ts';
 import type { Settlement, SettlementTransition } from './settlement/state.ts';
 
 /** Of the content's form. A certificate keeps the one that it was issued in. */
@@ -55,7 +55,8 @@ type CertificatePosting = {
 };
 
 /**
- * The content before it is canonicalised. It never contains personal data.
+ * The content before it is canonicalised. It never contains personal data. So it has no refunds that were recorded
+ * before the end, no more than later ones: their steps name the reference that an operator wrote.
  *
  * @throws Error when the history does not end in `settled`, because the last postings would be missing
  */
@@ -92,7 +93,7 @@ export function certificateContent({ settlement, transitions, evidence, postings
       evidence_id: transition.evidenceId,
     })),
     evidence: evidence.map((fact) => ({ evidence_id: fact.evidenceId, kind: fact.kind, sha256: fact.sha256 })),
-    postings: postings.map(certificatePosting),
+    postings: postings.filter(({ step }) => !step.startsWith(REFUND_STEP)).map(certificatePosting),
     environment: settlement.environment,
     simulation: true as const,
     anchor: UNANCHORED,

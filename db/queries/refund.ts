@@ -1,8 +1,8 @@
 /** Refunds that operators recorded. Each is a posting set, whose step names the refund's reference. */
 
 import { type SQL, sql } from 'drizzle-orm';
-import { REFUND_STEP } from '../../domain/settlement/change.ts';
 import type { Facts } from '../../domain/settlement/facts.ts';
+import { REFUND_STEP } from '../../domain/settlement/posting.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Tx } from '../client.ts';
 import { statement } from '../statement.ts';

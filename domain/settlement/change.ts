@@ -20,6 +20,7 @@ import type { KnownFacts } from './facts.ts';
 import {
   collectionPostings,
   type Posting,
+  REFUND_STEP,
   refundDueMinor,
   refundPostings,
   reversalPostings,
@@ -251,9 +252,6 @@ function withException(change: SettlementChange, exception: SettlementException)
   const recorded = { ...change, exceptions: [...change.exceptions, exception] };
   return withEvent(recorded, 'settlement.exception', exception);
 }
-
-/** How the posting step of a refund begins; its reference follows. */
-export const REFUND_STEP = 'refund:';
 
 /** Money that was due back and was given back. */
 export function withRefund(change: SettlementChange, reference: string, amountMinor: bigint): SettlementChange {

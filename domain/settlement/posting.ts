@@ -86,6 +86,9 @@ export function reversalPostings(settlement: Priced, amountMinor: bigint): Posti
   ];
 }
 
+/** How the step of a refund begins; its reference follows. */
+export const REFUND_STEP = 'refund:';
+
 /** Money that was due back and was given back outside of the service. */
 export const refundPostings = (settlement: Priced, amountMinor: bigint): Posting[] =>
   transfer('refund_due', CLEARING[settlement.paymentMethod], amountMinor, settlement.sourceCurrency);

@@ -50,12 +50,13 @@ describe('the content', () => {
     });
   });
 
-  test('has nothing that people wrote: reference, metadata, purpose and the reasons of transitions', () => {
-    const { settlement, transitions, ...rest } = certificateFacts();
+  test('has nothing that people wrote: references, metadata, purpose and the reasons of transitions', () => {
+    const { settlement, transitions, postings, ...rest } = certificateFacts();
     const facts: CertificateFacts = {
       ...rest,
       settlement: { ...settlement, reference: 'WRITTEN', metadata: { note: 'WRITTEN' }, purpose: 'rent' },
       transitions: transitions.map((transition) => ({ ...transition, reason: 'WRITTEN' })),
+      postings: [...postings, line('refund:WRITTEN', 'refund_due', 5n), line('refund:WRITTEN', 'bank_clearing', -5n)],
     };
     expect(JSON.stringify(certificateContent(facts))).not.toMatch(/WRITTEN|rent|note/);
   });
