@@ -4,6 +4,7 @@ import type { Client } from '@temporalio/client';
 import { rehearse } from '../db/client.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Runs } from '../db/commands/lost-run.ts';
+import { withClockAhead } from '../db/id.ts';
 import { operatorName } from '../domain/gate.ts';
 import type { RetentionDays } from '../domain/retention.ts';
 import type { TemporalHealth } from '../domain/temporal-health.ts';
@@ -67,7 +68,7 @@ export const changeCommand = <Takes extends ChangeParameters>({
     (act: (deps: OpsDeps, values: Values) => Promise<ExitCode>) =>
     async (deps: OpsDeps, values: Values): Promise<ExitCode> => {
       if (!checksOperator) await requireOperator(deps, (values as ValuesOf<ChangeParameters>).operator);
-      return await act(await byDatabaseClock(deps), values);
+      return await byDatabaseClock(deps, (timed) => act(timed, values));
     };
   const rehearsed = (deps: OpsDeps, values: Values) => previewOf(deps, (rehearsing) => run(rehearsing, values));
   const shown = byOperator(preview ?? rehearsed);
@@ -81,12 +82,13 @@ export const changeCommand = <Takes extends ChangeParameters>({
 /**
  * Nobody compares the clock of an operator's machine with that of the database, as a process does that is ready. By a
  * wrong one, a change would be dated where partners do not look for its events any more, or yet, and a key that is still
- * valid would count as expired.
+ * valid would count as expired. Its ids are of the same time: events lie in months by it, of which there are few ahead.
  */
-async function byDatabaseClock(deps: OpsDeps): Promise<OpsDeps> {
+async function byDatabaseClock<Result>(deps: OpsDeps, act: (deps: OpsDeps) => Promise<Result>): Promise<Result> {
   const { clockOffsetMs } = await measureDatabase({ db: deps.db, now: () => new Date() });
-  if (isClockRight(clockOffsetMs)) return deps;
-  return { ...deps, now: () => new Date(deps.now().getTime() - clockOffsetMs) };
+  if (isClockRight(clockOffsetMs)) return await act(deps);
+  const now = () => new Date(deps.now().getTime() - clockOffsetMs);
+  return await withClockAhead(clockOffsetMs, () => act({ ...deps, now }));
 }
 
 const previewOf = (deps: OpsDeps, run: (deps: OpsDeps) => Promise<ExitCode>): Promise<ExitCode> =>

@@ -76,6 +76,23 @@ test.for([25 * 3_600_000, -25 * 3_600_000])(
   },
 );
 
+test.for([200, -200])(
+  'a key ends by a machine whose clock is %s days ahead, and the ids of its event and its audit entry are of today',
+  async (daysAhead, { api, revoke }) => {
+    const { keyId } = await api.createCaller();
+    const startedMs = Date.now();
+    vi.useFakeTimers({ toFake: ['Date'], now: startedMs + daysAhead * 86_400_000 });
+    const { exitCode, warned } = await revoke(keyId, '--yes').finally(() => vi.useRealTimers());
+    expect([exitCode, warned]).toEqual([0, []]);
+    const { rows } = await api.connection.pool.query(
+      `SELECT time_of_id(event_id) AS at FROM events WHERE object_id = $1 AND type = 'api_key.revoked'
+       UNION ALL SELECT time_of_id(audit_id) FROM audit_entries WHERE object_id = $1`,
+      [keyId],
+    );
+    expect(rows.map(({ at }) => Math.abs(at.getTime() - startedMs) < 60_000)).toEqual([true, true]);
+  },
+);
+
 test('--alone leaves what the key made', async ({ api, revoke }) => {
   const owner = await api.createCaller();
   const child = await make(api, owner);
