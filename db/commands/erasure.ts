@@ -5,6 +5,7 @@
 import { stateConflict } from '../../domain/error.ts';
 import { recipientEventData } from '../../domain/resource/recipient.ts';
 import { CONFIRM_WITHIN_MS } from '../../domain/review.ts';
+import { environmentName } from '../../domain/runtime.ts';
 import { type AuditAction, insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import {
   confirmErasure,
@@ -20,19 +21,20 @@ import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 /**
  * The first call requests it; the same call by another operator does it. A consumer's active recipient is deactivated
  * by it, since no consumer can do that. The key is not opened, so a recipient that nobody can read can be erased too.
+ * One of another environment is unknown here: the local sandbox asks for no token, so that one person is two operators.
  *
  * @returns `isErased` false: it is requested, and can be confirmed until `expiresAt`
  * @throws DomainError `not_found`; `state_conflict` for a partner's active recipient, one that has an open settlement
  *   or is erased, and for the operator who requested it
  */
 export async function eraseRecipient(
-  deps: CommitDeps & Pick<CommandDeps, 'now'>,
+  deps: CommitDeps & Pick<CommandDeps, 'now' | 'runtime'>,
   recipientId: string,
   { operator, note, requestId }: OperatorAct,
 ): Promise<{ readonly isErased: boolean; readonly expiresAt: Date }> {
   const at = deps.now();
   return await commit(deps, 'recipient.erase', async (tx) => {
-    const { locked, ownerKind } = await lockRecipientToErase(tx, recipientId);
+    const { locked, ownerKind } = await lockRecipientToErase(tx, recipientId, environmentName(deps.runtime));
     const { orgId, erasedAt } = locked;
     if (erasedAt) throw stateConflict('erased', `It was erased at ${erasedAt.toISOString()}.`);
     if (locked.isActive && ownerKind === 'partner')

@@ -6,6 +6,7 @@ import { DomainError } from '../../domain/error.ts';
 import type { Payee } from '../../domain/payee.ts';
 import type { PersonalData, Recipient } from '../../domain/recipient.ts';
 import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
+import { environmentName } from '../../domain/runtime.ts';
 import type { Verification } from '../../domain/verification.ts';
 import { readLongSnapshot } from '../client.ts';
 import { openDataKey } from '../data-key.ts';
@@ -14,6 +15,7 @@ import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { type AnswerCopy, listAnswersAbout } from '../queries/idempotency-key.ts';
 import { findRecipientRow } from '../queries/operator/recipient.ts';
 import { listWholeVerificationsOf } from '../queries/operator/verification.ts';
+import { getOrganization } from '../queries/organization.ts';
 import { openRecipient } from '../queries/recipient.ts';
 import { exportSettlements } from '../queries/settlement-history.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
@@ -31,17 +33,22 @@ export type RecipientExport = {
   readonly answers: readonly AnswerCopy[];
 };
 
-type Deps = CommitDeps & Pick<CommandDeps, 'now' | 'sealer'>;
+type Deps = CommitDeps & Pick<CommandDeps, 'now' | 'runtime' | 'sealer'>;
 
 /**
  * Everything is of one moment.
  *
- * @throws DomainError `not_found`
+ * @throws DomainError `not_found`, for a recipient of another environment as well
  */
-export const readRecipientExport = ({ db, sealer }: Pick<Deps, 'db' | 'sealer'>, recipientId: string) =>
+export const readRecipientExport = (
+  { db, sealer, runtime }: Pick<Deps, 'db' | 'runtime' | 'sealer'>,
+  recipientId: string,
+) =>
   readLongSnapshot(db, async (tx): Promise<RecipientExport> => {
     const row = await findRecipientRow(tx, recipientId);
     if (!row) throw new DomainError('not_found');
+    const { environment } = await getOrganization(tx, row.orgId);
+    if (environment !== environmentName(runtime)) throw new DomainError('not_found');
     const { recipient, held } = openRecipient(sealer, row);
     const dataKey = openDataKey(sealer, row);
     const { items } = await exportSettlements({ db: tx, sealer }, row.orgId, {

@@ -3,6 +3,7 @@ import { and, desc, eq, gt, isNull } from 'drizzle-orm';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Recipient } from '../../domain/recipient.ts';
+import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { organizations } from '../schema/organization.ts';
@@ -17,14 +18,14 @@ type RecipientErasure = typeof recipientErasures.$inferSelect;
  * Waits for the decisions that share the recipient.
  *
  * @returns the recipient, and the kind of the organization that owns it
- * @throws DomainError `not_found`
+ * @throws DomainError `not_found`, for a recipient of another environment as well
  */
-export async function lockRecipientToErase(tx: Tx, recipientId: string) {
+export async function lockRecipientToErase(tx: Tx, recipientId: string, environment: EnvironmentName) {
   const [owner] = await tx
     .select({ orgId: recipients.orgId, kind: organizations.kind })
     .from(recipients)
     .innerJoin(organizations, eq(organizations.orgId, recipients.orgId))
-    .where(eq(recipients.recipientId, recipientId));
+    .where(and(eq(recipients.recipientId, recipientId), eq(organizations.environment, environment)));
   if (!owner) throw new DomainError('not_found');
   return { locked: await lockRecipientRow(tx, owner.orgId, recipientId), ownerKind: owner.kind };
 }

@@ -274,6 +274,17 @@ describe('is refused, and nothing is written,', () => {
     });
   });
 
+  test('for a recipient of another environment, as is its export', async ({ api, erase, exported }) => {
+    const owner = await api.createCaller();
+    const id = await createRecipient(api, owner);
+    await deactivate(api, owner, id);
+    await api.owner.pool.query(`UPDATE organizations SET environment = 'production' WHERE org_id = $1`, [owner.orgId]);
+    await expectUnchanged(api.connection.pool, async () => {
+      for (const answer of [await erase(id, 'ana'), await erase(id, 'bo'), await exported(id, '--yes')])
+        expect(answer).toMatchObject({ exitCode: 1, printed: [] });
+    });
+  });
+
   test('for one operator alone, however the name is spelled', async ({ api, partner, erase }) => {
     const id = await createRecipient(api, partner);
     await deactivate(api, partner, id);
