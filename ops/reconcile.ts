@@ -79,7 +79,7 @@ async function compareRuns(deps: OpsDeps, since: Date): Promise<Readonly<Record<
     rows_without_run: {
       title: 'The database has an open row, and Temporal no run',
       next: 'Temporal is behind. A sweep starts them within a minute; to start them now: npm run ops -- redispatch --all',
-      ids: lost.map(({ message }) => message.objectId),
+      ids: lost.map(({ message }) => message.objectId).slice(0, LINES_MAX),
     },
     runs_of_ended_rows: {
       title: 'Temporal runs what has ended in the database',

@@ -7,8 +7,10 @@ import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { RUNS_LISTED_MAX } from '../../process/runs.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps } from '../support/ops.ts';
+import { createRecipient } from '../support/partner.ts';
 import { openSettlement } from '../support/settlement.ts';
 import { fillSettlements } from '../support/settlement-fill.ts';
+import { openVerification } from '../support/verification.ts';
 
 const SETTLED = 2_500;
 
@@ -99,4 +101,20 @@ test('reconcile says that it compares not every run when there are more than it 
     expect.stringContaining(`Only ${RUNS_LISTED_MAX} runs are compared`),
   ]);
   expect(await compare(1)).toEqual([]);
+});
+
+test('reconcile says that it names only the first, where more settlements, and a verification, have no run', async ({
+  api,
+}) => {
+  const owner = await api.createCaller();
+  await openVerification(api, owner, await createRecipient(api, owner));
+  const templateId = await openSettlement(api, owner);
+  const fill = { orgId: owner.orgId, templateId, settlements: 1_001, columns: {} };
+  await fillSettlements(api.owner.pool, api.deps.sealer, fill);
+  await api.owner.pool.query('DELETE FROM outbox');
+  const runs = { findRunning: async () => new Set<string>() };
+  const ops = createOps(api.connection.db, { runs, now: () => new Date(Date.now() + 60_000) });
+  expect((await ops('reconcile')).printed).toContain(
+    'The database has an open row, and Temporal no run: the first 1000',
+  );
 });
