@@ -79,6 +79,13 @@ export const changeCommand = <Takes extends ChangeParameters>({
   });
 };
 
+/** As `command`, for one that compares with the time: it goes by the database's clock, too. */
+export const timedCommand = <Takes extends Parameters>({ run, ...spec }: CommandSpec<OpsDeps, Takes>): OpsCommand =>
+  command({
+    ...spec,
+    run: (deps: OpsDeps, values: ValuesOf<Takes>) => byDatabaseClock(deps, (timed) => run(timed, values)),
+  });
+
 /**
  * Nobody compares the clock of an operator's machine with that of the database, as a process does that is ready. By a
  * wrong one, a change would be dated where partners do not look for its events any more, or yet, and a key that is still

@@ -22,9 +22,9 @@ import {
 } from '../domain/gate.ts';
 
 import { environmentName } from '../domain/runtime.ts';
-import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps, operator } from './command.ts';
+import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps, operator, timedCommand } from './command.ts';
 import { oneOf, optional, type Reader, required, text } from './command-line/parameter.ts';
-import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
+import { EXIT, type ExitCode, group } from './command-line/program.ts';
 
 type Document = { readonly reference: string; readonly sha256: Buffer };
 type Recording = {
@@ -44,13 +44,13 @@ const evidenceId = required('<evidence-id>', 'the evidence', text);
 /** @param now an expiry must be later than this */
 export const gateCommands = (now: () => Date): OpsCommand =>
   group('gate', 'Launch gates: the evidence that opens them, in the configured environment.', [
-    command({
+    timedCommand({
       name: 'list',
       description: 'Lists the gates, open or closed, and their evidence.',
       takes: { corridor: optional('--corridor <corridor>', 'this corridor only', corridor) },
       run: (deps: OpsDeps, given) => list(deps, given.corridor),
     }),
-    command({
+    timedCommand({
       name: 'explain',
       description: 'Says what would happen to a settlement accepted now on a corridor, and why.',
       takes: { corridor: required('<corridor>', 'the corridor', corridor) },

@@ -9,9 +9,9 @@ import { isSettlementId } from '../db/id.ts';
 import { findStatuses, listSettled, type Period, type Stored } from '../db/queries/operator/reconcile.ts';
 import { settlementWorkflowId, verificationWorkflowId } from '../domain/workflow-id.ts';
 import { type ListedRun, RUNS_LISTED_MAX } from '../process/runs.ts';
-import type { OpsCommand, OpsDeps } from './command.ts';
+import { type OpsCommand, type OpsDeps, timedCommand } from './command.ts';
 import { optional, text, withDefault } from './command-line/parameter.ts';
-import { CommandError, command, EXIT } from './command-line/program.ts';
+import { CommandError, EXIT } from './command-line/program.ts';
 import { span } from './list.ts';
 
 /** Of each list. */
@@ -22,7 +22,7 @@ const ENDING_MS = 2_000;
 type Payout = { readonly settlementId: string; readonly isPaid: boolean };
 type Difference = { readonly title: string; readonly next: string; readonly ids: readonly string[] };
 
-export const reconcileCommand: OpsCommand = command({
+export const reconcileCommand: OpsCommand = timedCommand({
   name: 'reconcile',
   description: 'Compares the settlements with the runs of Temporal and with the payouts of the rail. Changes nothing.',
   takes: {

@@ -20,8 +20,8 @@ import type { TemporalHealth } from '../domain/temporal-health.ts';
 import { promotionCommand, type UnservedQueue, unservedSentence } from '../domain/worker-version.ts';
 import { settlementWorkflowId } from '../domain/workflow-id.ts';
 import { temporalFaultOf } from '../process/temporal-health.ts';
-import type { OpsCommand, OpsDeps } from './command.ts';
-import { command, EXIT, type ExitCode } from './command-line/program.ts';
+import { type OpsCommand, type OpsDeps, timedCommand } from './command.ts';
+import { EXIT, type ExitCode } from './command-line/program.ts';
 import { age, money } from './report.ts';
 
 /** Of each list. */
@@ -30,13 +30,13 @@ const LINES_MAX = 200;
 const SWEEP_LATE_MS = 120_000;
 
 export const waitingCommands: readonly OpsCommand[] = [
-  command({
+  timedCommand({
     name: 'waiting',
     description: 'Lists what is open, and what each waits for. What an operator must act on comes first.',
     takes: {},
     run: waiting,
   }),
-  command({
+  timedCommand({
     name: 'stuck',
     description: 'Lists what should have moved and has not. An empty list is good.',
     takes: {},

@@ -2,7 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { RUNS_LISTED_MAX } from '../../process/runs.ts';
 import { withApi } from '../support/fixture.ts';
@@ -75,6 +75,25 @@ test('reconcile names what the rail paid twice, and what it paid although the se
       payouts_without_settlement: [],
     },
   ]);
+});
+
+test('reconcile on a machine whose clock is a day behind still names what has just settled and was not paid', async ({
+  api,
+  partner,
+  onTestFinished,
+}) => {
+  const settled = await openSettlement(api, partner, [...PAYING_OUT, 'settled']);
+  const { rows } = await api.owner.pool.query<{ id: string }>(
+    `SELECT settlement_id AS id FROM settlements WHERE status = 'settled' AND settlement_id <> $1`,
+    [settled],
+  );
+  const file = path.join(os.tmpdir(), `others-${process.pid}.csv`);
+  onTestFinished(() => rmSync(file));
+  writeFileSync(file, `settlement_id,outcome\n${rows.map(({ id }) => `${id},paid\n`).join('')}`);
+  const reconcile = createOps(api.connection.db);
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 86_400_000 });
+  const { printed } = await reconcile('reconcile', '--rail', file, '--json').finally(() => vi.useRealTimers());
+  expect(JSON.parse(printed.join('')).settlements_without_payout).toEqual([settled]);
 });
 
 test('reconcile leaves out a run that ends while it compares', async ({ api, partner }) => {
