@@ -5,8 +5,13 @@
 import { createHmac } from 'node:crypto';
 import type { Pepper } from '../config/environment.ts';
 import type { Queryable } from '../db/client.ts';
-import { findOperatorByToken, setTokenHash, type TokenHash } from '../db/queries/operator/token.ts';
-import { isRemote } from '../domain/runtime.ts';
+import {
+  findOperatorByToken,
+  hasOtherEnvironment,
+  setTokenHash,
+  type TokenHash,
+} from '../db/queries/operator/token.ts';
+import { environmentName, isRemote } from '../domain/runtime.ts';
 import type { OpsDeps } from './command.ts';
 import { CommandError, EXIT } from './command-line/program.ts';
 import { listForeignKeys } from './service-key.ts';
@@ -17,7 +22,8 @@ export const hashToken = ({ id, secret }: Pepper, token: string): TokenHash => (
 });
 
 /**
- * Requires that the operator is who the command says. In the local sandbox a name is enough where no token is set.
+ * Requires that the operator is who the command says. In the local sandbox a name is enough where no token is set, but
+ * for a change of the operators of a database that is also that of another environment: tokens are valid there.
  * Moves the token to the active pepper, but not in a preview, and not to a pepper that no process has: if that one was a
  * mistake, the token would be refused once the mistake is corrected.
  *
@@ -30,11 +36,16 @@ export async function requireOperator(
     keys,
     operatorToken,
     isPreview = false,
-  }: Pick<OpsDeps, 'runtime' | 'keys' | 'operatorToken' | 'isPreview'> & { readonly db: Queryable },
+    changesOperators = false,
+  }: Pick<OpsDeps, 'runtime' | 'keys' | 'operatorToken' | 'isPreview'> & {
+    readonly db: Queryable;
+    readonly changesOperators?: boolean;
+  },
   operator: string,
 ): Promise<void> {
   if (operatorToken === undefined) {
-    if (!isRemote(runtime)) return;
+    const isAlone = !changesOperators || !(await hasOtherEnvironment(db, environmentName(runtime)));
+    if (!isRemote(runtime) && isAlone) return;
     throw new CommandError(
       EXIT.refused,
       'OPERATOR_TOKEN is not set: outside the local sandbox a change needs a token.',

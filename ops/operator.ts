@@ -42,7 +42,7 @@ export const operatorCommands: OpsCommand = group('operator', 'Who may change th
     run: async (deps: OpsDeps, { name: added, ...act }) => {
       const token = `op_${randomBytes(TOKEN_BYTES).toString('base64url')}`;
       const [pepper] = deps.keys.apiKeyPeppers;
-      const requireAdder = (db: Tx) => requireOperator({ ...deps, db }, act.operator);
+      const requireAdder = (db: Tx) => requireOperator({ ...deps, db, changesOperators: true }, act.operator);
       await addOperator(deps, added, { hash: hashToken(pepper, token), requireAdder }, act);
       // The token of a preview is rolled back, and would not work.
       const shown = deps.isPreview === true ? 'shown here, once' : token;
@@ -55,7 +55,9 @@ export const operatorCommands: OpsCommand = group('operator', 'Who may change th
     name: 'revoke',
     description: "Revokes an operator's token permanently.",
     takes: { name, ...AUDIT_PARAMETERS },
+    checksOperator: true,
     run: async (deps: OpsDeps, { name: revoked, ...act }) => {
+      await requireOperator({ ...deps, changesOperators: true }, act.operator);
       await revokeOperator(deps, revoked, act);
       deps.print(`${revoked} is no operator any more.`);
       deps.printData({ operator: revoked });

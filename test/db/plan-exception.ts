@@ -42,6 +42,8 @@ export const SEARCHES: readonly Search[] = [
   part('SELECT split_part("'),
   part('select split_part("signature"'),
   part('select "pepper_id", count(*) from'),
+  // A change of the operators looks whether an organization is of another environment.
+  part('from "organizations" where "organizations"."environment" <> $1'),
   // A process searches for what needs a key that it lacks, one process at a time, and is not ready meanwhile.
   part(`, '.', 1) = $1) AS found`),
   // An operator looks for a partner's own name, in each organization by its index; metadata of recipients has none.

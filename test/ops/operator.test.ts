@@ -171,6 +171,23 @@ test('a token moves to the active pepper when it is used: by no preview, and to 
   expect(await hasMoved()).toBe(true);
 });
 
+test('the local sandbox changes no operators of a database that is that of another environment without a token', async ({
+  own,
+  as,
+  add,
+  ana,
+}) => {
+  await add('bo', 'ana', ana);
+  await own.createCaller();
+  await expectUnchanged(own.connection.pool, async () => {
+    for (const change of [
+      ['add', 'cy'],
+      ['revoke', 'bo'],
+    ])
+      expect((await as(undefined, 'local-sandbox')('operator', ...change, ...act('ana'))).exitCode).toBe(1);
+  });
+});
+
 test('the local sandbox takes names; a token that is set must be right', async ({ as, ana }) => {
   const record = ['keys', 'record'];
   expect((await as(undefined, 'local-sandbox')(...record, ...act('anybody'))).exitCode).toBe(0);

@@ -1,7 +1,9 @@
 /** Operators and the hashes of their tokens. A revoked operator stays, for the entries that name it. */
-import { and, asc, count, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { and, asc, count, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
+import type { EnvironmentName } from '../../../domain/runtime.ts';
 import type { Queryable, Tx } from '../../client.ts';
 import { operators } from '../../schema/operator.ts';
+import { organizations } from '../../schema/organization.ts';
 
 export type Operator = typeof operators.$inferSelect;
 export type TokenHash = Pick<Operator, 'tokenHash' | 'pepperId'>;
@@ -44,6 +46,13 @@ export async function countOperators(db: Queryable): Promise<{ readonly active: 
     .select({ ever: count(), active: sql<number>`(count(*) FILTER (WHERE revoked_at IS NULL))::int` })
     .from(operators);
   return row ?? { active: 0, ever: 0 };
+}
+
+/** Whether the database has an organization of another environment: then it is not that of this runtime alone. */
+export async function hasOtherEnvironment(db: Queryable, own: EnvironmentName): Promise<boolean> {
+  const { orgId, environment } = organizations;
+  const found = await db.select({ orgId }).from(organizations).where(ne(environment, own)).limit(1);
+  return found.length > 0;
 }
 
 /** How many tokens of active operators are hashed with each pepper. */
