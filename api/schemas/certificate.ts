@@ -135,7 +135,7 @@ export const EvidenceCertificate = z
     parties: CertificateParties.meta({ description: 'Who was paid, without personal data.' }),
     timeline: z.array(CertificateTimelineEntry).meta({ description: 'The states, in their order.' }),
     evidence: z.array(CertificateEvidence).meta({ description: 'The evidence, in its order.' }),
-    postings: z.array(CertificatePosting).meta({ description: 'The journal of the settlement.' }),
+    postings: z.array(CertificatePosting).meta({ description: 'The journal of the settlement, without refunds.' }),
     environment: environment('The environment in which the settlement exists.'),
     simulation: simulation(),
     anchor: anchor(),

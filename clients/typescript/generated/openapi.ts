@@ -855,7 +855,7 @@ export interface components {
             parties: components["schemas"]["CertificateParties"];
             /** @description The evidence, in its order. */
             evidence: components["schemas"]["CertificateEvidence"][];
-            /** @description The journal of the settlement. */
+            /** @description The journal of the settlement, without refunds. */
             postings: components["schemas"]["CertificatePosting"][];
             /** @description The environment in which the settlement exists. */
             environment: components["schemas"]["Environment"];

@@ -690,7 +690,7 @@ class CertificateFields(TypedDict):
     evidence: list[CertificateEvidence]
     """The evidence, in its order."""
     postings: list[CertificatePosting]
-    """The journal of the settlement."""
+    """The journal of the settlement, without refunds."""
     environment: Environment
     """The environment in which the settlement exists."""
     simulation: Literal[True]
