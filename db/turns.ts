@@ -1,7 +1,7 @@
 /**
  * Turns between tenants, as a rule without I/O: a fixed number of seats, and a queue for each tenant. A seat is never
- * free while somebody waits who may have it. The tenants are served in turn: the only waiting request of a tenant waits
- * for at most one request of each other tenant.
+ * free while somebody waits who may have it. The tenants are served in turn: the only waiting request of a tenant that
+ * may have a seat waits for at most one request of each other tenant.
  */
 import { createPlaces } from './places.ts';
 
