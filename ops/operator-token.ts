@@ -22,8 +22,8 @@ export const hashToken = ({ id, secret }: Pepper, token: string): TokenHash => (
 });
 
 /**
- * Requires that the operator is who the command says. In the local sandbox a name is enough where no token is set, but
- * for a change of the operators of a database that is also that of another environment: tokens are valid there.
+ * Requires that the operator is who the command says. In the local sandbox a name is enough where no token is set. Only
+ * a change of operators needs a token there, if another environment uses the database: a new token is valid in both.
  * Moves the token to the active pepper, but not in a preview, and not to a pepper that no process has: if that one was a
  * mistake, the token would be refused once the mistake is corrected.
  *
@@ -48,7 +48,9 @@ export async function requireOperator(
     if (!isRemote(runtime) && isAlone) return;
     throw new CommandError(
       EXIT.refused,
-      'OPERATOR_TOKEN is not set: outside the local sandbox a change needs a token.',
+      isRemote(runtime)
+        ? 'OPERATOR_TOKEN is not set: outside the local sandbox a change needs a token.'
+        : 'OPERATOR_TOKEN is not set: another environment uses the database, and a change of its operators needs a token.',
     );
   }
   const [active] = keys.apiKeyPeppers;
