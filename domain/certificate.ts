@@ -55,8 +55,8 @@ type CertificatePosting = {
 };
 
 /**
- * The content before it is canonicalised. It never contains personal data. So it has no refunds that were recorded
- * before the end, no more than later ones: their steps name the reference that an operator wrote.
+ * The content before it is canonicalised. It never contains personal data. The step of a refund has a reference that an
+ * operator wrote, so no refund is in it.
  *
  * @throws Error when the history does not end in `settled`, because the last postings would be missing
  */

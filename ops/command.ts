@@ -89,7 +89,7 @@ export const timedCommand = <Takes extends Parameters>({ run, ...spec }: Command
 /**
  * Nobody compares the clock of an operator's machine with that of the database, as a process does that is ready. By a
  * wrong one, a change would be dated where partners do not look for its events any more, or yet, and a key that is still
- * valid would count as expired. Its ids are of the same time: events lie in months by it, of which there are few ahead.
+ * valid would count as expired. Its ids have the same time: an event lies in the month of its id, and few months exist ahead.
  */
 async function byDatabaseClock<Result>(deps: OpsDeps, act: (deps: OpsDeps) => Promise<Result>): Promise<Result> {
   const { clockOffsetMs } = await measureDatabase({ db: deps.db, now: () => new Date() });

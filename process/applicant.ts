@@ -26,8 +26,8 @@ export type ApplicantDeps = {
 const TRIES_MAX = 4;
 
 /**
- * @returns a function that resolves once the applicant is stored, or was and is lost: then it is called for the
- *   next try
+ * @returns a function that resolves when the applicant has been stored. If the database has lost it since, call it for
+ *   the next try
  * @throws DomainError `temporarily_unavailable` when that took too long, or Temporal is down; repeating continues
  */
 export const createApplicantByWorkflow =

@@ -32,7 +32,8 @@ export async function openApplicant(
   let opened = await openProviderVerification(deps, { ...opening, refusal });
   if ('answered' in opened) return opened.answered;
   if (!provider) throw unconfigured;
-  // Once, as a rule. The run answers a try as it did the first time, but the database may have lost its applicant since.
+  // Normally once. A run answers a repeated try as before. If the database has lost the applicant since, the next try
+  // makes it again.
   for (let number = 1; opened.verification.applicantId === null; number += 1) {
     await deps.createApplicant(opened.verification, opening.requestId, number);
     opened = await readWithApplicant(deps, opened, opening);

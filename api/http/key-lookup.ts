@@ -25,7 +25,7 @@ const TOUCH_INTERVAL_MS = 60_000;
 /** How many keys one statement looks up at most. */
 const KEYS_TOGETHER_MAX = 128;
 /** Keys of several addresses wait in a turn of their own. */
-const TOGETHER = addressTenant('several');
+const SEVERAL = addressTenant('several');
 
 /** Both return undefined for an invalid key, and reject when PostgreSQL cannot be read. */
 export type KeyLookup = {
@@ -57,7 +57,7 @@ export function createKeyLookup(
   };
   const findKnown = inGroups<Presented, KeyCaller | undefined>(
     async (queried, keys) => {
-      const found = await asTenant(TOGETHER, () => authenticateApiKeys(queried, keys, presentation()));
+      const found = await asTenant(SEVERAL, () => authenticateApiKeys(queried, keys, presentation()));
       return shareOut(keys, found);
     },
     { sizeMax: KEYS_TOGETHER_MAX },

@@ -21,7 +21,7 @@ import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 /**
  * The first call requests it; the same call by another operator does it. A consumer's active recipient is deactivated
  * by it, since no consumer can do that. The key is not opened, so a recipient that nobody can read can be erased too.
- * One of another environment is unknown here: the local sandbox asks for no token, so that one person is two operators.
+ * A recipient of another environment is not found: the local sandbox asks for no token, so one person could act as two.
  *
  * @returns `isErased` false: it is requested, and can be confirmed until `expiresAt`
  * @throws DomainError `not_found`; `state_conflict` for a partner's active recipient, one that has an open settlement

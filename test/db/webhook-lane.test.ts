@@ -377,7 +377,7 @@ describe('a claim', () => {
     ]);
   });
 
-  test('its notification and what it records do not wait for the disk, the judgement of a failure does', async ({
+  test('does not wait for the disk, nor do its notification and its records, but the judgement of a failure does', async ({
     world,
     api,
   }) => {

@@ -77,7 +77,7 @@ test.for([25 * 3_600_000, -25 * 3_600_000])(
 );
 
 test.for([200, -200])(
-  'a key ends by a machine whose clock is %s days ahead, and the ids of its event and its audit entry are of today',
+  'a key is revoked on a machine whose clock is off by %s days, and its event and its audit entry have ids of today',
   async (daysAhead, { api, revoke }) => {
     const { keyId } = await api.createCaller();
     const startedMs = Date.now();

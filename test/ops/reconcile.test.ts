@@ -122,7 +122,7 @@ test('reconcile says that it compares not every run when there are more than it 
   expect(await compare(1)).toEqual([]);
 });
 
-test('reconcile says that it names only the first, where more settlements, and a verification, have no run', async ({
+test('reconcile says that it names only the first 1000 of all settlements and verifications without a run', async ({
   api,
 }) => {
   const owner = await api.createCaller();

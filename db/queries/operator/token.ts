@@ -48,7 +48,7 @@ export async function countOperators(db: Queryable): Promise<{ readonly active: 
   return row ?? { active: 0, ever: 0 };
 }
 
-/** Whether the database has an organization of another environment: then it is not that of this runtime alone. */
+/** Whether the database has an organization of another environment. */
 export async function hasOtherEnvironment(db: Queryable, own: EnvironmentName): Promise<boolean> {
   const { orgId, environment } = organizations;
   const found = await db.select({ orgId }).from(organizations).where(ne(environment, own)).limit(1);
