@@ -22,8 +22,12 @@ const LISTS = ['/v1/recipients', '/v2/settlements', '/v1/events', '/v1/usage?fro
 
 const onPort = (url: string, port: number): string => Object.assign(new URL(url), { port: String(port) }).href;
 
-const open = (url: string): Connection =>
-  connect(url, { poolSizeMax: 5, name: 'test-lists', onIdleError: () => undefined });
+/** As the API does at its start: on a busy machine a first connection may take longer than a list waits. */
+async function open(url: string): Promise<Connection> {
+  const connection = connect(url, { poolSizeMax: 5, name: 'test-lists', onIdleError: () => undefined });
+  await connection.openAll();
+  return connection;
+}
 
 /** A primary, its replica, and an API that reads lists by it. `sources`: who answered its lists so far. */
 const test = base
@@ -61,7 +65,7 @@ const test = base
     let readList: ReadList | undefined;
     const deps = { readList: ((run) => readList?.(run)) as ReadList };
     const api = await createTestApi({ database: { ...database, drop: async () => undefined }, deps });
-    const connection = open(onPort(database.databaseUrl, replica.port));
+    const connection = await open(onPort(database.databaseUrl, replica.port));
     onCleanup(async () => {
       await api.close();
       await connection.close();
@@ -143,7 +147,8 @@ test('a replica that does not follow the promoted primary answers no list, and i
   await vi.waitUntil(isThere, WAIT);
   await promoted.promote();
 
-  const connections = [promoted.cluster, replica].map(({ port }) => open(onPort(database.databaseUrl, port)));
+  const opening = [promoted.cluster, replica].map(({ port }) => open(onPort(database.databaseUrl, port)));
+  const connections = await Promise.all(opening);
   onTestFinished(async () => {
     for (const { close } of connections) await close();
   });
@@ -171,7 +176,8 @@ test.for([
     const { databaseUrl } = servers.database;
     const replicaUrl = inPostgres(onPort(databaseUrl, servers.replica.port));
     const primaryUrl = await primaryUrlOf(databaseUrl);
-    const [first, second] = [open(primaryUrl === databaseUrl ? primaryUrl : inPostgres(primaryUrl)), open(replicaUrl)];
+    const first = await open(primaryUrl === databaseUrl ? primaryUrl : inPostgres(primaryUrl));
+    const second = await open(replicaUrl);
     onTestFinished(async () => {
       await first.close();
       await second.close();
@@ -189,7 +195,8 @@ test.for([
 
 describe('a server that is no replica', () => {
   test('answers no list, and is reported once', async ({ api, servers: { database } }) => {
-    const [promoted, onFault, sources] = [open(database.databaseUrl), vi.fn(), [] as ListSource[]];
+    const promoted = await open(database.databaseUrl);
+    const [onFault, sources] = [vi.fn(), [] as ListSource[]];
     const onAnswer = (source: ListSource): void => void sources.push(source);
     const readList = createReplicaReads({ primary: api.connection, replica: promoted, onAnswer, onFault });
     try {

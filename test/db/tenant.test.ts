@@ -126,8 +126,12 @@ test('503 for the first statement beyond the limit of its tenant, and not for an
 test('503 for a statement beyond the limit of all tenants or of the process, which is not called the burst of its tenant', async ({
   shared,
   holdSeats,
+  onTestFinished,
 }) => {
   const release = await holdSeats();
+  // However long it takes to ask so much, nobody waits too long.
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
   const ask = () => shared.pool.query('SELECT 1');
   const fill = (run: (ask: () => Promise<unknown>) => Promise<unknown>) =>
     Array.from({ length: WAITING.waitingMaxOfTenant }, () => run(ask));
@@ -137,6 +141,7 @@ test('503 for a statement beyond the limit of all tenants or of the process, whi
     waiting.push(...fill((run) => asTenant(`tenant ${n}`, run)));
   refused.push(asTenant('modest', ask));
   const outcomes = await Promise.allSettled(refused);
+  vi.useRealTimers();
   release();
   await Promise.all(waiting);
   for (const one of outcomes)

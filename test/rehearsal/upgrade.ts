@@ -8,6 +8,7 @@ import { createClient } from '../../clients/typescript/index.ts';
 import { sandboxSecrets } from '../../config/sandbox-secret.ts';
 import { migrate } from '../../db/migrate.ts';
 import { SCENARIOS, type Scenario } from '../../domain/sandbox/scenario.ts';
+import { EXIT } from '../../ops/command-line/program.ts';
 import { localDirectory } from '../../process/local/place.ts';
 import {
   checkEnd,
@@ -19,8 +20,10 @@ import {
 } from '../../scripts/demo/scenario.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { inParallel } from '../support/parallel.ts';
+import { stretched } from '../support/patience.ts';
 import { type ProcessStack, startProcessStack } from '../support/process-stack.ts';
 import { PROVIDER_SECRETS, SERVICE_ENV } from '../support/provider-event.ts';
+import { askUntil } from '../support/wait.ts';
 import { checkAtRest } from '../torture/check.ts';
 import { createHttpClient } from '../torture/client.ts';
 import { runOperator } from '../torture/operator.ts';
@@ -57,6 +60,7 @@ type Plan = { readonly scenario: Scenario; readonly restsBefore: number };
 type Begun = Plan & { readonly subject: Subject };
 
 const AT_ONCE = 8;
+const RESOLVED = { timeoutMs: stretched(60_000) } as const;
 /** Before the workflow has done anything. */
 const NOWHERE = -1;
 
@@ -170,8 +174,13 @@ const depsOf = (
   },
   resolveReview: async (settlementId, outcome) => {
     const act = ['--operator', 'ana', '--note', 'The bank confirmed it.', '--yes'];
-    const { exitCode, all } = await runOperator(stack, ['resolve', settlementId, outcome, ...act]);
-    if (exitCode !== 0) throw new Error(`ops resolve: ${all}`);
+    // The command says so when Temporal or the worker is late, and that it is to be repeated.
+    const { exitCode, all } = await askUntil(
+      () => runOperator(stack, ['resolve', settlementId, outcome, ...act]),
+      (ended) => ended.exitCode !== EXIT.unavailable,
+      RESOLVED,
+    );
+    if (exitCode !== EXIT.done) throw new Error(`ops resolve: ${all}`);
   },
   bankledger: { client: createClient({ baseUrl }), secret: PROVIDER_SECRETS.bankledger },
 });
