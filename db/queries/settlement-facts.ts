@@ -35,7 +35,7 @@ type Surroundings = Pick<Facts, 'evidence' | 'exceptions'> & {
   readonly recipient: Recipient;
   /** Of the settlement's environment and corridor. */
   readonly gateEvidence: readonly Aggregated<GateEvidence>[];
-  /** The latest decision about the payee's name. */
+  /** The latest decision about the payee's name, unless a new verification has replaced it. */
   readonly aboutPayee: NameDecision | undefined;
 };
 

@@ -130,15 +130,22 @@ export async function findOpened(
 }
 
 /**
- * The latest decision about a recipient under a name, as a JSON object or NULL, for a statement that reads more.
+ * The latest decision about a recipient under a name, as a JSON object or NULL, for a statement that reads more. A
+ * rejection says nothing any more once another verification of the name was opened.
  *
  * @param orgId the expression that holds it; the others likewise. `digest` is the name's
  */
 export const decisionAboutNameSql = (orgId: string, recipientId: string, digest: string): string => `(
-    SELECT jsonb_build_object('to', v.status, 'at', v.decided_at) FROM verifications v
-    WHERE v.org_id = ${orgId} AND v.recipient_id = ${recipientId} AND v.subject_digest = ${digest}
-      AND v.decided_at IS NOT NULL
-    ORDER BY v.decided_at DESC, v.verification_id DESC LIMIT 1)`;
+    SELECT jsonb_build_object('to', latest.status, 'at', latest.decided_at) FROM (
+      SELECT v.verification_id, v.status, v.decided_at FROM verifications v
+      WHERE v.org_id = ${orgId} AND v.recipient_id = ${recipientId} AND v.subject_digest = ${digest}
+        AND v.decided_at IS NOT NULL
+      ORDER BY v.decided_at DESC, v.verification_id DESC LIMIT 1
+    ) latest
+    WHERE latest.status = 'verified' OR NOT EXISTS (
+      SELECT FROM verifications v
+      WHERE v.org_id = ${orgId} AND v.recipient_id = ${recipientId} AND v.subject_digest = ${digest}
+        AND v.created_at >= latest.decided_at AND v.verification_id <> latest.verification_id))`;
 
 /** The open verification of this type, of a locked recipient; it is locked too. */
 export async function findOpenVerification(

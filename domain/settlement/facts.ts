@@ -57,17 +57,15 @@ export type StepFacts = FactsOf<'review'>;
 
 /**
  * What verification says about the frozen payee (contract §4, §6). While the recipient still has this name, its present
- * status counts, so that a rejected recipient's new verification is waited for. A rejection counts only for the name
- * that it was decided about.
+ * status counts, so that a rejected recipient's new verification is waited for.
  *
- * @param about the latest decision about the payee's name
+ * @param about the latest decision about the payee's name, unless a new verification has replaced it
  */
 export function decisionAboutPayee(
   payeeName: string,
-  { name, verificationStatus, updatedAt }: Pick<Recipient, 'name' | 'verificationStatus' | 'updatedAt'>,
+  { name, verificationStatus: to, updatedAt }: Pick<Recipient, 'name' | 'verificationStatus' | 'updatedAt'>,
   about: NameDecision | undefined,
 ): NameDecision | undefined {
   if (name !== payeeName) return about;
-  if (verificationStatus === 'verified') return { to: 'verified', at: about?.at ?? updatedAt };
-  return verificationStatus === 'rejected' && about?.to === 'rejected' ? about : undefined;
+  return to === 'verified' || to === 'rejected' ? { to, at: about?.at ?? updatedAt } : undefined;
 }

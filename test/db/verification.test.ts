@@ -241,6 +241,23 @@ test('a new name signals every settlement that is held for the recipient, whose 
   expect((await kyc.review(held)).status).toBe('awaiting_funds');
 });
 
+test.for(['open', 'expired'] as const)(
+  'a rejection before a new verification of the payee, which is %s, ends no hold once the recipient has a new name',
+  async (state, { api, partner, kyc }) => {
+    const recipientId = await kyc.newRecipient();
+    await kyc.decide((await kyc.open(recipientId)).verificationId, REJECTED);
+    const { verificationId, expiresAt } = await kyc.open(recipientId);
+    const held = await kyc.accept(recipientId);
+    expect((await kyc.admit(held)).status).toBe('compliance_hold');
+    if (state === 'expired') await kyc.decide(verificationId, VERIFIED, expiresAt);
+    await api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, { name: 'Another Name' });
+    expect((await kyc.review(held)).status).toBe('compliance_hold');
+    if (state === 'expired') return;
+    await kyc.decide(verificationId, VERIFIED);
+    expect((await kyc.review(held)).status).toBe('awaiting_funds');
+  },
+);
+
 describe('of two decisions about a name, the later one counts', () => {
   test.for([
     ['both in one millisecond', 0, false],

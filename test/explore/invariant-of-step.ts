@@ -112,10 +112,11 @@ const onlyTheRunMoves = ({ happening, change }: Step): string | undefined =>
 
 function complianceIsKept(step: Step): string | undefined {
   const { before, change } = step;
-  const about = before.identity.decisions.payee?.to;
+  const { checks, decisions } = before.identity;
+  const about = decisions.payee?.to;
   const reasons = change.transitions.map(({ reason }) => reason);
-  if (reasons.includes('verification_rejected') && about !== 'rejected')
-    return "it is rejected, and no verification about the payee's name was";
+  if (reasons.includes('verification_rejected') && checks.payee !== 'rejected')
+    return "it is rejected, and the last verification about the payee's name was not";
   if (moveTo(step, 'compliance_hold') && before.isGateClosed) return 'it waits for a verification behind a closed gate';
   if (!moveTo(step, 'awaiting_funds')) return undefined;
   if (before.isGateClosed) return 'it collects money behind a closed gate';

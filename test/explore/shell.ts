@@ -56,14 +56,16 @@ const isFact = ({ kind, pending }: RecordedEvidence): boolean =>
 
 export function factsOf(fixture: Omit<Fixture, 'decide'>, situation: Situation): Facts {
   const { isScreeningHit, isSimulated, internalFunding } = fixture;
-  const { recipient, decisions } = situation.identity;
+  const { recipient, checks, decisions } = situation.identity;
+  // As the shells read it: a new verification replaces a rejection.
+  const about = decisions.payee?.to === 'rejected' && checks.payee === 'open' ? undefined : decisions.payee;
   return {
     settlement: situation.settlement,
     exceptions: situation.exceptions,
     evidence: situation.evidence.filter(isFact),
     recipient,
     isScreeningHit,
-    verification: decisionAboutPayee('payee', recipient, decisions.payee),
+    verification: decisionAboutPayee('payee', recipient, about),
     isGateClosed: situation.isGateClosed,
     isSimulated: isSimulated && isBeforeCollection(situation.settlement.status),
     internalFunding,
