@@ -37,7 +37,8 @@ export function verificationActivities(deps: Pick<ActivityDeps, keyof CommandDep
      * Creates the applicant at the identity provider, and stores its id. The provider knows it by the verification's
      * id, so that a second attempt finds the first one's. The contact data is the recipient's.
      *
-     * @throws DomainError `state_conflict` once the verification has ended: the provider is no longer asked
+     * @throws DomainError `state_conflict` once the verification has ended, or the recipient was deactivated: the provider
+     *   is no longer asked
      */
     createApplicant: async (input: VerificationInput): Promise<void> => {
       let isStored = false;
@@ -75,11 +76,11 @@ async function orderApplicant(
   verification: Verification,
 ): Promise<boolean> {
   const { verificationId, orgId, verificationType } = verification;
-  if (!isOpen(verification.status)) throw new DomainError('state_conflict');
+  const { isActive, email, phone } = await getRecipient(deps, orgId, verification.recipientId);
+  if (!isActive || !isOpen(verification.status)) throw new DomainError('state_conflict');
   const provider = deps.idverify;
   // Another worker may have it, or this one after its restart: the workflow would remember a final failure.
   if (!provider) throw new ProviderFailure('identity_provider', 'This worker has no identity provider.');
-  const { email, phone } = await getRecipient(deps, orgId, verification.recipientId);
   const order = { verificationId, verificationType, levelName: levelOf(verification), email, phone };
   const applicantId = await provider.createApplicant(order).catch((error: unknown) => {
     throw error instanceof DomainError ? new ProviderFailure('identity_provider', error.message) : error;

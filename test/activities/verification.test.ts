@@ -71,6 +71,24 @@ describe('the applicant of a verification', () => {
       });
     });
   });
+
+  test('is not asked for once the recipient was deactivated: its contact is not given away any more', async ({
+    api,
+    partner,
+    open,
+  }) => {
+    const { input, recipientId } = await open();
+    await api.call(partner, 'DELETE', `/v1/recipients/${recipientId}`);
+    const ask = vi.fn(async () => 'app-1');
+    const { createApplicant } = createActivities({
+      ...activityDeps(api),
+      idverify: { simulation: false, createApplicant: ask, issueToken: vi.fn() },
+    });
+    await expectUnchanged(api.connection.pool, async () => {
+      await expect(createApplicant(input)).rejects.toMatchObject({ type: 'state_conflict', nonRetryable: true });
+    });
+    expect(ask).not.toHaveBeenCalled();
+  });
 });
 
 describe('a review of a verification', () => {
