@@ -6,6 +6,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { PaymentMethod } from '../../domain/payment-method.ts';
+import { environmentName } from '../../domain/runtime.ts';
 import type { EventProvider, NewEvidence } from '../../domain/settlement/evidence.ts';
 import type { FactsOf } from '../../domain/settlement/facts.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
@@ -60,7 +61,7 @@ export const NO_CLAIM: EventClaim = { about: 'nothing' };
  * @throws DomainError `provider_event_conflict` when the event's id was seen with other bytes
  */
 export async function receiveProviderEvent(
-  deps: CommitDeps & Pick<CommandDeps, 'sealer' | 'now'>,
+  deps: CommitDeps & Pick<CommandDeps, 'sealer' | 'now' | 'runtime'>,
   { bytes, requestId, ...event }: VerifiedEvent,
   claim: EventClaim,
 ): Promise<Receipt> {
@@ -93,21 +94,25 @@ type Target = { readonly isApplied: boolean } & (
   | (Claimed<'verification'> & { readonly locked: LockedVerification })
 );
 
-/** Locks what the event is about; undefined when there is no object that this provider may report on. */
+/**
+ * Locks what the event is about; undefined when there is no object that this provider may report on. Each environment
+ * has providers of its own, also where two use one database.
+ */
 async function lockTarget(
-  { sealer }: Pick<CommandDeps, 'sealer'>,
+  { sealer, runtime }: Pick<CommandDeps, 'sealer' | 'runtime'>,
   tx: Tx,
   claim: EventClaim,
 ): Promise<Target | undefined> {
+  const environment = environmentName(runtime);
   switch (claim.about) {
     case 'settlement': {
       const settlement = await lockEvidenceTarget(tx, claim.settlementId);
-      return settlement && claim.methods.includes(settlement.paymentMethod)
+      return settlement?.environment === environment && claim.methods.includes(settlement.paymentMethod)
         ? { ...claim, settlement, isApplied: true }
         : undefined;
     }
     case 'verification': {
-      const locked = await lockVerificationTarget(tx, sealer, claim.verificationId);
+      const locked = await lockVerificationTarget(tx, sealer, claim.verificationId, environment);
       return locked && { ...claim, locked, isApplied: isAbout(locked.verification.applicantId, claim.applicantId) };
     }
     case 'nothing':

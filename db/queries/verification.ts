@@ -11,6 +11,7 @@ import type { EventType } from '../../domain/event.ts';
 import { settlementMessage, verificationMessage } from '../../domain/outbox.ts';
 import type { Recipient, RecipientVerificationStatus } from '../../domain/recipient.ts';
 import { verificationResource } from '../../domain/resource/verification.ts';
+import type { EnvironmentName } from '../../domain/runtime.ts';
 import {
   canMoveVerification,
   type NewVerification,
@@ -25,6 +26,7 @@ import {
 import { type Database, readSnapshot, type Tx } from '../client.ts';
 import { type DataKey, openDataKey, type ReadDeps } from '../data-key.ts';
 import { isId } from '../id.ts';
+import { organizations } from '../schema/organization.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
 import { verifications } from '../schema/verification.ts';
@@ -190,17 +192,22 @@ export async function lockVerification(
   return { ...locked, verification: openVerification(locked.held?.dataKey, row) };
 }
 
-/** As `lockVerification`, for a provider's event, which names no organization; undefined for an unknown id. */
+/**
+ * As `lockVerification`, for a provider's event, which names no organization; undefined for an unknown id, and for one
+ * of another environment.
+ */
 export async function lockVerificationTarget(
   tx: Tx,
   sealer: Sealer,
   verificationId: string,
+  environment: EnvironmentName,
 ): Promise<LockedVerification | undefined> {
   if (!isId(verificationId)) return undefined;
   const [row] = await tx
     .select({ orgId: verifications.orgId })
     .from(verifications)
-    .where(eq(verifications.verificationId, verificationId))
+    .innerJoin(organizations, eq(organizations.orgId, verifications.orgId))
+    .where(and(eq(verifications.verificationId, verificationId), eq(organizations.environment, environment)))
     .limit(1);
   return row && lockVerification(tx, sealer, row.orgId, verificationId);
 }

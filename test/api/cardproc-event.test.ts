@@ -178,6 +178,16 @@ describe('an event of a known type', () => {
     ]);
   });
 
+  test('200, stored and applied to nothing for a settlement of another environment in the same database', async ({
+    api,
+    steps,
+  }) => {
+    const id = await steps.waiting(BY_MANUAL_CARD);
+    await api.owner.pool.query(`UPDATE settlements SET environment = 'production' WHERE settlement_id = $1`, [id]);
+    await expectStoredUnmatched(api, cardprocBody(id));
+    expect(await evidenceOf(api, id)).toEqual([]);
+  });
+
   test.for([
     ['metadata null', { metadata: null }],
     ['settlement_id null', { metadata: { settlement_id: null } }],

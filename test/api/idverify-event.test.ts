@@ -75,6 +75,17 @@ describe("an identity provider's event", () => {
     expect((await read()).status).toBe('verified');
   });
 
+  test('200, stored and unmatched for the verification of another environment in the same database', async ({
+    api,
+  }) => {
+    const owner = await api.createCaller();
+    const recipientId = await createRecipient(api, owner);
+    const { verification_id: id } = await openVerification(api, owner, recipientId);
+    await api.owner.pool.query(`UPDATE organizations SET environment = 'production' WHERE org_id = $1`, [owner.orgId]);
+    expect(jsonOf(await sendIdverify(api, idverifyBody(id)))).toMatchObject({ duplicate: false, matched: false });
+    expect((await statusOf(api, owner, recipientId)).latest.status).toBe('pending');
+  });
+
   test('is not final if it is RED and asks for a retry: a later GREEN verifies', async ({ api, opened }) => {
     const { id, read } = await opened();
     const retry = { reviewResult: { ...RED.reviewResult, reviewRejectType: 'RETRY' } };

@@ -62,7 +62,8 @@ const postCardproc = ({ api }: World, body: Buffer, headers = signCardproc(body)
 
 async function createWorld(api: TestApi): Promise<World> {
   const partner = await api.createCaller();
-  const { settlement, certId } = await insertCertifiedSettlement(api.connection.db, partner.orgId);
+  const environment = environmentName(api.deps.runtime);
+  const { settlement, certId } = await insertCertifiedSettlement(api.connection.db, partner.orgId, { environment });
   const recipientId = await createRecipient(api, partner);
   // A remote runtime without a sender sends no codes, so the sessions are inserted.
   const [session, otherSession] = [await insertConsumerSession(api), await insertConsumerSession(api)];

@@ -27,6 +27,7 @@ import { freezePayee } from '../../domain/payee.ts';
 import { price } from '../../domain/pricing.ts';
 import type { RecipientDraft } from '../../domain/recipient.ts';
 import { settlementEventData } from '../../domain/resource/settlement.ts';
+import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { PayoutEvent } from '../../domain/sandbox/event.ts';
 import { acceptedEvent, changeOf, type Move, withDecided, withMove } from '../../domain/settlement/change.ts';
 import type { NewEvidence } from '../../domain/settlement/evidence.ts';
@@ -142,6 +143,7 @@ export type SettledOptions = {
   readonly amount?: string;
   readonly recipient?: Pick<RecipientDraft, 'name'>;
   readonly reference?: string;
+  readonly environment?: EnvironmentName;
 };
 
 const STEP_MS = 1_000;
@@ -228,7 +230,7 @@ async function insertAccepted(tx: Tx, orgId: string, options: SettledOptions): P
     purpose: null,
     reference: options.reference ?? null,
     metadata: {},
-    environment: 'local sandbox',
+    environment: options.environment ?? 'local sandbox',
     requestId: 'test-request',
     createdAt,
   });
