@@ -3,7 +3,7 @@
  * every fault at once and never prints a value.
  */
 import { isIPv6 } from 'node:net';
-import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
+import type { ClientConnectConfig } from '@temporalio/envconfig';
 import type { CrashPoint } from '../domain/crash-point.ts';
 import type { AddressBlock } from '../domain/network-address.ts';
 import type { RetentionDays } from '../domain/retention.ts';
@@ -13,6 +13,7 @@ import { Environment, type NamedKey, type Pepper } from './environment.ts';
 import { ConfigError, combinedFaults, faultsOf, sharingFaults } from './fault.ts';
 import { readGiven } from './given.ts';
 import { SANDBOX_SECRETS, sandboxSecrets } from './sandbox-secret.ts';
+import { temporalConfig } from './temporal.ts';
 import { databaseTlsFaults, temporalTlsFaults } from './transport.ts';
 
 export type Config = Readonly<{
@@ -103,10 +104,10 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
   const combined = [
     ...combinedFaults(given, complete),
     ...databaseTlsFaults(given),
-    ...temporalTlsFaults(given, 'fault' in temporal ? undefined : temporal.connect),
+    ...temporalTlsFaults(given, temporal.connect),
   ];
-  if (!parsed.success || 'fault' in temporal || givenFaults.length + combined.length > 0)
-    throw new ConfigError([...givenFaults, ...faultsOf(parsed), ...faultsOfTemporal(temporal), ...combined]);
+  const faults = [...givenFaults, ...faultsOf(parsed), ...temporal.faults, ...combined];
+  if (!parsed.success || !temporal.connect || faults.length > 0) throw new ConfigError(faults);
   const value = parsed.data;
   return Object.freeze({
     runtime: value.RUNTIME_ENVIRONMENT,
@@ -164,11 +165,11 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env, localDirectory 
  * @throws ConfigError
  */
 export function loadTemporalConfig(env: NodeJS.ProcessEnv = process.env): Pick<Config, 'temporal' | 'payloadKeys'> {
-  const { given, faults } = readGiven(env);
+  const { given, faults: givenFaults } = readGiven(env);
   const parsed = Environment.pick({ TEMPORAL_TLS: true, TEMPORAL_PAYLOAD_KEYS: true }).safeParse(given);
   const temporal = temporalConfig(given);
-  if (!parsed.success || 'fault' in temporal || faults.length > 0)
-    throw new ConfigError([...faults, ...faultsOf(parsed), ...faultsOfTemporal(temporal)]);
+  const faults = [...givenFaults, ...faultsOf(parsed), ...temporal.faults];
+  if (!parsed.success || !temporal.connect || faults.length > 0) throw new ConfigError(faults);
   return { temporal: temporal.connect, payloadKeys: parsed.data.TEMPORAL_PAYLOAD_KEYS };
 }
 
@@ -199,18 +200,4 @@ export function loadMigrationConfig(env: NodeJS.ProcessEnv = process.env): {
     : sharingFaults({ DATABASE_URL, MIGRATION_DATABASE_URL });
   if (RUNTIME_ENVIRONMENT !== 'local-sandbox' && faults.length > 0) throw new ConfigError(faults);
   return { databaseUrl: DATABASE_URL, migrationUrl: MIGRATION_DATABASE_URL ?? DATABASE_URL };
-}
-
-type TemporalConfig = { readonly connect: ClientConnectConfig } | { readonly fault: string };
-
-const faultsOfTemporal = (read: TemporalConfig): readonly string[] => ('fault' in read ? [read.fault] : []);
-
-/** TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*; profiles on disk are never read. */
-function temporalConfig(given: Record<string, string>): TemporalConfig {
-  try {
-    return { connect: loadClientConnectConfig({ disableFile: true, overrideEnvVars: given }) };
-  } catch {
-    // The error's message can contain a value.
-    return { fault: 'TEMPORAL_TLS_* is invalid: a file cannot be read, or one setting is given twice' };
-  }
 }

@@ -239,6 +239,14 @@ const REFUSED: readonly Refused[] = [
     { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_TLS: 'false' },
     TEMPORAL_TLS,
   ],
+  // The library for gRPC quotes a header that it cannot send, and what it says is logged.
+  ...['key\n\n', '\ufeffkey', 'k\u00e9y', 'two words'].map(
+    (given): Refused => [
+      `TEMPORAL_API_KEY=${JSON.stringify(given)}`,
+      { TEMPORAL_API_KEY: given },
+      'TEMPORAL_API_KEY must be one word of ASCII characters',
+    ],
+  ),
   [
     'no word about proxies',
     { TRUSTED_PROXIES: undefined },
@@ -484,7 +492,7 @@ describe('a remote runtime', () => {
     { DATABASE_URL: 'postgres://s@%2Fvar%2Frun%2Fpostgresql/s' },
     { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslrootcert=/dev/null' },
     { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_TLS: 'true' },
-    { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_API_KEY: 'a key implies TLS' },
+    { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_API_KEY: 'a-key-implies-tls' },
     {
       DATABASE_URL: 'postgres://s@postgres/s',
       TEMPORAL_ADDRESS: 'temporal:7233',
@@ -732,6 +740,7 @@ describe('the configuration of a tool that reads payloads', () => {
     ['TEMPORAL_ADRESS', 'x', 'TEMPORAL_ADRESS is unknown: TEMPORAL_ADDRESS is meant'],
     ['TEMPORAL_PAYLOAD_KEYS', 'x', 'TEMPORAL_PAYLOAD_KEYS must be a comma-separated list'],
     ['TEMPORAL_TLS_CLIENT_CERT_PATH', '/nowhere/client.pem', 'TEMPORAL_TLS_* is invalid'],
+    ['TEMPORAL_API_KEY', 'key\n\n', 'TEMPORAL_API_KEY must be one word'],
   ])('is refused with %s=%s', ([name, value, fault]) => {
     expect(() => loadTemporalConfig({ [name]: value })).toThrow(fault);
   });
