@@ -1,5 +1,9 @@
 /** How Temporal is reached: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*. */
+import { X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
+
+type Given = Readonly<Record<string, string>>;
 
 export type TemporalConfig = {
   /** Undefined when it could not be read. */
@@ -7,20 +11,49 @@ export type TemporalConfig = {
   readonly faults: readonly string[];
 };
 
+const TLS_INVALID =
+  'TEMPORAL_TLS_* is invalid: a file cannot be read, a certificate or its key is none, or one setting is given twice';
+
 /** Profiles on disk are never read. */
-export function temporalConfig(given: Record<string, string>): TemporalConfig {
-  const faults = apiKeyFaults(given);
+export function temporalConfig(given: Given): TemporalConfig {
+  const faults = [...addressFaults(given), ...apiKeyFaults(given), ...clientCertificateFaults(given)];
   try {
-    return { connect: loadClientConnectConfig({ disableFile: true, overrideEnvVars: given }), faults };
+    const connect = loadClientConnectConfig({ disableFile: true, overrideEnvVars: { ...given } });
+    if (faults.length === 0) readCertificates(connect);
+    return { connect, faults };
   } catch {
     // The error's message can contain a value.
-    return {
-      connect: undefined,
-      faults: [...faults, 'TEMPORAL_TLS_* is invalid: a file cannot be read, or one setting is given twice'],
-    };
+    return { connect: undefined, faults: [...faults, TLS_INVALID] };
   }
 }
 
+/** As the clients of Temporal take it: 7233 is their port if there is none. */
+const ADDRESS = /^(?:\[[0-9a-f:.]+\]|[^\s:/[\]]+)(?::(\d{1,5}))?$/i;
+const PORT_MAX = 65_535;
+
+function addressFaults({ TEMPORAL_ADDRESS: address = 'localhost' }: Given): string[] {
+  const [found, port] = ADDRESS.exec(address) ?? [];
+  return found !== undefined && Number(port ?? 1) <= PORT_MAX ? [] : ['TEMPORAL_ADDRESS must be <host>:<port>'];
+}
+
 /** The library for gRPC quotes a header that it cannot send: its sentence would bring the key into the log. */
-const apiKeyFaults = ({ TEMPORAL_API_KEY: key }: Readonly<Record<string, string | undefined>>): string[] =>
-  key === undefined || /^[!-~]+$/.test(key) ? [] : ['TEMPORAL_API_KEY must be one word of ASCII characters'];
+const apiKeyFaults = ({ TEMPORAL_API_KEY: key = 'none' }: Given): string[] =>
+  /^[!-~]+$/.test(key) ? [] : ['TEMPORAL_API_KEY must be one word of ASCII characters'];
+
+/** One without the other would be ignored without a word. */
+function clientCertificateFaults(given: Given): string[] {
+  const name = (part: string, form: string) => `TEMPORAL_TLS_CLIENT_${part}_${form}`;
+  const formOf = (part: string) => ['PATH', 'DATA'].find((form) => name(part, form) in given);
+  const [certificate, key] = [formOf('CERT'), formOf('KEY')];
+  if (certificate && !key) return [`${name('KEY', certificate)} is required with ${name('CERT', certificate)}`];
+  if (key && !certificate) return [`${name('CERT', key)} is required with ${name('KEY', key)}`];
+  return [];
+}
+
+/** @throws Error when there is none, or the key is that of another one */
+function readCertificates({ connectionOptions: { tls } }: ClientConnectConfig): void {
+  if (typeof tls !== 'object' || tls === null) return;
+  const { clientCertPair: client, serverRootCACertificate: authority } = tls;
+  if (client) createSecureContext({ cert: Buffer.from(client.crt), key: Buffer.from(client.key) });
+  if (authority) new X509Certificate(authority);
+}

@@ -239,6 +239,34 @@ const REFUSED: readonly Refused[] = [
     { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_TLS: 'false' },
     TEMPORAL_TLS,
   ],
+  // A process that got them ended without a word, by an error of Temporal's client.
+  ...['https://temporal.example:7233', 'temporal.example:grpc', 'temporal.example:65536', '::1:7233', 'a b:7233'].map(
+    (given): Refused => [
+      `TEMPORAL_ADDRESS=${given}`,
+      { TEMPORAL_ADDRESS: given, TEMPORAL_TLS: 'true' },
+      'TEMPORAL_ADDRESS must be <host>:<port>',
+    ],
+  ),
+  [
+    'a client certificate of Temporal without its key, which would not be shown',
+    { TEMPORAL_TLS_CLIENT_CERT_PATH: import.meta.filename },
+    'TEMPORAL_TLS_CLIENT_KEY_PATH is required with TEMPORAL_TLS_CLIENT_CERT_PATH',
+  ],
+  [
+    'a key of Temporal without its client certificate',
+    { TEMPORAL_TLS_CLIENT_KEY_DATA: 'key' },
+    'TEMPORAL_TLS_CLIENT_CERT_DATA is required with TEMPORAL_TLS_CLIENT_KEY_DATA',
+  ],
+  ...[
+    { TEMPORAL_TLS_CLIENT_CERT_DATA: 'no certificate', TEMPORAL_TLS_CLIENT_KEY_DATA: 'no key' },
+    { TEMPORAL_TLS_SERVER_CA_CERT_PATH: import.meta.filename },
+  ].map(
+    (given): Refused => [
+      `${Object.keys(given)} without PEM`,
+      given,
+      'TEMPORAL_TLS_* is invalid: a file cannot be read, a certificate or its key is none, or one setting is given twice',
+    ],
+  ),
   // The library for gRPC quotes a header that it cannot send, and what it says is logged.
   ...['key\n\n', '\ufeffkey', 'k\u00e9y', 'two words'].map(
     (given): Refused => [
@@ -338,7 +366,7 @@ describe('the configuration is refused', () => {
 
   test.for([
     ['TEMPORAL_TLS', 'True'],
-    ['TEMPORAL_TLS_CLIENT_CERT_PATH', '/nowhere/client.pem'],
+    ['TEMPORAL_TLS_SERVER_CA_CERT_PATH', '/nowhere/authority.pem'],
   ] as const)('%s=%s', ([name, value], { faultsOf }) => {
     expect(faultsOf(remoteEnvironment('production', { [name]: value }))).toHaveLength(1);
   });
