@@ -54,9 +54,15 @@ export async function checkServiceKeys(
   const own = LISTS.flatMap((list) =>
     keys[list].map(({ id, key }) => ({ list, keyId: id, fingerprint: fingerprintOf(key), firstUsedAt: now })),
   );
-  await db.insert(serviceKeys).values(own).onConflictDoNothing();
+  const read = () => db.select().from(serviceKeys);
+  let recorded = await read();
+  // Without a write where nothing is new: the database may only read for now.
+  if (own.some(({ list, keyId }) => !recorded.some((key) => key.list === list && key.keyId === keyId))) {
+    await db.insert(serviceKeys).values(own).onConflictDoNothing();
+    recorded = await read();
+  }
   const faults: string[] = [];
-  for (const { list, keyId, fingerprint } of await db.select().from(serviceKeys)) {
+  for (const { list, keyId, fingerprint } of recorded) {
     const same = own.find((key) => key.list === list && key.keyId === keyId);
     // A later version may record other lists.
     if (!LISTS.some((name) => name === list) || same?.fingerprint.equals(fingerprint)) continue;

@@ -39,6 +39,18 @@ test('a key under the name of another one is refused, and a new name is not', as
   ]);
 });
 
+test('keys that are recorded are compared without a write: a process also starts while the database only reads', async ({
+  newApi,
+}) => {
+  const { owner, connection, databaseUrl } = await newApi();
+  const keys = keysOf([key('a')], key('s'), [key('pepper')]);
+  expect(await checkServiceKeys(connection.db, keys, now)).toEqual([]);
+  const name = new URL(databaseUrl).pathname.slice(1);
+  await owner.pool.query(`ALTER DATABASE "${name}" SET default_transaction_read_only = on`);
+  const reading = connect(databaseUrl, { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });
+  expect(await checkServiceKeys(reading.db, keys, now).finally(reading.close)).toEqual([]);
+});
+
 test('a key that stored data needs must be there, and one that nothing needs is forgotten', async ({ newApi }) => {
   const [old, active, signing] = [key('old'), key('active'), key('s')];
   const { connection, ...api } = await newApi({ deps: { sealer: createSealer([old]) } });
