@@ -229,12 +229,19 @@ export const causeOf = (error: unknown): unknown => (error instanceof DrizzleQue
 /** Whether PostgreSQL refused a statement: nothing of it was written. */
 export const isRefused = (error: unknown): boolean => causeOf(error) instanceof pg.DatabaseError;
 
-/** The process may not use the database yet: what it needs is not known to be there. */
+/** The process may not use the database yet: what it needs is not known to be there. The cause says why, if known. */
 export class DatabaseNotReadyError extends Error {
-  constructor() {
-    super('The database cannot be used yet.');
+  constructor(cause?: unknown) {
+    super('The database cannot be used yet.', { cause });
     this.name = 'DatabaseNotReadyError';
   }
+}
+
+/** Whether PostgreSQL answered a process that could not use what is in the database, or may not yet. */
+export function hasAnswered(error: unknown): boolean {
+  const cause = causeOf(error);
+  if (cause instanceof DatabaseNotReadyError) return cause.cause === undefined || hasAnswered(cause.cause);
+  return isRefused(cause) && !isUnavailable(cause);
 }
 
 /** SQLSTATE classes and codes that say nothing about the request: the database was unreachable, missing or busy. */

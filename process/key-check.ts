@@ -41,10 +41,11 @@ export function createKeyCheck({ config, open, log, refuse }: KeyCheckDeps): () 
   const keys = serviceKeysOf(config);
   let isCompared = false;
   let isWarned = false;
-  let failedAtMs = Number.NEGATIVE_INFINITY;
+  let failed: { readonly atMs: number; readonly error: Error } | undefined;
   let comparison: Promise<void> | undefined;
   const compare = async (): Promise<void> => {
     const { db, close } = open();
+    let cause: unknown;
     try {
       const faults = await checkServiceKeys(db, keys, new Date(), ({ list, keyId }) =>
         log.warn({ list, key_id: keyId }, 'stored data is searched for what needs a key that this process lacks'),
@@ -52,7 +53,7 @@ export function createKeyCheck({ config, open, log, refuse }: KeyCheckDeps): () 
       if (faults.length > 0) refuse(faults);
       isCompared = faults.length === 0;
     } catch (error) {
-      const cause = causeOf(error);
+      cause = causeOf(error);
       const isNotMigrated = cause instanceof Error && 'code' in cause && NOT_MIGRATED.includes(String(cause.code));
       if (!isUnavailable(error) && !isNotMigrated) throw error;
       if (!isWarned) log.warn({ err: error }, 'the keys could not be compared with those of the database yet');
@@ -61,12 +62,12 @@ export function createKeyCheck({ config, open, log, refuse }: KeyCheckDeps): () 
       await close();
     }
     if (isCompared) return;
-    failedAtMs = performance.now();
-    throw new DatabaseNotReadyError();
+    failed = { atMs: performance.now(), error: new DatabaseNotReadyError(cause) };
+    throw failed.error;
   };
   return async () => {
     if (isCompared) return;
-    if (performance.now() - failedAtMs < RETRY_MS) throw new DatabaseNotReadyError();
+    if (failed && performance.now() - failed.atMs < RETRY_MS) throw failed.error;
     comparison ??= inTime(
       compare().finally(() => {
         comparison = undefined;

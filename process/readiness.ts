@@ -4,7 +4,7 @@
  * clock agrees with PostgreSQL's.
  */
 
-import type { Database } from '../db/client.ts';
+import { type Database, hasAnswered } from '../db/client.ts';
 import { migrationCount } from '../db/migrate.ts';
 import { type DatabaseProbe, probeDatabase } from '../db/queries/health.ts';
 import { asProcess } from '../db/tenant.ts';
@@ -44,7 +44,10 @@ export function createReadiness(deps: ReadinessDeps): () => Promise<Readiness> {
   const probe = async (): Promise<Readiness> => {
     const [database, temporal] = await Promise.all([askDatabase(deps), deps.temporalHealth()]);
     const found = { ...judge(database, expected), temporal: temporal.status, temporal_cause: temporal.cause };
-    report(found, temporal.status === 'up' ? undefined : temporal.sentence);
+    report(found, {
+      ...('err' in database && { err: database.err }),
+      sentence: temporal.status === 'up' ? undefined : temporal.sentence,
+    });
     return found;
   };
   let last: { readonly atMs: number; readonly found: Promise<Readiness> } | undefined;
@@ -78,20 +81,15 @@ export async function measureDatabase({ db, now }: Pick<ReadinessDeps, 'db' | 'n
   return { ...found, clockOffsetMs: Math.round(offsetMs) };
 }
 
-async function askDatabase({ log, ...deps }: ReadinessDeps): Promise<DatabaseAnswer | undefined> {
-  try {
-    return await measureDatabase(deps);
-  } catch (error) {
-    log.warn({ err: error }, 'readiness could not query the database');
-    return undefined;
-  }
-}
+type Asked = DatabaseAnswer | { readonly err: unknown };
 
-function judge(database: DatabaseAnswer | undefined, expected: number) {
-  if (!database)
+const askDatabase = (deps: ReadinessDeps): Promise<Asked> => measureDatabase(deps).catch((err: unknown) => ({ err }));
+
+function judge(database: Asked, expected: number) {
+  if ('err' in database)
     return {
       status: 'not_ready',
-      postgres: 'down',
+      postgres: hasAnswered(database.err) ? 'up' : 'down',
       migrations: { applied: null, expected },
       clock_offset_ms: null,
     } as const;
@@ -107,9 +105,9 @@ function judge(database: DatabaseAnswer | undefined, expected: number) {
 /** Logs what is wrong at once, and again each minute. */
 function createReport({ log }: ReadinessDeps) {
   let said: { readonly what: string; readonly atMs: number } | undefined;
-  return (found: Readiness, temporalSentence: string | undefined): void => {
+  return (found: Readiness, { sentence, ...error }: { sentence: string | undefined; err?: unknown }): void => {
     const isClockWrong = !isClockRight(found.clock_offset_ms ?? 0);
-    if (found.status === 'ready' && temporalSentence === undefined) {
+    if (found.status === 'ready' && sentence === undefined) {
       said = undefined;
       return;
     }
@@ -117,7 +115,10 @@ function createReport({ log }: ReadinessDeps) {
     const nowMs = performance.now();
     if (said?.what === what && nowMs - said.atMs < REPEAT_MS) return;
     said = { what, atMs: nowMs };
-    const reason = isClockWrong ? "this process's clock differs from PostgreSQL's" : temporalSentence;
-    log.warn({ ...found, reason }, found.status === 'ready' ? 'Temporal cannot be used' : 'the process is not ready');
+    const reason = isClockWrong ? "this process's clock differs from PostgreSQL's" : sentence;
+    log.warn(
+      { ...found, reason, ...error },
+      found.status === 'ready' ? 'Temporal cannot be used' : 'the process is not ready',
+    );
   };
 }

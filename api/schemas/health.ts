@@ -25,7 +25,7 @@ const MigrationCount = z
     applied: z
       .int()
       .nullable()
-      .meta({ description: 'How many the database has; null if it does not answer.', example: 60 }),
+      .meta({ description: 'How many the database has; null if they cannot be read.', example: 60 }),
     expected: z.int().meta({ description: 'How many this version of the service has.', example: 60 }),
   })
   .meta({ id: 'MigrationCount', description: 'The migrations of the database.' });
@@ -37,7 +37,7 @@ export const Readiness = z
     migrations: MigrationCount.meta({ description: 'Whether the database has the migrations of this version.' }),
     clock_offset_ms: z.int().nullable().meta({
       description:
-        'By how many milliseconds the clock of the service is ahead of that of the database; null if that does not answer.',
+        'By how many milliseconds the clock of the service is ahead of that of the database; null if it cannot be read.',
       example: 2,
     }),
     temporal: TemporalStatus.meta({ description: 'Whether work starts at once. It does not decide the status.' }),

@@ -1,6 +1,11 @@
 /** The readiness of a worker. Its process is in test/e2e/deployment.test.ts. */
 import { expect, vi } from 'vitest';
+import { connect } from '../../db/client.ts';
+import { migrationCount } from '../../db/migrate.ts';
+import { createKeyCheck } from '../../process/key-check.ts';
+import { describeError } from '../../process/logger.ts';
 import { createReadiness, createWorkerReadiness } from '../../process/readiness.ts';
+import { TEST_KEYS } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
 
 const test = withApi();
@@ -70,3 +75,44 @@ test('what is wrong is asked once for requests at once, logged once a minute as 
   const reason = "this process's clock differs from PostgreSQL's";
   expect(log.warn).toHaveBeenLastCalledWith(expect.objectContaining({ reason }), 'the process is not ready');
 });
+
+test.for([
+  ['a database that was never migrated', '42P01', 'up', (url: string) => url],
+  ['a database that is not there', 'ECONNREFUSED', 'down', (url: string) => url.replace(/:\d+\//, ':1/')],
+] as const)(
+  'the readiness and one line of the log tell %s, by %s and %s',
+  async ([, code, postgres, change], { newApi, onTestFinished }) => {
+    const { owner, databaseUrl } = await newApi();
+    await owner.pool.query('ALTER TABLE service_keys RENAME TO of_another_program');
+    const url = change(databaseUrl);
+    const settings = { poolSizeMax: 1, name: 'test', onIdleError: () => undefined };
+    const { db, close } = connect(url, {
+      ...settings,
+      untilReady: createKeyCheck({
+        config: TEST_KEYS,
+        open: () => connect(url, settings),
+        log: silent,
+        refuse: () => undefined,
+      }),
+    });
+    onTestFinished(close);
+    const log = { warn: vi.fn<(fields: Record<string, unknown>, message: string) => void>() };
+    let aheadMs = 0;
+    const now = () => new Date(Date.now() + aheadMs);
+    const readiness = createReadiness({ db, now, log, temporalHealth: async () => ({ status: 'up', cause: null }) });
+    for (const ms of [0, 2_000]) {
+      aheadMs = ms;
+      expect(await readiness()).toEqual({
+        status: 'not_ready',
+        postgres,
+        migrations: { applied: null, expected: migrationCount() },
+        clock_offset_ms: null,
+        temporal: 'up',
+        temporal_cause: null,
+      });
+    }
+    expect(log.warn.mock.calls.map(([{ err }, message]) => [describeError(err)['code'], message])).toEqual([
+      [code, 'the process is not ready'],
+    ]);
+  },
+);

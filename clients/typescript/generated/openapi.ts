@@ -1498,7 +1498,7 @@ export interface components {
         Metadata: { [key: string]: string; };
         /** @description The migrations of the database. */
         MigrationCount: {
-            /** How many the database has; null if it does not answer. Example: `60`. */
+            /** How many the database has; null if they cannot be read. Example: `60`. */
             applied: number | null;
             /** How many this version of the service has. Example: `60`. */
             expected: number;
@@ -1748,7 +1748,7 @@ export interface components {
             postgres: components["schemas"]["PostgresStatus"];
             /** @description Whether the database has the migrations of this version. */
             migrations: components["schemas"]["MigrationCount"];
-            /** By how many milliseconds the clock of the service is ahead of that of the database; null if that does not answer. Example: `2`. */
+            /** By how many milliseconds the clock of the service is ahead of that of the database; null if it cannot be read. Example: `2`. */
             clock_offset_ms: number | null;
             /** @description Whether work starts at once. It does not decide the status. */
             temporal: components["schemas"]["TemporalStatus"];

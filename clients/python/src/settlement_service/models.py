@@ -1370,7 +1370,7 @@ class MeResponse(TypedDict):
 class MigrationCount(TypedDict):
     """The migrations of the database."""
     applied: int | None
-    """How many the database has; null if it does not answer."""
+    """How many the database has; null if they cannot be read."""
     expected: int
     """How many this version of the service has."""
 
@@ -1607,9 +1607,7 @@ class Readiness(TypedDict):
     migrations: MigrationCount
     """Whether the database has the migrations of this version."""
     clock_offset_ms: int | None
-    """By how many milliseconds the clock of the service is ahead of that of the database; null if that does not
-    answer.
-    """
+    """By how many milliseconds the clock of the service is ahead of that of the database; null if it cannot be read."""
     temporal: TemporalStatus
     """Whether work starts at once. It does not decide the status."""
     temporal_cause: TemporalCause | None
