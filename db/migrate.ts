@@ -57,7 +57,8 @@ export type DatabaseUrls = { readonly databaseUrl: string; readonly migrationUrl
 
 /**
  * Migrates as the owner, and grants the service's role what it needs together with the last migration: processes that
- * wait for that one begin their work at once.
+ * wait for that one begin their work at once. A database of a later version keeps its privileges: on the way back, that
+ * version still serves.
  *
  * @param options `onLocked` gets a sentence each time that a table is locked, and while another process migrates, which
  *   it waits for `waitTimeoutMs`
@@ -88,7 +89,8 @@ export async function migrate(
     if (!isOwner) await refuseMissingRole(client, serviceRole);
     await lockMigrations(client, onLocked, waitTimeoutMs);
     try {
-      const missing = ownMigrations().slice(await refuseOtherMigrations(client));
+      const applied = await refuseOtherMigrations(client);
+      const missing = ownMigrations().slice(applied);
       const changed = missing.length < migrationCount() ? await changeIndexes(client, missing) : [];
       await client.query(`SET lock_timeout = ${LOCK_TIMEOUT_MS}`);
       await whenUnlocked(client, onLocked, () => client.query(RECORDS));
@@ -99,7 +101,7 @@ export async function migrate(
       for (const run of transactions) await whenUnlocked(client, onLocked, () => inTransaction(client, run));
       const finish = async (): Promise<void> => {
         await last?.();
-        if (!isOwner) await grantServicePrivileges(client, serviceRole);
+        if (!isOwner && applied <= migrationCount()) await grantServicePrivileges(client, serviceRole);
       };
       await whenUnlocked(client, onLocked, () => inTransaction(client, finish));
       await client.query('SELECT add_partitions($1)', [PARTITIONS_AHEAD]);

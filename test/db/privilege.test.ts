@@ -99,6 +99,24 @@ describe('the list of privileges', () => {
     expect(await grantedTo(owner, role)).toEqual(new Set([...tables, ...sequences.map(({ granted }) => granted)]));
   });
 
+  test('is not taken from a later version, whose processes still serve when an earlier one is migrated again', async ({
+    database,
+  }) => {
+    const { owner } = database;
+    const role = new URL(database.databaseUrl).username;
+    await owner.query(
+      `CREATE TABLE of_a_later_version ();
+       GRANT SELECT ON of_a_later_version TO ${role};
+       INSERT INTO drizzle.__drizzle_migrations (hash, created_at) VALUES ('of a later version', 9000000000000)`,
+    );
+    const before = await grantedTo(owner, role);
+    await migrate(database);
+    expect(await grantedTo(owner, role)).toEqual(before);
+    await owner.query(
+      `DROP TABLE of_a_later_version; DELETE FROM drizzle.__drizzle_migrations WHERE hash = 'of a later version'`,
+    );
+  });
+
   test('names each function that runs with the rights of the owner, and each has a search path of its own', async ({
     database,
   }) => {
