@@ -2,8 +2,10 @@
  * Supervises the processes of one stack: records each as soon as it runs, notices when one ends, and stops them all,
  * each before the processes that it needs.
  */
+import { localDirectory } from '../../process/local/place.ts';
 import { findProcess, isRunning, type ProcessRecord } from '../../process/local/process-record.ts';
 import { readStack, type StackAddresses } from '../../process/local/running-stack.ts';
+import { withLock } from './installation.ts';
 import { stopProcess } from './process.ts';
 import { removeStack, writeStack } from './state.ts';
 
@@ -42,14 +44,13 @@ const DATABASE = 'PostgreSQL';
  */
 export async function createSupervisor({
   embedsDatabase,
-  directory,
+  directory = localDirectory,
 }: {
   embedsDatabase: boolean;
   directory?: string;
 }): Promise<Supervisor> {
   const own = findProcess(process.pid);
   if (!own) throw new Error('The running processes of this system cannot be listed.');
-  await stopLeftovers(embedsDatabase, directory);
   const members = new Map<string, Member>();
   let addresses: StackAddresses | undefined;
   /** Their end is expected. */
@@ -78,7 +79,11 @@ export async function createSupervisor({
     save();
   };
   const additions = new Set<Promise<void>>();
-  save();
+  // Another start of this clone sees the record of this one, or that of the killed one, and nothing between.
+  await withLock('stack', { binDirectory: directory }, async () => {
+    await stopLeftovers(embedsDatabase, directory);
+    save();
+  });
   return {
     stopStage: async (stage) => {
       await stopMembers(stage);
@@ -105,7 +110,7 @@ export async function createSupervisor({
 }
 
 /** Stops the processes that a killed supervisor left. Its PostgreSQL stays if this stack will take it over. */
-async function stopLeftovers(embedsDatabase: boolean, directory: string | undefined): Promise<void> {
+async function stopLeftovers(embedsDatabase: boolean, directory: string): Promise<void> {
   const state = readStack(directory);
   if (!state) return;
   if (isRunning(state.supervisor)) {

@@ -52,6 +52,16 @@ test('a second stack of the same clone is refused, and no process of the first i
   expect(isRunning(api)).toBe(true);
 });
 
+test('one of two stacks that start at the same moment is refused, also while what a killed one left is stopped', async () => {
+  writeStack({ supervisor: ended(sleeper()), processes: { api: sleeper() } }, directory);
+  const start = () => createSupervisor({ embedsDatabase: true, directory });
+  const starts = await Promise.allSettled([start(), start()]);
+  expect(starts.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+  expect(starts.find(({ status }) => status === 'rejected')).toMatchObject({
+    reason: { message: expect.stringMatching(/^The stack of this clone is already running/) },
+  });
+});
+
 test('stops what a killed supervisor left, but not the database that it will take over, nor a process that only has the same pid', async () => {
   const [supervisor, api, stranger, database] = [sleeper(), sleeper(), sleeper(), sleeper()];
   writeStack(
