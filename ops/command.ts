@@ -40,7 +40,7 @@ export type OpsDeps = Printer &
     readonly listRuns: (since: Date) => Promise<readonly ListedRun[]>;
     readonly describeRun: (workflowId: string) => Promise<RunDescription | undefined>;
     readonly temporalHealth: () => Promise<TemporalHealth>;
-    readonly unservedQueues: () => Promise<readonly UnservedQueue[]>;
+    readonly unservedQueues: (now: Date) => Promise<readonly UnservedQueue[]>;
     /** The page of the namespace in Temporal UI; undefined where no address is configured. */
     readonly temporalUi?: string | undefined;
     /** Where operators read docs/operations.md; undefined where no address is configured. */

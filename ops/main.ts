@@ -74,7 +74,7 @@ const runReadsOf = (client: OpsDeps['client']): RunReads => ({
   listRuns: (since) => listRuns(client(), since),
   describeRun: (workflowId) => describeRun(client(), workflowId),
   temporalHealth: () => checkTemporal({ connection: client().connection, namespace: client().options.namespace }),
-  unservedQueues: () => findUnservedQueues(client(), new Date()),
+  unservedQueues: (now) => findUnservedQueues(client(), now),
 });
 
 /** Connects to what is configured. `--help` and a wrong command line need no configuration. */

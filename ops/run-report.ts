@@ -24,7 +24,7 @@ type RunReport = {
 };
 
 export async function reportRun(
-  deps: Pick<OpsDeps, 'describeRun' | 'temporalHealth' | 'temporalUi' | 'unservedQueues'>,
+  deps: Pick<OpsDeps, 'describeRun' | 'now' | 'temporalHealth' | 'temporalUi' | 'unservedQueues'>,
   workflowId: string,
 ): Promise<RunReport> {
   const facts = (status: string, run?: RunDescription): Row => ({
@@ -71,10 +71,10 @@ export function obstacleAdvice(
 
 /** All but subscriptions run in the first queue; who serves one of them serves both. */
 async function unservedOf(
-  { unservedQueues }: Pick<OpsDeps, 'unservedQueues'>,
+  { now, unservedQueues }: Pick<OpsDeps, 'now' | 'unservedQueues'>,
   { status }: RunDescription,
 ): Promise<Pick<RunReport, 'failing'> | undefined> {
-  const [unserved] = status === 'running' ? await unservedQueues() : [];
+  const [unserved] = status === 'running' ? await unservedQueues(now()) : [];
   return unserved && { failing: unservedAdvice(unserved) };
 }
 

@@ -1,8 +1,8 @@
 /** `show`: everything about one object, whatever its id names. Personal data is masked; secrets are never read. */
 import { findObjectKind, type ObjectKind } from '../db/queries/operator/object-kind.ts';
-import type { OpsCommand, OpsDeps } from './command.ts';
+import { type OpsCommand, type OpsDeps, timedCommand } from './command.ts';
 import { required, text } from './command-line/parameter.ts';
-import { CommandError, command, EXIT } from './command-line/program.ts';
+import { CommandError, EXIT } from './command-line/program.ts';
 import { reportNamed } from './named-report.ts';
 import { reportOrganization } from './organization-report.ts';
 import { reportCertificate, reportProviderEvent, reportRequest } from './provider-event-report.ts';
@@ -23,7 +23,7 @@ const REPORTS: Readonly<Record<ObjectKind, (deps: OpsDeps, id: string) => Promis
   request: reportRequest,
 };
 
-export const showCommand: OpsCommand = command({
+export const showCommand: OpsCommand = timedCommand({
   name: 'show',
   description: 'Shows one object: its status, its history, and what to do next.',
   takes: {

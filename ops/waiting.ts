@@ -185,7 +185,7 @@ async function askTemporal(
       const task = (await deps.describeRun(settlementWorkflowId(settlementId)))?.failingTask;
       if (task) failing.set(settlementId, task);
     }
-    return { withoutRun: lost.slice(0, LINES_MAX), unserved: await deps.unservedQueues(), failing, temporal };
+    return { withoutRun: lost.slice(0, LINES_MAX), unserved: await deps.unservedQueues(now), failing, temporal };
   } catch (error) {
     const fault = temporalFaultOf(error);
     if (fault === undefined) throw error;

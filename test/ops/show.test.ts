@@ -4,7 +4,7 @@
  */
 import { NamespaceNotFoundError } from '@temporalio/client';
 import stringify from 'json-stringify-pretty-compact';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { requestResolution } from '../../db/commands/review.ts';
 import { settlementIdOf, verificationIdOf } from '../../db/id.ts';
 import { OBJECT_KINDS } from '../../db/queries/operator/object-kind.ts';
@@ -391,3 +391,24 @@ test('every section that a next step names is a heading of docs/operations.md', 
     .filter((line) => line.startsWith('#'));
   for (const section of RUNBOOK_SECTIONS) expect(headings.map((line) => line.replace(/^#+ /, ''))).toContain(section);
 });
+
+test.for([3_600_000, -3_600_000])(
+  'a machine whose clock is %s ms ahead shows a settlement as any other, and asks who polls by the time of the database',
+  async (aheadMs, { api, partner }) => {
+    const id = await openSettlement(api, partner, ['awaiting_funds']);
+    const askedMs: number[] = [];
+    const unservedQueues = async (now: Date) => {
+      askedMs.push(now.getTime());
+      return [];
+    };
+    const ops = createOps(api.connection.db, { unservedQueues });
+    const shown = async () => {
+      const { printed } = await ops('show', id);
+      return [printed.map((line) => line.replace(/\d+ s ago/, 'now')), (await ops('stuck')).exitCode];
+    };
+    const right = await shown();
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + aheadMs });
+    expect(await shown().finally(() => vi.useRealTimers())).toEqual(right);
+    expect(askedMs.map((ms) => Math.abs(ms - Date.now()) < 60_000)).toEqual([true, true, true, true]);
+  },
+);
