@@ -7,8 +7,8 @@ import { type Queryable, readLongSnapshot, type Tx } from '../db/client.ts';
 import { commit } from '../db/commands/commit.ts';
 import { findLatestAuditEntry, insertAuditEntry, lockAudit } from '../db/queries/audit.ts';
 import { type CountedList, KEY_USES } from '../db/queries/service-key.ts';
-import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps } from './command.ts';
-import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
+import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps, timedCommand } from './command.ts';
+import { EXIT, type ExitCode, group } from './command-line/program.ts';
 import { reseal } from './reseal.ts';
 import { requireKnownKeys } from './service-key.ts';
 
@@ -18,7 +18,7 @@ export type KeysAct = { readonly operator: string; readonly note: string };
 type KeyChange = { readonly list: ListName; readonly from: string | undefined; readonly to: string };
 
 export const keysCommands: OpsCommand = group('keys', 'Keys: what is configured, and what still needs each key.', [
-  command({
+  timedCommand({
     name: 'list',
     description: 'Lists the configured keys, how much needs each of them, and whether the list is recorded.',
     takes: {},

@@ -20,7 +20,7 @@ import { EVIDENCE_KINDS } from '../domain/settlement/evidence.ts';
 import { refundDueMinor } from '../domain/settlement/posting.ts';
 import { OPEN_STATUSES, SETTLEMENT_STATUSES } from '../domain/settlement/state.ts';
 import { DELIVERY_STATUSES } from '../domain/webhook.ts';
-import { type OpsCommand, type OpsDeps, operatorReader } from './command.ts';
+import { type OpsCommand, type OpsDeps, operatorReader, timedCommand } from './command.ts';
 import {
   flag,
   oneOf,
@@ -31,7 +31,7 @@ import {
   wholeNumber,
   withDefault,
 } from './command-line/parameter.ts';
-import { command, EXIT, type ExitCode, group } from './command-line/program.ts';
+import { EXIT, type ExitCode, group } from './command-line/program.ts';
 import { lineOf, money, type Row } from './report.ts';
 import { keyRow, webhookRow } from './report-row.ts';
 
@@ -72,7 +72,7 @@ const cutOf = ({ now }: OpsDeps, { olderThan: ageMs, limit }: Common) => ({
 });
 
 export const listCommands: OpsCommand = group('list', 'Lists what there is, by filters; the newest first.', [
-  command({
+  timedCommand({
     name: 'settlements',
     description:
       'Lists settlements, open ones unless a status, organization, recipient, reference or --refund-due is given. The ' +
@@ -117,7 +117,7 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
       }));
     },
   }),
-  command({
+  timedCommand({
     name: 'deliveries',
     description: 'Lists webhook deliveries, pending and exhausted ones unless a status is given.',
     takes: {
@@ -140,7 +140,7 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
       }));
     },
   }),
-  command({
+  timedCommand({
     name: 'subscriptions',
     description: 'Lists webhook subscriptions.',
     takes: {
@@ -157,7 +157,7 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
       }));
     },
   }),
-  command({
+  timedCommand({
     name: 'evidence',
     description: 'Lists what providers said about the money of settlements.',
     takes: {
@@ -182,7 +182,7 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
       }));
     },
   }),
-  command({
+  timedCommand({
     name: 'audit',
     description: 'Lists what operators did, and why.',
     takes: {
@@ -204,7 +204,7 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
       }));
     },
   }),
-  command({
+  timedCommand({
     name: 'orgs',
     description: 'Lists partner organizations.',
     takes: {
@@ -227,7 +227,7 @@ export const listCommands: OpsCommand = group('list', 'Lists what there is, by f
       }));
     },
   }),
-  command({
+  timedCommand({
     name: 'keys',
     description: 'Lists API keys. A raw key is stored nowhere.',
     takes: {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { eq, getTableColumns, getTableName, is } from 'drizzle-orm';
 import { type AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type pg from 'pg';
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import type { NamedKey } from '../../config/environment.ts';
 import { findOrCreateConsumer } from '../../db/commands/session.ts';
@@ -318,6 +318,17 @@ test('keys list counts the tokens of operators by their pepper, and no revoked o
   expect(await countsOf()).toBe(before - 1);
   await db.update(schema.operators).set({ pepperId: next.id }).where(eq(name, 'bo'));
   expect(await countsOf()).toBe(before - 2);
+});
+
+test('keys list on a machine whose clock is a day ahead counts an API key that expires within the day', async ({
+  fresh,
+}) => {
+  const { orgId } = await fresh.createCaller();
+  await fresh.createKey(orgId, 'read', { expiresAt: new Date(Date.now() + 3_600_000) });
+  const listed = async () => (await opsOf(fresh)({}, 'list')).printed;
+  const right = await listed();
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 86_400_000 });
+  expect(await listed().finally(() => vi.useRealTimers())).toEqual(right);
 });
 
 test('each change of a list is recorded once: who, why, and the ids before and after', async ({ api, ops }) => {

@@ -1,5 +1,5 @@
 /** `list`: each filter keeps what it should and leaves out the rest; nothing personal is printed. */
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { signIn } from '../support/consumer.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -164,6 +164,18 @@ test('list settlements --older-than keeps what has not changed for so long, and 
   expect(await list('settlements', '--older-than', '3h')).toEqual([]);
   const [first, ...rest] = await list('settlements', '--limit', '1');
   expect([Object.values(all).includes(first.settlement), rest]).toEqual([true, []]);
+});
+
+test('list settlements --older-than on a machine whose clock is a day ahead keeps what is old by the database', async ({
+  api,
+  all,
+}) => {
+  const ops = createOps(api.connection.db);
+  const listed = async () => (await ops('list', 'settlements', '--older-than', '1h', '--json')).printed.join('');
+  const right = await listed();
+  expect(right).not.toContain(all.small);
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + DAY_MS });
+  expect(await listed().finally(() => vi.useRealTimers())).toBe(right);
 });
 
 test('list deliveries and list subscriptions, by status, subscription and organization', async ({
