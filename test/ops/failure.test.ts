@@ -1,6 +1,7 @@
 /** Expected failures of the operators' commands: one line, and an exit code that says what to do. */
 import { ServiceError } from '@temporalio/client';
 import { DrizzleQueryError } from 'drizzle-orm';
+import pg from 'pg';
 import { expect, test } from 'vitest';
 import { ConfigError } from '../../config/fault.ts';
 import { connect } from '../../db/client.ts';
@@ -26,6 +27,19 @@ test('a command exits with 69 when PostgreSQL does not answer', async () => {
     });
   }
 });
+
+test.for(['42P01', '42703', '42883', '3F000'])(
+  'a command exits with 1 and says what to do when the database has not what this version needs: %s',
+  async (code) => {
+    const cause = Object.assign(new pg.DatabaseError('relation "settlements" does not exist', 1, 'error'), { code });
+    await expect(failureOf(new DrizzleQueryError('SELECT 1', [], cause))).rejects.toMatchObject({
+      exitCode: 1,
+      message:
+        'The database lacks what this version needs: relation "settlements" does not exist. ' +
+        'Run npm run migrate, or name the database of the service in DATABASE_URL.',
+    });
+  },
+);
 
 test.for([
   ['is not reachable', 14],
