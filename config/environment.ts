@@ -82,6 +82,12 @@ const url = (...schemes: readonly string[]) =>
     protocol: new RegExp(`^(${schemes.join('|')})$`),
     error: required(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`),
   });
+/** Whether paths can follow it, and everybody may read it. */
+function isBase(address: string): boolean {
+  if (!URL.canParse(address)) return true;
+  const { username, password, search, hash } = new URL(address);
+  return [username, password, search, hash].every((part) => part === '');
+}
 /** The driver takes them from the address before those that each session has (db/database-session.ts). */
 const SESSION_PARAMETERS = [
   'options',
@@ -174,6 +180,7 @@ export const Environment = z.object({
     .optional()
     .describe("The port of the API's metrics; the worker's is the next one. Without it there are no metrics."),
   PUBLIC_BASE_URL: url('https', 'http')
+    .refine(isBase, { error: 'must have no user, query or fragment' })
     .optional()
     .describe('The address of the API as partners see it. Without it: `http://<HOST>:<PORT>`.'),
   DATABASE_URL: databaseUrl.describe('PostgreSQL, with the role of the service.'),

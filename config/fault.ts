@@ -27,6 +27,7 @@ export const combinedFaults = (given: Given, complete: Given): readonly string[]
   ...crashFaults(given),
   ...originFaults(given),
   ...proxyFaults(given),
+  ...portFaults(given),
   ...sharingFaults(complete),
 ];
 
@@ -111,6 +112,10 @@ const proxyFaults = (given: Given): string[] =>
   !('TRUSTED_PROXIES' in given) && ['remote-sandbox', 'production'].includes(String(given['RUNTIME_ENVIRONMENT']))
     ? ['TRUSTED_PROXIES is required: the addresses of the proxies before the API, or none']
     : [];
+
+/** The API would take the port from itself. 0 is any free one. */
+const portFaults = ({ PORT: port = '3000', METRICS_PORT: metricsPort }: Given): string[] =>
+  Number(port) !== 0 && Number(metricsPort) === Number(port) ? ['METRICS_PORT must be another port than PORT'] : [];
 
 /** A process that ends itself is for tests, wherever the variable came from. */
 const crashFaults = (given: Given): string[] =>

@@ -239,6 +239,20 @@ const REFUSED: readonly Refused[] = [
     { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_TLS: 'false' },
     TEMPORAL_TLS,
   ],
+  // Every link begins with it, also in the public document of the API.
+  ...[
+    'https://user:password@api.example',
+    'https://user@api.example',
+    'https://api.example/?a=b',
+    'https://a.example/#b',
+  ].map(
+    (given): Refused => [
+      `PUBLIC_BASE_URL=${given}`,
+      { PUBLIC_BASE_URL: given },
+      'PUBLIC_BASE_URL must have no user, query or fragment',
+    ],
+  ),
+  ['one port for both', { PORT: '9464', METRICS_PORT: '9464' }, 'METRICS_PORT must be another port than PORT'],
   // A process that got them ended without a word, by an error of Temporal's client.
   ...['https://temporal.example:7233', 'temporal.example:grpc', 'temporal.example:65536', '::1:7233', 'a b:7233'].map(
     (given): Refused => [
@@ -595,6 +609,11 @@ describe('a remote runtime', () => {
       'https://ui.example',
       'https://collector.example/otlp',
     ]);
+  });
+
+  test('has metrics on any free port beside an API on any free port', ({ load }) => {
+    const { port, metricsPort } = load(remoteEnvironment('production', { PORT: '0', METRICS_PORT: '0' }));
+    expect([port, metricsPort]).toEqual([0, 0]);
   });
 
   test('listens by the direct address, and is behind a pooler only if that is another one', ({ load }) => {
