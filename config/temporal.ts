@@ -1,7 +1,6 @@
 /** How Temporal is reached: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, TEMPORAL_TLS_*. */
-import { X509Certificate } from 'node:crypto';
-import { createSecureContext } from 'node:tls';
 import { type ClientConnectConfig, loadClientConnectConfig } from '@temporalio/envconfig';
+import { readCertificates } from './certificate.ts';
 
 type Given = Readonly<Record<string, string>>;
 
@@ -19,7 +18,7 @@ export function temporalConfig(given: Given): TemporalConfig {
   const faults = [...addressFaults(given), ...apiKeyFaults(given), ...clientCertificateFaults(given)];
   try {
     const connect = loadClientConnectConfig({ disableFile: true, overrideEnvVars: { ...given } });
-    if (faults.length === 0) readCertificates(connect);
+    if (faults.length === 0) readTls(connect);
     return { connect, faults };
   } catch {
     // The error's message can contain a value.
@@ -50,10 +49,10 @@ function clientCertificateFaults(given: Given): string[] {
   return [];
 }
 
-/** @throws Error when there is none, or the key is that of another one */
-function readCertificates({ connectionOptions: { tls } }: ClientConnectConfig): void {
+/** @throws Error when one cannot be used */
+function readTls({ connectionOptions: { tls } }: ClientConnectConfig): void {
   if (typeof tls !== 'object' || tls === null) return;
   const { clientCertPair: client, serverRootCACertificate: authority } = tls;
-  if (client) createSecureContext({ cert: Buffer.from(client.crt), key: Buffer.from(client.key) });
-  if (authority) new X509Certificate(authority);
+  const text = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString();
+  readCertificates({ ca: text(authority), cert: text(client?.crt), key: text(client?.key) });
 }

@@ -5,6 +5,7 @@
 import type { ClientConnectConfig } from '@temporalio/envconfig';
 import { isRemote, RUNTIME_ENVIRONMENTS } from '../domain/runtime.ts';
 import { isLoopbackHost } from '../domain/webhook-target.ts';
+import { readCertificates } from './certificate.ts';
 import { partsOf } from './environment.ts';
 import { contentOf } from './given.ts';
 
@@ -12,7 +13,7 @@ type Given = Readonly<Record<string, string | undefined>>;
 
 const DATABASE_ADDRESSES = ['DATABASE_URL', 'DATABASE_LISTEN_URL', 'DATABASE_READ_URL', 'MIGRATION_DATABASE_URL'];
 /** What of an address names a file. The driver reads it for each new connection. */
-const TLS_FILES = ['sslrootcert', 'sslcert', 'sslkey'];
+const TLS_FILES = ['sslrootcert', 'sslcert', 'sslkey'] as const;
 const TEMPORAL_ADDRESS = 'localhost:7233';
 
 /** The faults in the address of each database. */
@@ -24,15 +25,30 @@ export const databaseTlsFaults = (given: Given): string[] =>
     // As the driver reads it: the last of several, and its own default without one.
     const host = searchParams.getAll('host').at(-1) || parts.host || given['PGHOST'] || 'localhost';
     const isPlain = needsTls(given, host) && searchParams.getAll('sslmode').at(-1) !== 'verify-full';
-    const unreadable = TLS_FILES.filter((file) => {
-      const value = searchParams.getAll(file).at(-1);
-      return value && contentOf(value) === undefined;
-    });
     return [
       ...(isPlain ? [`${name} must have sslmode=verify-full, or its host must be named in TLS_EXEMPT_HOSTS`] : []),
-      ...unreadable.map((file) => `${name} has ${file}, which must name a file that can be read`),
+      ...tlsFileFaults(searchParams).map((fault) => `${name} ${fault}`),
     ];
   });
+
+function tlsFileFaults(searchParams: URLSearchParams): string[] {
+  const given = TLS_FILES.flatMap((file) => {
+    const value = searchParams.getAll(file).at(-1);
+    return value ? [{ file, content: contentOf(value) }] : [];
+  });
+  const unreadable = given.filter(({ content }) => content === undefined);
+  if (unreadable.length > 0)
+    return unreadable.map(({ file }) => `has ${file}, which must name a file that can be read`);
+  const [ca, cert, key] = TLS_FILES.map((file) => given.find((read) => read.file === file)?.content);
+  // The driver would use neither, and trust every authority of the system in place of an empty file.
+  if ((cert === undefined) !== (key === undefined)) return ['must have both sslcert and sslkey, or none of them'];
+  try {
+    readCertificates({ ca, cert, key });
+    return [];
+  } catch {
+    return ['has an sslrootcert, sslcert or sslkey that is none, or the key of another certificate'];
+  }
+}
 
 /** @param connect undefined when it could not be read, which is a fault of its own */
 export function temporalTlsFaults(given: Given, connect: ClientConnectConfig | undefined): string[] {

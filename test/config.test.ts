@@ -74,6 +74,7 @@ const test = base
     return [];
   });
 
+const AUTHORITY = path.join(repositoryRoot, 'test', 'fixtures', 'partner.crt.pem');
 const DATABASE_TLS = 'DATABASE_URL must have sslmode=verify-full, or its host must be named in TLS_EXEMPT_HOSTS';
 const TEMPORAL_TLS = 'TEMPORAL_TLS must be true, or the host of TEMPORAL_ADDRESS must be named in TLS_EXEMPT_HOSTS';
 const PROXIES = 'TRUSTED_PROXIES must be a comma-separated list of addresses and CIDR blocks, or none';
@@ -217,6 +218,24 @@ const REFUSED: readonly Refused[] = [
       `${name} that cannot be read`,
       { DATABASE_URL: `postgres://s@db.example/s?sslmode=verify-full&${name}=/dev/null&${name}=/nowhere/file.pem` },
       `DATABASE_URL has ${name}, which must name a file that can be read`,
+    ],
+  ),
+  ...[
+    `sslrootcert=${import.meta.filename}`,
+    `sslcert=${import.meta.filename}&sslkey=${import.meta.filename}`,
+    'sslrootcert=/dev/null',
+  ].map(
+    (given): Refused => [
+      `${given} without PEM`,
+      { DATABASE_URL: `postgres://s@db.example/s?sslmode=verify-full&${given}` },
+      'DATABASE_URL has an sslrootcert, sslcert or sslkey that is none, or the key of another certificate',
+    ],
+  ),
+  ...['sslcert', 'sslkey'].map(
+    (name): Refused => [
+      `${name} alone, which would not be used`,
+      { DATABASE_URL: `postgres://s@db.example/s?sslmode=verify-full&${name}=${import.meta.filename}` },
+      'DATABASE_URL must have both sslcert and sslkey, or none of them',
     ],
   ),
   ['a database on a private network', { DATABASE_URL: 'postgres://s@10.0.0.7/s' }, DATABASE_TLS],
@@ -532,7 +551,7 @@ describe('a remote runtime', () => {
     { DATABASE_URL: 'postgres://s@localhost/s', TEMPORAL_ADDRESS: 'localhost:7233' },
     { DATABASE_URL: 'postgres:///s?host=/var/run/postgresql' },
     { DATABASE_URL: 'postgres://s@%2Fvar%2Frun%2Fpostgresql/s' },
-    { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslrootcert=/dev/null' },
+    { DATABASE_URL: `postgres://s@db.example/s?sslmode=verify-full&sslrootcert=${AUTHORITY}` },
     { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_TLS: 'true' },
     { TEMPORAL_ADDRESS: 'temporal.example:7233', TEMPORAL_API_KEY: 'a-key-implies-tls' },
     {
