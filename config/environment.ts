@@ -68,7 +68,11 @@ const hasTwins = (keys: readonly { readonly id: string }[]): boolean =>
 
 const whole = (min: number, max: number, what: string) => {
   const rule = { error: `${what} from ${min} to ${max}` };
-  return z.coerce.number(rule).int(rule).min(min, rule).max(max, rule);
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, rule)
+    .transform(Number)
+    .pipe(z.number().min(min, rule).max(max, rule));
 };
 const wholeNumber = (min: number, max: number) => whole(min, max, 'must be a whole number');
 const port = (max = 65_535) => whole(0, max, 'must be a port number');

@@ -332,7 +332,7 @@ const REFUSED: readonly Refused[] = [
     [
       ['DATABASE_URL', 'a URL that begins with postgresql:// or postgres://', ['mysql://s@127.0.0.1/s']],
       ['PUBLIC_BASE_URL', 'a URL that begins with https:// or http://', ['api.example', 'ftp://api.example']],
-      ['PORT', 'a port number from 0 to 65535', ['-1', '65536']],
+      ['PORT', 'a port number from 0 to 65535', ['-1', '65536', ' ', '0x50', '3e3', '+80']],
       ['RATE_LIMIT_PER_MINUTE', 'a whole number from 1 to 1000000', ['0', '1000001']],
       ['OUTBOX_MAX_ROWS', 'a whole number from 1 to 10000000', ['0', '10000001']],
       ['DATABASE_POOL_MAX', 'a whole number from 2 to 1000', ['1', '1001', '2.5', 'many']],
