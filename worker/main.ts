@@ -33,8 +33,8 @@ const { host, metricsPort } = config;
 const sdkMetricsPort = metricsPort === undefined ? undefined : await freeLoopbackPort();
 Runtime.install({
   shutdownSignals: [],
-  logger: new DefaultLogger('WARN', ({ level, message, meta }) =>
-    log[level === 'ERROR' ? 'error' : 'warn']({ ...meta, err: meta?.['error'] }, message),
+  logger: new DefaultLogger('WARN', ({ level, message, meta: { error: err, ...fields } = {} }) =>
+    log[level === 'ERROR' ? 'error' : 'warn']({ ...fields, err }, message),
   ),
   telemetryOptions: {
     logging: { filter: { core: 'WARN', other: 'ERROR' }, forward: {} },
