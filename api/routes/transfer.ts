@@ -166,5 +166,5 @@ function acceptedTransfer(settlement: Settlement, payee: PayeeResource) {
     reason: null,
     evidenceId: null,
   };
-  return transferDetail({ ...settlement, transitions: [accepted], exceptions: [], payee });
+  return transferDetail({ transitions: [accepted], exceptions: [], payee, ...settlement });
 }

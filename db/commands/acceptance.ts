@@ -171,9 +171,7 @@ function newSettlement(
 ): Settlement {
   const settlementId = settlementIdOf(request.orgId, request.idempotencyKey);
   return acceptedSettlement({
-    ...pricing,
     settlementId,
-    ...sealPayee(dataKey, settlementId, payee),
     orgId: request.orgId,
     origin: request.origin,
     recipientId: request.recipientId,
@@ -183,5 +181,7 @@ function newSettlement(
     environment: environmentName(deps.runtime),
     requestId: request.requestId,
     createdAt: now,
+    ...pricing,
+    ...sealPayee(dataKey, settlementId, payee),
   });
 }

@@ -188,10 +188,9 @@ const withHistory =
     const settlement = SETTLEMENT.rowOf(row.settlement);
     const { recipientId } = settlement;
     const dataKey = dataKeyOf({ recipientId, dataKeySealed: row.data_key_sealed });
-    return {
-      ...settlement,
+    return Object.assign(settlement, {
       payee: dataKey ? payeeResource(openPayee(dataKey, settlement)) : erasedPayeeResource(settlement),
-      transitions: row.transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) })),
+      transitions: row.transitions.map((transition) => ({ ...transition, at: new Date(transition.at) })),
       exceptions: exceptionsOf(row),
-    };
+    });
   };
