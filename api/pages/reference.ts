@@ -244,7 +244,7 @@ const schemaExample = (document: OpenAPIV3_1.Document, body: Schema | undefined)
 
 /** A command to copy. The ids of an address are variables of the shell. */
 function curl(operation: Described, example: Pick<Example, 'body' | 'query'>): string {
-  const { method, path, parameters: given = [], security = [] } = operation;
+  const { operationId, method, path, parameters: given = [], security = [] } = operation;
   const address = path.replaceAll(/\{([a-z_]+)\}/g, (_part, name: string) => `$${name.toUpperCase()}`);
   const lines = [`curl -sS ${method === 'GET' ? '' : `-X ${method} `}"$API${address}${example.query ?? ''}"`];
   const schemes = security.flatMap((requirement) => Object.keys(requirement));
@@ -252,7 +252,8 @@ function curl(operation: Described, example: Pick<Example, 'body' | 'query'>): s
   if (schemes.includes('ConsumerSession')) lines.push('-H "Authorization: Bearer $SESSION"');
   for (const parameter of given) {
     if (!('in' in parameter) || parameter.in !== 'header') continue;
-    if (parameter.name === 'Idempotency-Key') lines.push(`-H 'Idempotency-Key: my-own-key-of-this-command'`);
+    // A key belongs to one command: with the key of another one, the command would be 409.
+    if (parameter.name === 'Idempotency-Key') lines.push(`-H 'Idempotency-Key: my-own-key-of-${operationId}'`);
     else if (parameter.required)
       lines.push(`-H "${parameter.name}: $${parameter.name.toUpperCase().replaceAll('-', '_')}"`);
   }

@@ -16,6 +16,7 @@ import { qrCode } from '../../api/pages/qr-code.ts';
 import { REFERENCE_PLACES } from '../../api/pages/reference.ts';
 import { createSearch } from '../../api/pages/search.ts';
 import { GATE_NAME, REASON_TEXT, statusPage } from '../../api/pages/status.ts';
+import { IdempotencyKey } from '../../api/schemas/idempotency.ts';
 import { CAPABILITY_CATALOG, NO_SURFACE } from '../../domain/capability-catalog.ts';
 import { ERROR_CODES, ERROR_TEXT } from '../../domain/error.ts';
 import { EVENT_TYPES } from '../../domain/event.ts';
@@ -396,12 +397,23 @@ describe('/docs', () => {
         const needed = [
           ...(schemes.includes('ApiKey') ? ['-H "X-API-Key: $API_KEY"'] : []),
           ...(schemes.includes('ConsumerSession') ? ['-H "Authorization: Bearer $SESSION"'] : []),
-          ...(headers.includes('Idempotency-Key') ? ["-H 'Idempotency-Key: my-own-key-of-this-command'"] : []),
+          ...(headers.includes('Idempotency-Key') ? [expect.stringMatching(/^-H 'Idempotency-Key: .+'/)] : []),
           ...(headers.includes('X-Signature') ? ['-H "X-Signature: $X_SIGNATURE"'] : []),
           ...(headers.includes('Cardproc-Signature') ? ['-H "Cardproc-Signature: $CARDPROC_SIGNATURE"'] : []),
         ];
         expect(lines.map((line) => line.trim())).toEqual(expect.arrayContaining(needed));
       }
+  });
+
+  test('has commands that can be copied one after the other: each idempotency key is valid, and of one command', async ({
+    api,
+  }) => {
+    const pages = await Promise.all(REFERENCE_PLACES.map(async ({ path }) => (await read(api, path)).body));
+    const keys = pages.flatMap((page) => [...codeOf(page).matchAll(/-H 'Idempotency-Key: (.*?)'/g)]);
+    const texts = keys.map(([, key = '']) => key);
+    expect(texts.length).toBeGreaterThan(10);
+    for (const key of texts) expect(IdempotencyKey.safeParse(key).error).toBeUndefined();
+    expect(new Set(texts).size).toBe(texts.length);
   });
 
   test('says what a body must have, what an answer may lack, and what may be null', async ({ api }) => {
