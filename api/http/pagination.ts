@@ -87,18 +87,21 @@ export async function answerPage<Row>(
 }
 
 /**
- * The value of `Link` for one page of the list at `url`. A caller that pages by `offset` gets offsets, every other one
- * a cursor. Other query parameters are kept. If the caller gave no limit, the link has none: the default applies again.
- * Empty if there is no other page.
+ * The value of `Link` for one page of the list at `url`. A caller that pages by `offset` gets offsets up to the largest
+ * one, and every other one a cursor. Other query parameters are kept. If the caller gave no limit, the link has none:
+ * the default applies again. Empty if there is no other page.
  */
 export function pageLinks(url: string, page: Page, { total, next }: Pick<Paged<unknown>, 'total' | 'next'>): string {
   const { limit, offset } = page;
   const isByOffset = page.after === undefined && new URLSearchParams(splitAddress(url).query).has('offset');
   const links: string[] = [];
   const nextOffset = offset + limit;
-  if (next !== null && !isByOffset) links.push(link('next', url, { after: cursorText(next) }));
-  if (next !== null && isByOffset && nextOffset <= PAGE.offsetMax)
-    links.push(link('next', url, { offset: nextOffset }));
+  if (next !== null)
+    links.push(
+      isByOffset && nextOffset <= PAGE.offsetMax
+        ? link('next', url, { offset: nextOffset })
+        : link('next', url, { after: cursorText(next) }),
+    );
   // An offset after the last object leads back to the last page that has objects.
   if (offset > 0 && total !== 0)
     links.push(link('prev', url, { offset: Math.max(0, Math.min(offset, total ?? offset) - limit) }));
@@ -108,6 +111,7 @@ export function pageLinks(url: string, page: Page, { total, next }: Pick<Paged<u
 function link(rel: string, url: string, given: Readonly<Record<string, string | number>>): string {
   const { path, query } = splitAddress(url);
   const parameters = new URLSearchParams(query);
+  if ('after' in given) parameters.delete('offset');
   for (const [name, value] of Object.entries(given)) parameters.set(name, String(value));
   return `<${path}?${parameters}>; rel="${rel}"`;
 }

@@ -68,8 +68,8 @@ const cursor = () =>
     })
     .meta({
       description:
-        'Opaque. The `next` link of a page has it, unless the request has an `offset`. It stays valid while objects ' +
-        'are added, and every page is equally fast.',
+        'Opaque. The `next` link of a page has it, unless an `offset` leads there. It stays valid while objects are ' +
+        'added, and every page is equally fast.',
     });
 
 const place = {

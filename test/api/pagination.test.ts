@@ -94,7 +94,7 @@ describe('the links of a page', () => {
   test('a cursor is followed by a cursor, also with an offset of 0', () => {
     const page = { limit: 2, offset: 0, after: LAST };
     expect(pageLinks('/v1/events?limit=2&offset=0&after=old', page, more(null))).toBe(
-      `</v1/events?limit=2&offset=0&after=${cursorText(LAST)}>; rel="next"`,
+      `</v1/events?limit=2&after=${cursorText(LAST)}>; rel="next"`,
     );
   });
 
@@ -110,15 +110,19 @@ describe('the links of a page', () => {
       prev: '50',
     }));
 
-  test('next is missing past the largest offset', () => {
+  test('lead to every object: past the largest offset, a cursor follows', () => {
     const last = PAGE.offsetMax - 100;
     expect(offsets(pageLinks(`/x?offset=${last}`, { limit: 100, offset: last }, more(null)))).toMatchObject({
       next: String(PAGE.offsetMax),
     });
     const page = { limit: 100, offset: PAGE.offsetMax };
-    expect(offsets(pageLinks(`/x?offset=${PAGE.offsetMax}`, page, more(null)))).toEqual({
-      prev: String(PAGE.offsetMax - 100),
-    });
+    expect(pageLinks(`/x?limit=100&offset=${PAGE.offsetMax}&status=settled`, page, more(null))).toBe(
+      [
+        `</x?limit=100&status=settled&after=${cursorText(LAST)}>; rel="next"`,
+        `</x?limit=100&offset=${PAGE.offsetMax - 100}&status=settled>; rel="prev"`,
+      ].join(', '),
+    );
+    expect(pageLinks(`/x?offset=${PAGE.offsetMax}`, page, noMore(null))).not.toContain('next');
   });
 
   property([fc.integer({ min: 1, max: 100 }), fc.nat({ max: 1_000 })])(
