@@ -219,15 +219,19 @@ const isProblem = (body: unknown): body is Problem =>
 const isFaultList = (body: unknown): body is { readonly detail: readonly Fault[] } =>
   typeof body === 'object' && body !== null && 'detail' in body && Array.isArray(body.detail);
 
+/** The successes without a body. */
+const BODILESS_STATUSES = [204, 304];
+
 /**
  * The answer with its JSON. That the JSON has the promised form is the API's contract, and not checked here.
  *
  * @throws UnexpectedAnswer when the body is not JSON
  */
 export function withJson<T>(answer: RawAnswer): Answer<T> {
-  const { status, headers, bytes, intent } = answer;
-  const data: unknown = bytes.length === 0 ? undefined : jsonOf(answer);
-  if (data === undefined && bytes.length > 0) throw new UnexpectedAnswer(status, { intent, maybeDone: true });
+  const { status, headers, intent } = answer;
+  const data = jsonOf(answer);
+  if (data === undefined && !BODILESS_STATUSES.includes(status))
+    throw new UnexpectedAnswer(status, { intent, maybeDone: true });
   return { status, headers, data: data as T };
 }
 

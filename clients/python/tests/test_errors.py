@@ -78,6 +78,7 @@ def test_a_code_that_is_not_known_yet_is_an_error_too(run: Run) -> None:
     [
         httpx.Response(404, text="<html>"),
         httpx.Response(200, text="<html>"),
+        httpx.Response(200, text=""),
         answer(404, {"status": 404, "request_id": "r"}),
         answer(404, {"code": "not_found", "request_id": "r"}),
         answer(404, {"code": "not_found", "status": 404}),

@@ -369,8 +369,11 @@ test.for(['@evil.invalid/v2/settle', '.evil.invalid/v2/settle', 'v2/settle', '']
   },
 );
 
-test("a proxy's page in place of a creation's answer is an error with the intent", async ({ open }) => {
-  answers = [(response) => response.writeHead(200).end('<html>Sign in</html>')];
+test.for([
+  ['page', '<html>Sign in</html>'],
+  ['empty answer', ''],
+] as const)("a proxy's %s in place of a creation's answer is an error with the intent", async ([, text], { open }) => {
+  answers = [(response) => response.writeHead(200).end(text)];
   const failed = open().settlements.create(WIRE);
   await expect(failed).rejects.toMatchObject({ name: 'UnexpectedAnswer', intent: { body: JSON.stringify(WIRE) } });
 });

@@ -19,6 +19,8 @@ QueryValue = Union[str, int, bool, datetime, Sequence[str], Mapping[str, str], N
 #: As `POST /v2/settle` takes it. Elsewhere the first one is a letter or a digit, which the service judges.
 IDEMPOTENCY_KEY = re.compile(r"[A-Za-z0-9._:-]{16,128}")
 CREATES = "POST"
+#: A success without a body.
+NO_CONTENT = 204
 #: The answer, without a body, to a read that named the answer it has.
 NOT_MODIFIED = 304
 
@@ -33,7 +35,7 @@ class Answer:
     content: bytes
 
     def json(self) -> Any:
-        return json.loads(self.content) if self.content else None
+        return None if self.status == NO_CONTENT else json.loads(self.content)
 
     @property
     def retry_after(self) -> float | None:
