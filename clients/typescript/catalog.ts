@@ -35,10 +35,10 @@ const certificatePath = (certId: string): string =>
 
 export const catalogGroups = (send: Send, request: Request) => ({
   certificates: {
-    download: (certId: string, options?: CallOptions): Promise<DownloadedCertificate> =>
+    download: async (certId: string, options?: CallOptions): Promise<DownloadedCertificate> =>
       downloadCertificate(send, certificatePath(certId), options),
     /** One self-contained file (`application/jose+json`), to keep or to pass on. */
-    downloadSigned: (certId: string, options?: CallOptions) =>
+    downloadSigned: async (certId: string, options?: CallOptions) =>
       downloadSignedFile(send, certificatePath(certId), options),
     /** What the service says of it. `certificates.verify` of the module asks nobody. */
     verify: async (certId: string, settlementId: string, options: CallOptions = {}) => {

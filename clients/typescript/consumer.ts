@@ -81,10 +81,10 @@ export function createConsumerClient({ accessToken, ...options }: ConsumerClient
             ...call,
           })
         ).data,
-      certificate: (transferId: string, call?: CallOptions) =>
+      certificate: async (transferId: string, call?: CallOptions) =>
         downloadCertificate(send, certificateOf(transferId), call),
       /** As `certificates.downloadSigned` of the partner's client. */
-      signedCertificate: (transferId: string, call?: CallOptions) =>
+      signedCertificate: async (transferId: string, call?: CallOptions) =>
         downloadSignedFile(send, certificateOf(transferId), call),
     },
   };

@@ -248,9 +248,13 @@ export function queryText(query: object | undefined): string {
   return parameters.size === 0 ? '' : `?${parameters}`;
 }
 
-/** Fills the parameters of a path; each value stays within its segment. */
+/**
+ * Fills the parameters of a path; each value stays within its segment.
+ *
+ * @throws TypeError for a value with which a URL is another path
+ */
 export const filledPath = (path: string, values: object = {}): string =>
-  Object.entries(values).reduce(
-    (filled, [name, value]) => filled.replace(`{${name}}`, () => encodeURIComponent(String(value))),
-    path,
-  );
+  Object.entries(values).reduce((filled, [name, value]) => {
+    if (['', '.', '..'].includes(String(value))) throw new TypeError(`${name} must be an id.`);
+    return filled.replace(`{${name}}`, () => encodeURIComponent(String(value)));
+  }, path);

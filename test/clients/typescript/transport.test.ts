@@ -577,6 +577,21 @@ test('an address that has answered once is tried as often as the limits say', as
   expect(asked).toHaveLength(5);
 });
 
+test.for(['', '.', '..'])(
+  'an id that would lead to another path is refused before it is sent: %j',
+  async (id, { open }) => {
+    const client = open();
+    for (const act of [
+      () => client.settlements.cancel(id),
+      () => client.webhooks.redeliver('w', id),
+      () => client.webhooks.deliveries(id).first(1),
+      () => client.certificates.download(id),
+    ])
+      await expect(act()).rejects.toThrow(TypeError);
+    expect(asked).toEqual([]);
+  },
+);
+
 test('values stay in their segment of the path, and filters are written as the API reads them', async ({ open }) => {
   await open().settlements.get('a/../b?c');
   expect(asked[0]?.url).toBe('/v2/settle/a%2F..%2Fb%3Fc');
