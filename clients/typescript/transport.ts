@@ -89,7 +89,7 @@ type Attempt = { readonly answer: RawAnswer } | { readonly failure: Failure; rea
 
 /**
  * @throws SettlementError when the API refused, or gave no answer within the limits; DeadlinePassed at the deadline;
- *   TypeError for a path that does not begin with `/`
+ *   TypeError for a path that does not begin with `/`, or a value that no header can have
  */
 export type Send = (call: Call) => Promise<RawAnswer>;
 
@@ -147,12 +147,15 @@ async function attemptOnce(
   call: Call,
   { leftMs, unreachable, earlier }: Circumstances,
 ): Promise<Attempt> {
+  // What cannot be sent is the caller's fault. `fetch` would fail as it does when a connection is lost.
+  const url = `${options.baseUrl}${call.path}${queryText(call.query)}`;
+  const headers = new Headers(headersOf(options, call));
   const timeoutMs = Math.min(call.attemptTimeoutMs ?? options.limits.attemptTimeoutMs, leftMs);
   const limit = limitAttempt([call.signal, unreachable], timeoutMs);
   try {
-    const response = await options.fetch(`${options.baseUrl}${call.path}${queryText(call.query)}`, {
+    const response = await options.fetch(url, {
       method: call.method,
-      headers: headersOf(options, call),
+      headers,
       body: call.body ?? null,
       // The key would go to wherever a redirect leads. The API does not redirect.
       redirect: 'manual',

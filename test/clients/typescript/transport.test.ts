@@ -369,6 +369,27 @@ test.for(['@evil.invalid/v2/settle', '.evil.invalid/v2/settle', 'v2/settle', '']
   },
 );
 
+test.for(['order-№-1042-2026', 'order-1042\n2026-11'])(
+  'an idempotency key that no header can have is refused before it is sent: %j',
+  async (idempotencyKey, { open }) => {
+    const client = open();
+    const intent = { ...client.settlements.prepare(WIRE), idempotency_key: idempotencyKey };
+    for (const act of [
+      () => client.settlements.create(WIRE, { idempotencyKey }),
+      () => client.settlements.create(intent),
+      () => client.apiKeys.rotate('k', { idempotencyKey }),
+    ])
+      await expect(act()).rejects.toThrow(TypeError);
+    expect([asked, retries]).toEqual([[], []]);
+  },
+);
+
+test('a date that is none is refused before it is sent', async ({ open }) => {
+  const created_from = new Date('yesterday') as unknown as string;
+  await expect(open().settlements.list({ created_from }).first(1)).rejects.toThrow(RangeError);
+  expect([asked, retries]).toEqual([[], []]);
+});
+
 test.for([
   ['page', '<html>Sign in</html>'],
   ['empty answer', ''],
