@@ -124,11 +124,11 @@ export function limitAttempt(signals: readonly (AbortSignal | undefined)[], time
   };
 }
 
-/** Seconds from a `Retry-After` header, which is a number or a date; undefined when there is none. */
+/** Seconds from a `Retry-After` header, which is a number or a date of HTTP; undefined when it is neither. */
 export function retryAfterSeconds(header: string | null, nowMs: number): number | undefined {
   if (header === null) return undefined;
   if (/^[0-9]{1,9}$/.test(header)) return Number(header);
-  const at = Date.parse(header);
+  const at = header.endsWith('GMT') ? Date.parse(header) : Number.NaN;
   return Number.isNaN(at) ? undefined : Math.max(0, (at - nowMs) / 1_000);
 }
 

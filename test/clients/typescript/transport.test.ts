@@ -761,6 +761,9 @@ test.for([
   ['soon', undefined],
   ['-1x', undefined],
   ['1e9', undefined],
+  // `Date.parse` takes these for days of 2001.
+  ['1.5', undefined],
+  ['-1', undefined],
 ] as const)('Retry-After is read as seconds or as a date: %s', ([header, seconds]) => {
   expect(retryAfterSeconds(header, Date.parse('2026-11-22T08:00:00Z'))).toBe(seconds);
 });
