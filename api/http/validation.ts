@@ -123,7 +123,7 @@ function describe(issue: z.core.$ZodIssue): { msg: string; type: string } {
     case 'invalid_format':
       return issue.format === 'regex'
         ? { msg: `String should be ${issue.message}`, type: 'string_pattern_mismatch' }
-        : valueError(`value is not a valid ${issue.format}`);
+        : valueError(issue.message);
     case 'invalid_value':
       return { msg: `Input should be ${oneOf(issue.values.map(String))}`, type: 'enum' };
     case 'custom':

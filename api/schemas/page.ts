@@ -37,7 +37,11 @@ const LATEST_MS = Date.UTC(10_000, 0, 1) - 1;
 /** An RFC 3339 date and time, with any offset. Parts of a millisecond are left out. */
 export const moment = (dateOf = (value: string): Date => new Date(value)) =>
   z.iso
-    .datetime({ offset: true, abort })
+    .datetime({
+      offset: true,
+      abort,
+      error: 'must be an RFC 3339 date and time with its zone, such as 2026-11-21T08:00:00Z',
+    })
     .transform(dateOf)
     .refine((value) => value.getTime() >= EARLIEST_MS && value.getTime() <= LATEST_MS, {
       error: 'must be a date from 1970 to 9999',

@@ -263,6 +263,25 @@ describe('a 422 lists', () => {
     },
   );
 
+  test.for(['2026-11-21', '2026-11-21T08:00:00', '2026-11-21T08:00:00+02:00'])(
+    'what a moment must be, for a day, a time without zone, and a plus that means a space: %s',
+    async (given, { api, partner }) => {
+      const { statusCode, body } = await api.call(partner, 'GET', `/v2/settlements?created_from=${given}`);
+      expect([statusCode, JSON.parse(body)]).toEqual([
+        422,
+        {
+          detail: [
+            {
+              loc: ['query', 'created_from'],
+              msg: 'Value error, must be an RFC 3339 date and time with its zone, such as 2026-11-21T08:00:00Z',
+              type: 'value_error',
+            },
+          ],
+        },
+      ]);
+    },
+  );
+
   test('a parameter metadata without a key, also together with one with a key', async ({ api, partner }) => {
     for (const query of ['metadata=x', 'metadata=x&metadata[a]=1', 'metadata[a]=1&metadata=x'])
       expect(outcome(await api.call(partner, 'GET', `/v1/recipients?${query}`))).toContainEqual(

@@ -90,7 +90,7 @@ function formFaults(operation: DescribedOperation, part: 'body' | 'params' | 'qu
 
 /** A fault of one text value that is neither a rule across fields nor beyond JSON Schema. */
 const isUnexplained = (msg: string): boolean =>
-  /value is not a valid|must be an? (e-mail|ISO|E\.164)|must name|must be trimmed/.test(msg) &&
+  /must be an? (e-mail|ISO|RFC 3339|E\.164)|must name|must be trimmed/.test(msg) &&
   !BEYOND_JSON_SCHEMA.some((rule) => msg.endsWith(rule));
 
 const parametersIn = ({ parameters }: DescribedOperation, place: string): Schema => ({
