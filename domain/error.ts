@@ -110,7 +110,9 @@ export const ERROR_TEXT: Record<ErrorCode, ErrorText> = {
   },
   temporarily_unavailable: {
     title: 'Temporarily unavailable',
-    detail: 'The outcome could not be confirmed. Repeat the request with the same Idempotency-Key; that is safe.',
+    detail:
+      'The outcome could not be confirmed. Repeat a request that takes an Idempotency-Key with the same one: it is ' +
+      'carried out once.',
   },
   signature_invalid: {
     title: 'Signature invalid',

@@ -51,7 +51,8 @@ const NEXT_STEP: Record<ErrorCode, string> = {
   provider_not_configured: 'You cannot change this. Use the local sandbox, where the provider is simulated.',
   temporarily_unavailable:
     'Wait as many seconds as `Retry-After` says, and repeat the request with the same `Idempotency-Key`. The command is ' +
-    'carried out at most once, even if the first request succeeded.',
+    'carried out at most once, even if the first request succeeded. An operation that takes no key may be carried ' +
+    'out twice: read before you repeat it.',
   signature_invalid: 'Sign the exact bytes that you send, with the secret of this environment and the current time.',
   internal_error:
     'Repeat the request, a command with the same `Idempotency-Key`. If it fails again, report the `request_id`.',

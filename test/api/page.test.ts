@@ -288,6 +288,13 @@ describe('/problems', () => {
     expect(textOf((await read(api, '/problems/quota_exceeded')).body)).toContain('ask the operator of the service');
   });
 
+  test('says that a repetition is safe only with a key, which not every operation takes', async ({ api }) => {
+    const { detail } = ERROR_TEXT.temporarily_unavailable;
+    const text = textOf((await read(api, '/problems/temporarily_unavailable')).body);
+    expect(detail).toContain('that takes an Idempotency-Key');
+    expect(text).toContain('An operation that takes no key may be carried out twice: read before you repeat it.');
+  });
+
   test('is the page that the type of a problem links to', async ({ api }) => {
     const problem = (await get(api, '/v1/recipients')).json();
     const page = await get(api, problem.type);
