@@ -56,13 +56,10 @@ export const EXTENDED_PROBLEMS: Partial<Record<ErrorCode, ExtendedProblem>> = {
       description: 'The key belongs to another command.',
     },
     {
-      mismatch: z
-        .array(z.string())
-        .optional()
-        .meta({
-          description: 'The fields of the body that differ; empty if only the bytes do.',
-          example: ['amount'],
-        }),
+      mismatch: z.array(z.string()).meta({
+        description: 'The fields of the body that differ; empty if only the bytes do.',
+        example: ['amount'],
+      }),
     },
     { mismatch: ['amount'] },
   ),
@@ -76,7 +73,7 @@ export const EXTENDED_PROBLEMS: Partial<Record<ErrorCode, ExtendedProblem>> = {
   state_conflict: problemOf(
     { id: 'StateConflictProblem', code: 'state_conflict', description: "The object's state does not allow this." },
     {
-      current_state: outputText('The state that forbids it.', 'settled').optional(),
+      current_state: outputText('The state that forbids it.', 'settled'),
       replay_id: outputText('The replay that runs.', EXAMPLE_ID).optional(),
       verification_id: outputText('The verification that is in this state.', EXAMPLE_ID).optional(),
       rotated_to: outputText('The `key_id` of the key that took the place of this one.', EXAMPLE_ID).optional(),

@@ -259,6 +259,18 @@ describe('the document', () => {
     expect(fieldsOf('Problem')['code']).toMatchObject({ $ref: '#/components/schemas/ErrorCode' });
     expect(document.components.schemas['ErrorCode']).toMatchObject({ enum: ERROR_CODES });
   });
+
+  test.for([
+    ['IdempotencyKeyReusedProblem', 'mismatch'],
+    ['LaunchGatesClosedProblem', 'gates'],
+    ['QuotaExceededProblem', 'quota'],
+    ['ScopeInsufficientProblem', 'required_scope'],
+    ['StateConflictProblem', 'current_state'],
+  ] as const)('promises what the contract names for a code: %s has %s', ([name, member]) => {
+    expect(document.components.schemas[name]).toMatchObject({
+      allOf: [{}, { required: expect.arrayContaining([member]) }],
+    });
+  });
 });
 
 describe('every operation', () => {

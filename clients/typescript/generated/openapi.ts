@@ -1358,7 +1358,7 @@ export interface components {
              *       "amount"
              *     ]
              */
-            mismatch?: string[];
+            mismatch: string[];
         };
         IdverifyApplicantResponse: {
             /** The id of the verification. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
@@ -2212,7 +2212,7 @@ export interface components {
             /** @description The kind of problem. */
             code: "state_conflict";
             /** The state that forbids it. Example: `settled`. */
-            current_state?: string;
+            current_state: string;
             /** The replay that runs. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */
             replay_id?: string;
             /** The verification that is in this state. Example: `019ad3f0-5c1b-7d3e-9a6f-0d5a7c1e2b41`. */

@@ -1236,7 +1236,7 @@ class IdempotencyKeyReusedProblem(ProblemFields):
     """The key belongs to another command."""
     code: Literal["idempotency_key_reused"]
     """The kind of problem."""
-    mismatch: NotRequired[list[str]]
+    mismatch: list[str]
     """The fields of the body that differ; empty if only the bytes do."""
 
 
@@ -2014,7 +2014,7 @@ class StateConflictProblem(ProblemFields):
     """The object's state does not allow this."""
     code: Literal["state_conflict"]
     """The kind of problem."""
-    current_state: NotRequired[str]
+    current_state: str
     """The state that forbids it."""
     replay_id: NotRequired[str]
     """The replay that runs."""
