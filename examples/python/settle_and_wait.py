@@ -29,7 +29,9 @@ def main(client: Client) -> None:
         payout_rail="bank_transfer",
         reference="INV-1001",
     )
-    Path(os.environ.get("INTENT_FILE", os.devnull)).write_text(intent.to_json())
+    stored = Path(os.environ.get("INTENT_FILE", os.devnull))
+    stored.touch(mode=0o600)  # it has the card's token
+    stored.write_text(intent.to_json())
 
     accepted = client.settlements.create(intent)
     print(f"accepted: {accepted['amount']} {accepted['source_currency']} by card for {recipient['name']}")

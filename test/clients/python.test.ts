@@ -2,7 +2,7 @@
  * The Python client: its types, its own tests, its package, and what it promises against the running service. The
  * first run installs its packages under `.local/python`.
  */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -137,13 +137,21 @@ for program in sys.argv[1:]:
     runpy.run_path(program, run_name="__main__")
     print("${MARK}")`;
 
-test.concurrent('the examples run, and print what the page of examples shows', async ({ python, stack, partner }) => {
+test.concurrent('the examples run, print what the page of examples shows, and store an intent for its owner alone', async ({
+  python,
+  stack,
+  partner,
+}) => {
   const programs = STORIES.map((story) => path.join(EXAMPLES, `${story.replaceAll('-', '_')}.py`));
-  const env = { API: stack.baseUrl, API_KEY: partner.apiKey, PORT: '0' };
+  const folder = await mkdtemp(path.join(tmpdir(), 'examples-'));
+  const intent = path.join(folder, 'intent.json');
+  const env = { API: stack.baseUrl, API_KEY: partner.apiKey, PORT: '0', INTENT_FILE: intent };
   const { stdout } = await run(python, ['-c', RUN_STORIES, ...programs], env);
   const printed = stdout.replaceAll(/CERT-[0-9A-F]{32}/g, '<certificate>').split(MARK);
   const expected = STORIES.map((story) => readSource(`examples/expected/${story}.txt`));
   expect(printed.slice(0, -1).map((text) => text.trim())).toEqual(expected.map((text) => text.trim()));
+  expect((await stat(intent)).mode & 0o777).toBe(0o600);
+  await rm(folder, { recursive: true });
 });
 
 test.concurrent('an example says in one sentence that API_KEY is missing', async ({ python }) => {
