@@ -1,23 +1,27 @@
 /** Certificates, the Caribbean routes, and what the service says of itself (contract §5, §7, §14). */
 import type { Certificate, DetachedCertificate, KeySet } from './certificate.ts';
+import { UnexpectedAnswer } from './error.ts';
 import type { BodyOf } from './operation.ts';
 import { creationAt, type Request } from './request.ts';
 import { type CallOptions, filledPath, type Send, withJson } from './transport.ts';
 
 export type DownloadedCertificate = DetachedCertificate & { readonly certificate: Certificate };
 
-/** The bytes as they were signed. Store both: `certificates.verify` checks them offline. */
+/**
+ * The bytes as they were signed. Store both: `certificates.verify` checks them offline.
+ *
+ * @throws UnexpectedAnswer when the signature is missing
+ */
 export async function downloadCertificate(
   send: Send,
   path: string,
   options: CallOptions = {},
 ): Promise<DownloadedCertificate> {
   const answer = await send({ method: 'GET', path, isRepeatable: true, ...options });
-  return {
-    bytes: answer.bytes,
-    signature: answer.headers.get('X-Certificate-Signature') ?? '',
-    certificate: withJson<Certificate>(answer).data,
-  };
+  const { status, headers, data: certificate } = withJson<Certificate>(answer);
+  const signature = headers.get('X-Certificate-Signature');
+  if (signature === null) throw new UnexpectedAnswer(status);
+  return { bytes: answer.bytes, signature, certificate };
 }
 
 /** The certificate, its signature and nothing else in one file, which `certificates.verify` takes as it is. */

@@ -399,6 +399,19 @@ test.for([
   await expect(failed).rejects.toMatchObject({ name: 'UnexpectedAnswer', intent: { body: JSON.stringify(WIRE) } });
 });
 
+test('an answer without a signature is no certificate: stored, it could never be verified', async ({
+  open,
+  baseUrl,
+}) => {
+  const consumer = createConsumerClient({ baseUrl });
+  for (const download of [() => open().certificates.download('c'), () => consumer.transfers.certificate('t')]) {
+    answers = [json(200, { settlement_id: 'stl_1' })];
+    await expect(download()).rejects.toThrow(UnexpectedAnswer);
+    answers = [json(200, { settlement_id: 'stl_1' }, { 'X-Certificate-Signature': 'a..b' })];
+    expect(await download()).toMatchObject({ signature: 'a..b', certificate: { settlement_id: 'stl_1' } });
+  }
+});
+
 test.for([
   [404, { status: 404, request_id: 'r' }],
   [404, { code: 'not_found', request_id: 'r' }],
