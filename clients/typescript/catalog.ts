@@ -1,5 +1,5 @@
 /** Certificates, the Caribbean routes, and what the service says of itself (contract §5, §7, §14). */
-import type { Certificate, DetachedCertificate, KeySet } from './certificate.ts';
+import { type Certificate, type DetachedCertificate, type KeySet, readSigned } from './certificate.ts';
 import { UnexpectedAnswer } from './error.ts';
 import type { BodyOf } from './operation.ts';
 import { creationAt, type Request } from './request.ts';
@@ -24,14 +24,20 @@ export async function downloadCertificate(
   return { bytes: answer.bytes, signature, certificate };
 }
 
-/** The certificate, its signature and nothing else in one file, which `certificates.verify` takes as it is. */
+/**
+ * The certificate, its signature and nothing else in one file, which `certificates.verify` takes as it is.
+ *
+ * @throws UnexpectedAnswer when it is no such file
+ */
 export const downloadSignedFile = async (
   send: Send,
   path: string,
   options: CallOptions = {},
 ): Promise<{ readonly file: Uint8Array }> => {
   const headers = { Accept: 'application/jose+json' };
-  return { file: (await send({ method: 'GET', path, headers, isRepeatable: true, ...options })).bytes };
+  const { status, bytes } = await send({ method: 'GET', path, headers, isRepeatable: true, ...options });
+  if (readSigned(bytes) === undefined) throw new UnexpectedAnswer(status);
+  return { file: bytes };
 };
 
 const certificatePath = (certId: string): string =>

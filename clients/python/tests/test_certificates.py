@@ -7,6 +7,7 @@ import hashlib
 import json
 from typing import Any
 
+import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scripted import Run, Script, answer
@@ -158,7 +159,13 @@ def test_the_signed_file_is_downloaded_as_its_bytes(run: Run) -> None:
         lambda client: client.certificates.download_signed(CERT_ID),
         lambda client: client.request("GET", f"/v1/caribbean/certificate/{CERT_ID}"),
     ):
-        script = Script([answer(200, {"payload": "e30"})])
+        script = Script([answer(200, {"payload": "{}", "protected": "a", "signature": "b"})])
         paths.append((run(script, act), script.requests[0].url.path, script.requests[0].headers["accept"]))
     (file, path, accept), (value, same_path, _) = paths
     assert (json.loads(file), path, accept) == (value, same_path, "application/jose+json")
+
+
+@pytest.mark.parametrize("reply", [httpx.Response(200, text="<html>"), answer(200, CONTENT)])
+def test_an_answer_that_is_no_signed_file_is_none(run: Run, reply: httpx.Response) -> None:
+    with pytest.raises(errors.UnexpectedAnswerError):
+        run(Script([reply]), lambda client: client.certificates.download_signed(CERT_ID))

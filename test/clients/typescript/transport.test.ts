@@ -412,6 +412,20 @@ test('an answer without a signature is no certificate: stored, it could never be
   }
 });
 
+test('an answer that is no signed file is none: stored, it could never be verified', async ({ open, baseUrl }) => {
+  const consumer = createConsumerClient({ baseUrl });
+  const signed = { payload: '{}', protected: 'a', signature: 'b' };
+  for (const download of [
+    () => open().certificates.downloadSigned('c'),
+    () => consumer.transfers.signedCertificate('t'),
+  ]) {
+    answers = [json(200, { settlement_id: 'stl_1' })];
+    await expect(download()).rejects.toThrow(UnexpectedAnswer);
+    answers = [json(200, signed)];
+    expect(Buffer.from((await download()).file).toString()).toBe(JSON.stringify(signed));
+  }
+});
+
 test.for([
   [404, { status: 404, request_id: 'r' }],
   [404, { code: 'not_found', request_id: 'r' }],

@@ -56,7 +56,7 @@ def verify(
             raise CertificateInvalidError("signature", "The signature is not a detached JWS.")
         cert_id, content = certificate.cert_id, certificate.content
     else:
-        header, content, signature = _signed_file(certificate)
+        header, content, signature = signed_parts(certificate)
         cert_id = _id_of(content)
     _verify_signature(header, content, signature, keys)
     if cert_id != _id_of(content):
@@ -68,7 +68,7 @@ def _id_of(content: bytes) -> str:
     return f"CERT-{hashlib.sha256(content).hexdigest()[:32].upper()}"
 
 
-def _signed_file(file: bytes | str) -> tuple[str, bytes, str]:
+def signed_parts(file: bytes | str) -> tuple[str, bytes, str]:
     """The header, the content and the signature of a flattened JWS with an unencoded payload (RFC 7797).
 
     A reader could believe any other member of the file, so it has none.

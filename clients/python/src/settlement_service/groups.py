@@ -9,11 +9,12 @@ from typing import TypeVar, Union, cast
 
 from . import models, resources
 from ._request import Answer, Call, call_of, path_of
-from .certificates import CertificateFile
+from .certificates import CertificateFile, CertificateInvalidError, signed_parts
 from .waiting import TERMINAL_STATUSES, waiting
 
 #: A certificate with its signature in one file.
 SIGNED_FILE = "application/jose+json"
+PRINTABLE = "application/pdf"
 CERTIFICATE_ID = re.compile(r"CERT-[0-9A-F]{32}")
 #: How long a `wait` lasts, in seconds, unless another time is given.
 WAIT_TIMEOUT = 60.0
@@ -122,11 +123,11 @@ class Certificates(resources.Certificates):
 
     def download_signed(self, cert_id: str) -> bytes:
         """One self-contained file with its signature, for `certificates.verify`: to keep or to pass on."""
-        return self._run(_rendering(cert_id, SIGNED_FILE))
+        return self._run(_signed_file(cert_id))
 
     def pdf(self, cert_id: str) -> bytes:
         """The certificate for print."""
-        return self._run(_rendering(cert_id, "application/pdf"))
+        return self._run(_printable(cert_id))
 
 
 class AsyncCertificates(resources.AsyncCertificates):
@@ -136,11 +137,11 @@ class AsyncCertificates(resources.AsyncCertificates):
 
     async def download_signed(self, cert_id: str) -> bytes:
         """One self-contained file with its signature, for `certificates.verify`: to keep or to pass on."""
-        return await self._run(_rendering(cert_id, SIGNED_FILE))
+        return await self._run(_signed_file(cert_id))
 
     async def pdf(self, cert_id: str) -> bytes:
         """The certificate for print."""
-        return await self._run(_rendering(cert_id, "application/pdf"))
+        return await self._run(_printable(cert_id))
 
 
 _now = time.monotonic
@@ -154,16 +155,29 @@ def _transfer(transfer_id: str) -> Call[object]:
     return call_of("GET", "/consumer/transfers/{transfer_id}", transfer_id=transfer_id)
 
 
-def _rendering(cert_id: str, media_type: str) -> Call[bytes]:
-    return _bytes(path_of("/v1/caribbean/certificate/{cert_id}", cert_id=cert_id), media_type)
+def _printable(cert_id: str) -> Call[bytes]:
+    path = path_of("/v1/caribbean/certificate/{cert_id}", cert_id=cert_id)
+    return Call("GET", path, headers={"Accept": PRINTABLE}, repeatable=True, read=lambda answer: answer.content)
+
+
+def _signed_file(cert_id: str) -> Call[bytes]:
+    return _signed(path_of("/v1/caribbean/certificate/{cert_id}", cert_id=cert_id))
 
 
 def _transfer_signed_file(transfer_id: str) -> Call[bytes]:
-    return _bytes(path_of("/consumer/transfers/{transfer_id}/certificate", transfer_id=transfer_id), SIGNED_FILE)
+    return _signed(path_of("/consumer/transfers/{transfer_id}/certificate", transfer_id=transfer_id))
 
 
-def _bytes(path: str, media_type: str) -> Call[bytes]:
-    return Call("GET", path, headers={"Accept": media_type}, repeatable=True, read=lambda answer: answer.content)
+def _signed(path: str) -> Call[bytes]:
+    return Call("GET", path, headers={"Accept": SIGNED_FILE}, repeatable=True, read=_signed_bytes)
+
+
+def _signed_bytes(answer: Answer) -> bytes:
+    try:
+        signed_parts(answer.content)
+    except CertificateInvalidError:
+        raise ValueError("The answer is not a signed file.") from None
+    return answer.content
 
 
 def _download(cert_id: str) -> Call[CertificateFile]:
