@@ -13,7 +13,11 @@ export type RequestOptions = CallOptions &
     readonly deadlineMs?: number | undefined;
   };
 
-/** Any operation of the document. Only a GET and a request with an `idempotencyKey` are repeated. */
+/**
+ * Any operation of the document. Only a GET and a request with an `idempotencyKey` are repeated.
+ *
+ * @throws TypeError for a key of anything but a POST: no other operation takes one
+ */
 export type Request = <M extends Method, P extends PathOf<M>>(
   method: M,
   path: P,
@@ -27,6 +31,7 @@ export const createRequest = (send: Send): Request => {
   const request = async (method: Method, template: string, input: AnyInput): Promise<Answer<unknown>> => {
     const { path: values, body, idempotencyKey, isRepeatable, ...options } = input;
     const path = filledPath(template, values);
+    if (idempotencyKey !== undefined && method !== 'POST') throw new TypeError('Only a POST takes an idempotencyKey.');
     const intent = idempotencyKey === undefined ? undefined : prepareIntent(path, body, { idempotencyKey });
     const text = intent?.body ?? (body === undefined ? undefined : JSON.stringify(body));
     return withJson(

@@ -384,6 +384,15 @@ test.for(['order-№-1042-2026', 'order-1042\n2026-11'])(
   },
 );
 
+test('an idempotency key of anything but a POST is refused before it is sent: no other operation takes one', async ({
+  open,
+}) => {
+  const idempotencyKey = 'order-2026-11-22-0001';
+  const input = { path: { recipient_id: 'r' }, body: { name: 'Marcia Brown' }, idempotencyKey };
+  await expect(open().request('PUT', '/v1/recipients/{recipient_id}', input)).rejects.toThrow(TypeError);
+  expect([asked, retries]).toEqual([[], []]);
+});
+
 test('a date that is none is refused before it is sent', async ({ open }) => {
   const created_from = new Date('yesterday') as unknown as string;
   await expect(open().settlements.list({ created_from }).first(1)).rejects.toThrow(RangeError);
