@@ -75,12 +75,14 @@ export function isOverdue(ownNow: SQL): SQL {
 }
 
 /**
- * Whether a settlement that has ended did so since then. `updated_at` does not say it: a refund or a dispute comes later.
- * For a settlement that was created since then, the history is not read.
+ * Whether a settlement that has ended did so lately, on its own clock. `updated_at` does not say it: a refund or a
+ * dispute comes later. For a settlement that was created lately, the history is not read.
  */
-const hasEndedSince = (since: string): SQL => sql`(created_at > ${since} OR (
+const hasEndedLately = (now: Date, ownNow: SQL): SQL => sql`(
+  created_at > ${new Date(now.getTime() - FINISHED_MS).toISOString()} OR (
   SELECT t.at FROM settlement_transitions t
-  WHERE t.settlement_id = settlements.settlement_id AND t.to_status = settlements.status LIMIT 1) > ${since})`;
+  WHERE t.settlement_id = settlements.settlement_id AND t.to_status = settlements.status LIMIT 1
+) > ${ownNow} - ${FINISHED_MS} * interval '1 millisecond')`;
 
 const listOf = (statuses: readonly string[]) =>
   sql.join(
@@ -117,7 +119,7 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
       (SELECT coalesce(json_agg(s), '[]') FROM (
         SELECT status, count(*)::int AS count FROM settlements
         WHERE status IN (${listOf(TERMINAL_STATUSES)}) AND updated_at > ${ago(FINISHED_MS)}
-          AND ${hasEndedSince(ago(FINISHED_MS))}
+          AND ${hasEndedLately(now, ownNow)}
         GROUP BY status) s) AS "finishedLately",
       (SELECT coalesce(json_agg(o), '[]') FROM (
         SELECT kind, count(*)::int AS count,

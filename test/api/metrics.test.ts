@@ -200,6 +200,19 @@ describe('the counts of requests', () => {
     expect(sampleOf(page, 'settlement_open{state="canceled"}')).toBeUndefined();
   });
 
+  test('whether a settlement ended lately goes by its own clock', async ({ api, partner, scraper }) => {
+    const aheadMs = 7 * 24 * HOUR_MS;
+    for (const minutes of [1, 10]) {
+      const ended = new Date(scraper.now() + aheadMs - minutes * 60_000);
+      const settlement = await openSettlement(api, partner, ['compliance_hold', 'expired'], ended);
+      await api.owner.pool.query(
+        `UPDATE settlements SET clock_offset_ms = $2, created_at = created_at - interval '1 day' WHERE settlement_id = $1`,
+        [settlement, aheadMs],
+      );
+    }
+    expect(sampleOf(await scraper.scrapeAnew(), 'settlement_finished_last_five_minutes{state="expired"}')).toBe(1);
+  });
+
   test('a settlement that ended long ago has not ended lately, whatever changes since', async ({
     api,
     partner,
