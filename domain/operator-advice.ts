@@ -215,11 +215,18 @@ export function deliveryAdvice(delivery: {
   readonly webhookId: string;
   readonly status: DeliveryStatus;
   readonly isLate: boolean;
+  /** Its endpoint fails, and delays what is due. */
+  readonly isFailing: boolean;
 }): Advice {
-  const { deliveryId, webhookId, status, isLate } = delivery;
+  const { deliveryId, webhookId, status, isLate, isFailing } = delivery;
   const retry = act(`retry-delivery ${deliveryId}`);
   switch (status) {
     case 'pending':
+      if (isFailing)
+        return alert(
+          `Its endpoint fails: deliveries to ${webhookId} are attempted one after the other. To attempt it now:`,
+          retry,
+        );
       return isLate
         ? alert('It is late. Check that a worker polls the queue webhook-delivery, then:', retry)
         : alert('None: it is attempted by itself. To attempt it now:', retry);

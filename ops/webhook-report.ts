@@ -85,7 +85,7 @@ export async function reportDelivery(deps: OpsDeps, deliveryId: string): Promise
   const { db, now } = deps;
   const delivery = await findDeliveryObject(db, deliveryId);
   if (!delivery) return undefined;
-  const { status, webhookId, nextAttemptAt } = delivery;
+  const { status, webhookId, nextAttemptAt, failingSince } = delivery;
   const attempts = await listAttemptsOf(db, deliveryId);
   const outbox = await listOutboxRows(db, webhookId);
   const run = await reportRun(deps, webhookSubscriptionWorkflowId(webhookId));
@@ -124,7 +124,9 @@ export async function reportDelivery(deps: OpsDeps, deliveryId: string): Promise
       audit: (await listAuditEntries(db, deliveryId)).map(auditRow),
     },
     next: [
-      stuck ? queuedAdvice(stuck.lastError) : deliveryAdvice({ deliveryId, webhookId, status, isLate: isOverdue }),
+      stuck
+        ? queuedAdvice(stuck.lastError)
+        : deliveryAdvice({ deliveryId, webhookId, status, isLate: isOverdue, isFailing: failingSince !== null }),
     ],
   };
 }

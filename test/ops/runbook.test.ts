@@ -58,7 +58,7 @@ const advices: Advice[] = [
     settlementAdvice({ ...settlement, status, isOverdue: true }),
   ]),
   ...DELIVERY_STATUSES.map((status) =>
-    deliveryAdvice({ deliveryId: 'delivery', webhookId: 'webhook', status, isLate: true }),
+    deliveryAdvice({ deliveryId: 'delivery', webhookId: 'webhook', status, isLate: true, isFailing: false }),
   ),
   lostRunAdvice('stl_1', true),
   lostRunAdvice('verification', false),

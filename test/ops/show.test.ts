@@ -302,6 +302,29 @@ test('show of a delivery has its latest attempts, and since when it is as it is'
   ]);
 });
 
+test('show says that a delivery is late only where stuck lists it: an endpoint that fails delays its own', async ({
+  api,
+  partner,
+  ops,
+}) => {
+  const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/');
+  const { delivery_id: deliveryId } = await ping(api, partner, webhookId);
+  await api.connection.pool.query(
+    `UPDATE webhook_deliveries SET next_attempt_at = now() - interval '1 hour' WHERE delivery_id = $1`,
+    [deliveryId],
+  );
+  const shown = async () => {
+    const { next } = JSON.parse((await ops('show', deliveryId, '--json')).printed.join(''));
+    return [next[0].say.split('.')[0], (await ops('stuck')).printed.join('\n').includes(deliveryId)];
+  };
+  expect(await shown()).toEqual(['It is late', true]);
+  await api.connection.pool.query('UPDATE webhooks SET failing_since = now() WHERE webhook_id = $1', [webhookId]);
+  expect(await shown()).toEqual([
+    `Its endpoint fails: deliveries to ${webhookId} are attempted one after the other`,
+    false,
+  ]);
+});
+
 test('show says that committed work waits, with the last error', async ({ api, partner, ops }) => {
   const settlementId = await openSettlement(api, partner);
   await api.connection.pool.query(

@@ -27,6 +27,7 @@ export async function findDeliveryObject(db: Queryable, deliveryId: string) {
       objectId: events.objectId,
       eventAt: events.createdAt,
       url: webhooks.url,
+      failingSince: webhooks.failingSince,
     })
     .from(webhookDeliveries)
     .innerJoin(events, eq(events.eventId, webhookDeliveries.eventId))
