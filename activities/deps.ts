@@ -14,6 +14,8 @@ import type { PayoutRail } from './providers/payout-rail.ts';
 export type ActivityObserver = {
   /** @param of `isStep`: it is a step of a settlement. `isFailed`: by an error that is no refusal */
   activityEnded(activity: string, of: { isStep: boolean; isFailed: boolean; seconds: number }): void;
+  /** A call to the payout rail failed. */
+  payoutCallFailed(): void;
   /** A lane begins a first attempt, this long after it was due. */
   deliveryTaken(lateSeconds: number): void;
 };

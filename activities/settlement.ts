@@ -68,7 +68,7 @@ export function settlementActivities(deps: ActivityDeps) {
     sendPayout: async (input: SettlementActivityInput): Promise<SettlementState> => {
       const begun = await step(deps, 'settlement.begin_payout', input, { type: 'begin_payout' });
       if (!begun.isCallAllowed || !begun.payee) return stateOf(begun);
-      const answer = await deps.payoutRail.send(begun.settlement, begun.payee);
+      const answer = await callRail(deps, begun.settlement, begun.payee);
       return stateOf(await step(deps, 'settlement.record_payout', input, { type: 'rail_answered', answer }));
     },
 
@@ -96,6 +96,16 @@ export function settlementActivities(deps: ActivityDeps) {
       return state;
     },
   };
+}
+
+/** Reports what is the rail's fault: the steps around the call can fail too, as when the database is down. */
+async function callRail({ payoutRail, observer }: ActivityDeps, settlement: Settlement, payee: Payee) {
+  try {
+    return await payoutRail.send(settlement, payee);
+  } catch (error) {
+    observer?.payoutCallFailed();
+    throw error;
+  }
 }
 
 type Stepped = {

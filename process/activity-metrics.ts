@@ -13,6 +13,11 @@ export function activityMetrics(registry: Registry) {
     labelNames: ['activity'],
     registers: [registry],
   });
+  const payoutCallFailures = new Counter({
+    name: 'settlement_payout_call_failures_total',
+    help: 'Calls to the payout rail that failed',
+    registers: [registry],
+  });
   const count = countServiceLevels(registry, ['delivery', 'step']);
   return {
     known: (activities: readonly string[]): void => {
@@ -23,6 +28,7 @@ export function activityMetrics(registry: Registry) {
       if (of.isFailed) failures.inc({ activity });
       if (of.isStep) count('step', !of.isFailed && of.seconds <= STEP_SECONDS_MAX);
     },
+    payoutCallFailed: (): void => payoutCallFailures.inc(),
     /** @param lateSeconds how long it was due */
     deliveryTaken: (lateSeconds: number): void => count('delivery', lateSeconds <= DELIVERY_SECONDS_MAX),
   };

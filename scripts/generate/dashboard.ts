@@ -117,7 +117,10 @@ const ROWS: Readonly<Record<string, readonly Panel[]>> = {
     },
     {
       question: 'Which activities fail?',
-      queries: [['sum by (activity) (increase(settlement_activity_failures_total{}[10m]))', '{{activity}}']],
+      queries: [
+        ['sum by (activity) (increase(settlement_activity_failures_total{}[10m]))', '{{activity}}'],
+        ['sum(increase(settlement_payout_call_failures_total{}[10m]))', 'calls to the payout rail'],
+      ],
     },
     {
       question: 'What is due, or expires?',

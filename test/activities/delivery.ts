@@ -59,7 +59,11 @@ async function createWorld(api: TestApi) {
     crash: (point: CrashPoint) => world.crash(point),
     stopping,
     now: () => new Date(Date.now() + world.aheadMs),
-    observer: { activityEnded: () => undefined, deliveryTaken: (seconds: number) => void world.late.push(seconds) },
+    observer: {
+      activityEnded: () => undefined,
+      payoutCallFailed: () => undefined,
+      deliveryTaken: (seconds: number) => void world.late.push(seconds),
+    },
     reportLane: async (_id: string, report: LaneReport) => void world.reports.push(report),
     guardedHttp: {
       post: async (url: string, body: Buffer, headers: Readonly<Record<string, string>>) => {

@@ -1,9 +1,12 @@
 /** From the moment that a call to the rail may have gone out, unknown is not failed (contract §6). */
 import { MockActivityEnvironment } from '@temporalio/testing';
+import { Registry } from 'prom-client';
 import { describe, expect } from 'vitest';
 import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
 import { settlementActivities } from '../../activities/settlement.ts';
+import { connect } from '../../db/client.ts';
 import { listOpenSettlements } from '../../db/queries/operator/waiting.ts';
+import { activityMetrics } from '../../process/activity-metrics.ts';
 import { activityDeps } from '../support/activity.ts';
 import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { FILE, withApi } from '../support/fixture.ts';
@@ -63,6 +66,29 @@ describe('an attempt that records slowly', () => {
     expect(settled.timeline.at(-1)).toMatchObject({ status: 'settled', at: now.toISOString() });
     expect((await world.eventsOf(id, now)).map(({ type }) => type)).toEqual(['settlement.settled']);
     expect(await world.eventsOf(settled.certificate_id, now)).toMatchObject([{ type: 'certificate.issued' }]);
+  });
+});
+
+describe('the alert PayoutsFail', () => {
+  test('counts a call to the rail that fails, and not a database that fails before it', async ({
+    api,
+    world,
+    steps,
+  }) => {
+    const id = await world.funded();
+    const registry = new Registry();
+    const deps = { ...activityDeps(api), observer: activityMetrics(registry) };
+    const failures = async (): Promise<number> => {
+      const name = 'settlement_payout_call_failures_total';
+      return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(await registry.metrics())?.[1]);
+    };
+    const nowhere = connect('postgresql://127.0.0.1:1/none', { poolSizeMax: 1, name: 'test', onIdleError: () => {} });
+    const withoutDatabase = settlementActivities({ ...deps, db: nowhere.db }).sendPayout(steps.step(id));
+    await expect(withoutDatabase).rejects.toThrow();
+    expect(await failures()).toBe(0);
+    const payoutRail = { send: () => Promise.reject(new Error('no answer')) };
+    await expect(settlementActivities({ ...deps, payoutRail }).sendPayout(steps.step(id))).rejects.toThrow('no answer');
+    expect(await failures()).toBe(1);
   });
 });
 

@@ -45,7 +45,7 @@ describe('the applicant of a verification', () => {
     const { createApplicant } = createActivities({
       ...activityDeps(api),
       idverify: { simulation: true, createApplicant: hanging, issueToken: vi.fn() },
-      observer: { activityEnded, deliveryTaken: () => undefined },
+      observer: { activityEnded, payoutCallFailed: () => undefined, deliveryTaken: () => undefined },
     });
     const asked = Array.from({ length: 16 }, () => createApplicant(input));
     await vi.waitUntil(() => hanging.mock.calls.length === 16, WAIT);

@@ -118,7 +118,7 @@ const CASES: Readonly<Record<string, Case>> = {
     summary: 'Nobody looks for lost runs',
   },
   PayoutsFail: {
-    series: { 'settlement_activity_failures_total{activity="sendPayout"}': '0 0 1x20' },
+    series: { settlement_payout_call_failures_total: '0 0 1x20' },
     summary: 'Calls to the payout rail fail; those settlements stay in paying_out',
   },
   ActivitiesFail: {
@@ -291,6 +291,7 @@ const WELL: Readonly<Record<string, string>> = {
   [`settlement_process_memory_ratio{${of(PROCESS)}}`]: '0.84x60',
   [`${FAILED_TASKS}{workflow_type="settlement"}`]: '3x60',
   'settlement_activity_failures_total{activity="sendPayout"}': '1x60',
+  settlement_payout_call_failures_total: '1x60',
   'settlement_oldest_open_seconds{state="needs_review"}': '0x60',
   settlement_refund_oldest_seconds: '3600x60',
   settlement_gate_evidence_expiring: '0x60',

@@ -209,7 +209,7 @@ describe('a subscription that waits', () => {
       {
         ...activityDeps(api, 'http://127.0.0.1', api.deps.dispatcher),
         guardedHttp: { post: () => opened.then(() => answered(200)) },
-        observer: { activityEnded, deliveryTaken: () => undefined },
+        observer: { activityEnded, payoutCallFailed: () => undefined, deliveryTaken: () => undefined },
       },
       { deliverRetries: { atOnce: 1, comesAgainMs: [leastMs, leastMs * 2] } },
     );
