@@ -93,7 +93,7 @@ async function stuck(deps: OpsDeps): Promise<ExitCode> {
   const [outbox, settlements, deliveries, sweep, health] = await Promise.all([
     listStuckOutbox(deps.db, LINES_MAX),
     listStuckSettlements(deps.db, now, LINES_MAX),
-    listLateDeliveries(deps.db, now, LINES_MAX),
+    listLateDeliveries(deps.db, now, { limit: LINES_MAX }),
     findOldestSweep(deps.db),
     deps.temporalHealth(),
   ]);

@@ -1,5 +1,4 @@
 /** `show` of a subscription and of a delivery. */
-import { OVERDUE_GRACE_MS } from '../db/queries/metric.ts';
 import {
   countDeliveriesTo,
   findDeliveryObject,
@@ -7,7 +6,7 @@ import {
   listDeliveriesTo,
 } from '../db/queries/operator/delivery.ts';
 import { listAuditEntries, listOutboxRows } from '../db/queries/operator/object.ts';
-import { listDueSubscriptions } from '../db/queries/operator/waiting.ts';
+import { listDueSubscriptions, listLateDeliveries } from '../db/queries/operator/waiting.ts';
 import { findWebhookObject } from '../db/queries/operator/webhook.ts';
 import { findRunningReplay } from '../db/queries/webhook-replay.ts';
 import { maskUrl } from '../domain/mask.ts';
@@ -90,7 +89,7 @@ export async function reportDelivery(deps: OpsDeps, deliveryId: string): Promise
   const outbox = await listOutboxRows(db, webhookId);
   const run = await reportRun(deps, webhookSubscriptionWorkflowId(webhookId));
   const stuck = outbox.find(isLate);
-  const isOverdue = nextAttemptAt !== null && now().getTime() > nextAttemptAt.getTime() + OVERDUE_GRACE_MS;
+  const late = await listLateDeliveries(db, now(), { limit: 1, only: deliveryId });
   return {
     kind: 'delivery',
     id: deliveryId,
@@ -126,7 +125,7 @@ export async function reportDelivery(deps: OpsDeps, deliveryId: string): Promise
     next: [
       stuck
         ? queuedAdvice(stuck.lastError)
-        : deliveryAdvice({ deliveryId, webhookId, status, isLate: isOverdue, isFailing: failingSince !== null }),
+        : deliveryAdvice({ deliveryId, webhookId, status, isLate: late.length > 0, isFailing: failingSince !== null }),
     ],
   };
 }

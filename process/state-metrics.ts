@@ -98,7 +98,7 @@ function stateGauges(registry: Registry) {
   const keys = gauge('settlement_keys_expiring', 'Organizations whose last key of scope full expires within 14 days');
   const late = gauge(
     'settlement_deliveries_overdue',
-    'Pending deliveries whose next attempt is more than five minutes late',
+    'Pending deliveries that no lane has taken for more than five minutes, and that do not wait for their endpoint',
   );
   const ahead = gauge('settlement_partition_days_ahead', 'For how many days there are partitions for new rows');
   const kept = gauge(

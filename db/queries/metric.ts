@@ -4,7 +4,7 @@ import { expiringEvidence, type GateEvidence } from '../../domain/gate.ts';
 import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
 import type { RetentionDays } from '../../domain/retention.ts';
 import { EVIDENCE_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
-import { type DeliveryStatus, WAITS_MAX_MS } from '../../domain/webhook.ts';
+import { type DeliveryStatus, IN_FLIGHT, WAITS_MAX_MS } from '../../domain/webhook.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Queryable } from '../client.ts';
 import { evidenceOf, gateEvidenceJson } from './gate.ts';
@@ -26,7 +26,7 @@ export type StateCounts = {
   readonly outbox: readonly { readonly kind: OutboxKind; readonly count: number; readonly oldestSeconds: number }[];
   /** Pending ones, and those that have ended lately. */
   readonly deliveries: readonly { readonly status: DeliveryStatus; readonly count: number }[];
-  /** Deliveries past their time that no lane took; without those of endpoints that fail, which delay them. */
+  /** Deliveries past their time that no lane took, and that do not wait for their endpoint. */
   readonly deliveriesOverdue: number;
   readonly refundsDue: number;
   /** Since money of the oldest of them is due. */
@@ -90,9 +90,25 @@ const listOf = (statuses: readonly string[]) =>
     sql`, `,
   );
 
-/** Whether a delivery waits for a lane, and not for its endpoint, which fails. */
-export const isUntaken: SQL = sql`webhook_deliveries.lane_key IS NOT NULL AND webhook_deliveries.claimed_by = 0
-  AND EXISTS (SELECT 1 FROM webhooks w WHERE w.webhook_id = webhook_deliveries.webhook_id AND w.failing_since IS NULL)`;
+/**
+ * The subscriptions with deliveries that were due before this time and that no lane has taken, and how many. They are
+ * not those of an endpoint that fails, or that has requests under way: such deliveries wait for the endpoint. A lane
+ * takes what has been due for longest, so what it has taken is among the first.
+ */
+export const untaken = (due: string): SQL => sql`
+  SELECT late.webhook_id, late.count FROM (
+    SELECT lane_key, org_id, webhook_id, count(*)::int AS count FROM webhook_deliveries
+    WHERE status = 'pending' AND next_attempt_at < ${due} AND lane_key IS NOT NULL AND claimed_by = 0
+    GROUP BY lane_key, org_id, webhook_id
+  ) late
+  WHERE EXISTS (SELECT 1 FROM webhooks w WHERE w.webhook_id = late.webhook_id AND w.failing_since IS NULL)
+    AND NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT claimed_at FROM webhook_deliveries d
+        WHERE d.lane_key = late.lane_key AND d.org_id = late.org_id AND d.webhook_id = late.webhook_id
+        ORDER BY next_attempt_at, delivery_id LIMIT ${sql.raw(String(IN_FLIGHT.most))}
+      ) first WHERE claimed_at > now() - ${OVERDUE_GRACE_MS} * interval '1 millisecond'
+    )`;
 
 /** Whether a key is of scope full and expires soon, and its organization has none that stays. */
 export function isExpiringLastKey(now: Date): SQL {
@@ -135,9 +151,7 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
         SELECT status, count(*)::int FROM webhook_deliveries
         WHERE status = 'exhausted' AND created_at > ${ago(EXHAUSTED_MS)} GROUP BY status
       ) d) AS deliveries,
-      (SELECT count(*)::int FROM webhook_deliveries
-        WHERE status = 'pending' AND next_attempt_at < ${ago(OVERDUE_GRACE_MS)}
-          AND ${isUntaken}) AS "deliveriesOverdue",
+      (SELECT coalesce(sum(count), 0)::int FROM (${untaken(ago(OVERDUE_GRACE_MS))}) u) AS "deliveriesOverdue",
       (SELECT count(*)::int FROM settlements WHERE ${hasRefundDue}) AS "refundsDue",
       (SELECT coalesce(greatest(0, extract(epoch FROM max(${ownNow} - ${refundDueSince}))), 0)::float8
         FROM settlements WHERE ${hasRefundDue}) AS "refundOldestSeconds",

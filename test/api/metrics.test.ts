@@ -274,13 +274,13 @@ describe('the counts of requests', () => {
       await writePings(api, count, { orgId: partner.orgId, webhookId });
     await api.owner.pool.query(`UPDATE webhooks SET failing_since = now() WHERE webhook_id = $1`, [failing.webhook_id]);
     const before = await scraper.scrapeAnew();
-    // Of one that works: overdue, under way, with its retry, due now, ended today, ended before; after its eight
+    // Of one that works: overdue, taken by a lane that is gone, with its retry, due now, ended today, ended before; after its eight
     // attempts, and long after them.
     const late = `next_attempt_at = now() - interval '10 minutes'`;
     const exhausted = `status = 'exhausted', next_attempt_at = NULL, lane_key = NULL`;
     const changes = [
       late,
-      `${late}, claimed_by = 1, claimed_at = now()`,
+      `${late}, claimed_by = 1, claimed_at = now() - interval '10 minutes'`,
       `${late}, lane_key = NULL`,
       'next_attempt_at = now()',
       `status = 'skipped', next_attempt_at = NULL, lane_key = NULL`,
@@ -303,6 +303,9 @@ describe('the counts of requests', () => {
     // Nobody counts the millions that succeed.
     expect(sampleOf(page, 'settlement_deliveries{status="succeeded"}')).toBeUndefined();
     expect(added('settlement_deliveries_overdue')).toBe(1);
+    // One that is slow has requests under way, and the others wait for it.
+    await api.owner.pool.query(`UPDATE webhook_deliveries SET claimed_at = now() WHERE claimed_by = 1`);
+    expect(sampleOf(await scraper.scrapeAnew(), 'settlement_deliveries_overdue')).toBe(0);
   });
 
   test('acceptances and reads count as good or bad for the objectives', async ({ api, partner, scraper }) => {

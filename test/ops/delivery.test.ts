@@ -72,17 +72,25 @@ test('stuck lists a late delivery, and none of a subscription that has an attemp
   clock,
   createDeliveries,
 }) => {
-  const [id = ''] = await createDeliveries(1);
+  const ids = (await createDeliveries(2)).toSorted();
   clock.advance(600_000);
-  const lines = async (): Promise<number> => {
+  const saysLate = async () => {
     const { exitCode, printed } = await ops('stuck');
     expect(exitCode).toBe(0);
-    return printed.filter((line) => line.includes(id)).length;
+    const shown = await Promise.all(ids.map(async (id) => (await ops('show', id)).printed.join('\n')));
+    return [ids.map((id) => printed.join('\n').includes(id)), shown.map((text) => text.includes('It is late'))];
   };
-  expect(await lines()).toBe(1);
-  const claim = 'UPDATE webhook_deliveries SET claimed_by = 1, claimed_at = now() WHERE delivery_id = $1';
-  await api.connection.pool.query(claim, [id]);
-  expect(await lines()).toBe(0);
+  const late = [true, true];
+  const inTime = [false, false];
+  expect(await saysLate()).toEqual([late, late]);
+  const claim = 'UPDATE webhook_deliveries SET claimed_by = 1, claimed_at = $2 WHERE delivery_id = $1';
+  await api.connection.pool.query(claim, [ids[0], new Date()]);
+  expect(await saysLate()).toEqual([inTime, inTime]);
+  await api.connection.pool.query(claim, [ids[0], new Date(Date.now() - 600_000)]);
+  expect(await saysLate()).toEqual([
+    [false, true],
+    [false, true],
+  ]);
 });
 
 test('retry-deliveries previews the exhausted deliveries of a subscription, and sends them again with --yes', async ({
