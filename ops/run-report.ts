@@ -7,8 +7,10 @@ import {
   queuedAdvice,
   unservedAdvice,
 } from '../domain/operator-advice.ts';
+import type { TaskQueue } from '../domain/task-queue.ts';
 import type { RunDescription } from '../process/runs.ts';
 import { temporalFaultOf } from '../process/temporal-health.ts';
+import { TASK_QUEUE } from '../workflows/contract.ts';
 import type { OpsDeps } from './command.ts';
 import type { Row } from './report.ts';
 import type { OutboxRow } from './report-row.ts';
@@ -26,6 +28,7 @@ type RunReport = {
 export async function reportRun(
   deps: Pick<OpsDeps, 'describeRun' | 'now' | 'temporalHealth' | 'temporalUi' | 'unservedQueues'>,
   workflowId: string,
+  taskQueue: TaskQueue = TASK_QUEUE,
 ): Promise<RunReport> {
   const facts = (status: string, run?: RunDescription): Row => ({
     run: status,
@@ -40,7 +43,7 @@ export async function reportRun(
       isRunning: run.status === 'running',
       known: true,
       activities: pendingRows(run),
-      ...((await unservedOf(deps, run)) ?? failingOf(run)),
+      ...((await unservedOf(deps, run, taskQueue)) ?? failingOf(run)),
     };
   } catch (error) {
     const fault = temporalFaultOf(error);
@@ -69,12 +72,14 @@ export function obstacleAdvice(
   return isLost ? lostRunAdvice(id, isSettlement) : failing;
 }
 
-/** All but subscriptions run in the first queue; who serves one of them serves both. */
+/** A worker may serve one of the queues alone. */
 async function unservedOf(
   { now, unservedQueues }: Pick<OpsDeps, 'now' | 'unservedQueues'>,
   { status }: RunDescription,
+  taskQueue: TaskQueue,
 ): Promise<Pick<RunReport, 'failing'> | undefined> {
-  const [unserved] = status === 'running' ? await unservedQueues(now()) : [];
+  const all = status === 'running' ? await unservedQueues(now()) : [];
+  const unserved = all.find((queue) => queue.taskQueue === taskQueue);
   return unserved && { failing: unservedAdvice(unserved) };
 }
 

@@ -13,6 +13,7 @@ import { maskUrl } from '../domain/mask.ts';
 import { deliveryAdvice, queuedAdvice, subscriptionAdvice } from '../domain/operator-advice.ts';
 import type { Replay } from '../domain/webhook.ts';
 import { webhookSubscriptionWorkflowId } from '../domain/workflow-id.ts';
+import { DELIVERY_TASK_QUEUE } from '../workflows/contract.ts';
 import type { OpsDeps } from './command.ts';
 import type { Report } from './report.ts';
 import { auditRow, deliveryRow, outboxRow } from './report-row.ts';
@@ -25,7 +26,7 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
   const { status, disabledReason, failingSince, deletedAt } = webhook;
   const outbox = await listOutboxRows(db, webhookId);
   const counts = await countDeliveriesTo(db, webhookId);
-  const run = await reportRun(deps, webhookSubscriptionWorkflowId(webhookId));
+  const run = await reportRun(deps, webhookSubscriptionWorkflowId(webhookId), DELIVERY_TASK_QUEUE);
   const replay = await findRunningReplay(db, webhookId);
   // What its lane sends needs no run of its own.
   const due = await listDueSubscriptions(db, { after: '', limit: 1, among: [webhookId] }, '');
@@ -87,7 +88,7 @@ export async function reportDelivery(deps: OpsDeps, deliveryId: string): Promise
   const { status, webhookId, nextAttemptAt, failingSince } = delivery;
   const attempts = await listAttemptsOf(db, deliveryId);
   const outbox = await listOutboxRows(db, webhookId);
-  const run = await reportRun(deps, webhookSubscriptionWorkflowId(webhookId));
+  const run = await reportRun(deps, webhookSubscriptionWorkflowId(webhookId), DELIVERY_TASK_QUEUE);
   const stuck = outbox.find(isLate);
   const late = await listLateDeliveries(db, now(), { limit: 1, only: deliveryId });
   return {

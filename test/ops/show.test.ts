@@ -240,6 +240,18 @@ test.for<['settlement' | 'verification' | 'subscription', string]>([
   expect(next).toMatchObject([{ say: sentence, section: 'Lost runs' }]);
 });
 
+test('show names a queue without workers only for the runs whose tasks it has', async ({ api, objects }) => {
+  const sayOf = async (kind: 'settlement' | 'subscription', taskQueue: string) => {
+    const unserved = { taskQueue, promoted: undefined, polling: [] };
+    const ops = createOps(api.connection.db, { unservedQueues: async () => [unserved] });
+    return JSON.parse((await ops('show', objects[kind], '--json')).printed.join('')).next[0].say;
+  };
+  expect(await sayOf('settlement', 'settlement')).toMatch(/^Start workers/);
+  expect(await sayOf('subscription', 'webhook-delivery')).toMatch(/^Start workers/);
+  expect(await sayOf('settlement', 'webhook-delivery')).not.toMatch(/^Start workers/);
+  expect(await sayOf('subscription', 'settlement')).not.toMatch(/^Start workers/);
+});
+
 test('show says of a subscription without a run that it works while its lane sends what is pending', async ({
   api,
   partner,
