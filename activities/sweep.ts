@@ -1,5 +1,5 @@
 /** The activity of a sweep: restarts lost runs, makes coming months, and deletes what was kept for long enough. */
-import { restartLostRuns } from '../db/commands/lost-run.ts';
+import { restartLostRuns, wakeUnheard } from '../db/commands/lost-run.ts';
 import { deleteExpiredSecretAnswers } from '../db/queries/idempotency-secret.ts';
 import { deleteOldChallenges } from '../db/queries/otp.ts';
 import { addPartitions, deleteExpiredDeliveries, dropExpiredPartition } from '../db/queries/retention.ts';
@@ -18,9 +18,10 @@ export function sweepActivities(deps: ActivityDeps) {
   return {
     /**
      * Makes the months that are missing. Restarts the workflow of each open settlement and verification, of each
-     * subscription with a due retry and of each lane, if it has none. Then deletes deliveries that were kept for long
-     * enough, drops a month that has expired, and deletes secrets of subscriptions that no longer sign, answers with a secret
-     * that are no longer repeated, and one-time codes with their contacts, a bounded number of each. May be repeated.
+     * subscription with a due retry and of each lane, if it has none. Wakes those of subscriptions that are late. Then
+     * deletes deliveries that were kept for long enough, drops a month that has expired, and deletes secrets of
+     * subscriptions that no longer sign, answers with a secret that are no longer repeated, and one-time codes with their
+     * contacts, a bounded number of each. May be repeated.
      *
      * If a step fails, as when Temporal lists no runs, the others are taken nevertheless, and then the activity fails.
      */
@@ -33,6 +34,7 @@ export function sweepActivities(deps: ActivityDeps) {
         });
       await step(addMonths(deps));
       const restarted = await step(restart(deps, new Date(nowMs)));
+      await step(wakeUnheard(deps));
       await step(deleteDeliveries(deps));
       await step(dropMonth(deps));
       await step(deleteExpiredSecrets(deps.db));

@@ -17,11 +17,14 @@ import {
   listDueSubscriptions,
   listOpenSettlements,
   listOpenVerifications,
+  listUnheardSubscriptions,
   type OpenFilter,
   type OpenPage,
 } from '../queries/operator/waiting.ts';
 import { enqueue, listQueued } from '../queries/outbox.ts';
 import { getSweepPosition, recordSweep } from '../queries/sweep.ts';
+import { lockSubscriptions } from '../queries/webhook.ts';
+import { wakeAgain } from '../queries/webhook-retry.ts';
 import { type CommitDeps, commit } from './commit.ts';
 
 /** What runs in Temporal. */
@@ -111,6 +114,23 @@ export async function restartLostRuns(
     });
   }
   return counts;
+}
+
+/**
+ * Wakes the workflows of subscriptions that have not looked for retries or a replay for long. Where Temporal loses its
+ * last moments, as by a failover, the signal is lost and its run sleeps until the retry before, for up to ten hours.
+ * Nothing wakes it meanwhile: it was told. Of a long queue that waits for an endpoint, a workflow is woken in vain.
+ */
+export async function wakeUnheard(deps: CommitDeps & Pick<SearchDeps, 'db'>): Promise<void> {
+  const unheard = await listUnheardSubscriptions(deps.db, RESTARTED_MAX);
+  if (unheard.length === 0) return;
+  await commit(deps, 'lost_runs.restart', async (tx) => {
+    const locked = await lockSubscriptions(
+      tx,
+      unheard.map(({ webhookId }) => webhookId),
+    );
+    await wakeAgain(tx, locked, `sweep-${newId()}`);
+  });
 }
 
 /** Starts the lanes that do not run. To be called when a worker starts; later the sweep does it. */

@@ -3,11 +3,11 @@
  * when its workflow looks for due ones; it is read and set under the subscription's lock. So whoever adds a retry sees
  * whether the workflow must be woken, and no retry is missed.
  */
-import { and, eq } from 'drizzle-orm';
+import { and, eq, inArray, sql } from 'drizzle-orm';
 import { subscriptionMessage } from '../../domain/outbox.ts';
 import { type DisabledReason, PENDING_COUNT_MAX, type Webhook, type WebhookStatus } from '../../domain/webhook.ts';
 import type { Queryable, Tx } from '../client.ts';
-import { webhookDeliveries } from '../schema/webhook.ts';
+import { webhookDeliveries, webhooks } from '../schema/webhook.ts';
 import { statement } from '../statement.ts';
 import { enqueue } from './outbox.ts';
 import { lockSubscriptions } from './webhook.ts';
@@ -93,6 +93,13 @@ export async function wakeSubscriptions(tx: Tx, wakes: readonly Wake[]): Promise
   const woken = new Set((await wakeStatement(tx, ids, times)).map(({ webhook_id }) => webhook_id));
   const toWake = wakes.filter(({ webhook }) => woken.has(webhook.webhookId));
   await enqueue(tx, ...toWake.map(({ webhook, requestId }) => subscriptionMessage(webhook, requestId)));
+}
+
+/** Wakes the workflows of locked subscriptions, whatever they were told before. */
+export async function wakeAgain(tx: Tx, subscriptions: readonly Wake['webhook'][], requestId: string): Promise<void> {
+  const ids = subscriptions.map(({ webhookId }) => webhookId);
+  await tx.update(webhooks).set({ retriesAt: sql`now()` }).where(inArray(webhooks.webhookId, ids));
+  await enqueue(tx, ...subscriptions.map((webhook) => subscriptionMessage(webhook, requestId)));
 }
 
 /** What the workflow of a subscription finds when it looks. Times are as JavaScript writes them. */

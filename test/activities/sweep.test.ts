@@ -107,6 +107,35 @@ describe('a sweep', () => {
     },
   );
 
+  test('wakes a subscription again whose run should have looked for its retries ten minutes ago, once', async ({
+    api,
+    partner,
+    sweep,
+  }) => {
+    const { pool } = api.connection;
+    const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/');
+    await ping(api, partner, webhookId);
+    await pool.query('UPDATE webhook_deliveries SET lane_key = NULL WHERE webhook_id = $1', [webhookId]);
+    sweep.running.add(webhookSubscriptionWorkflowId(webhookId));
+    const wokenAfter = async (minutes: number) => {
+      await pool.query(`UPDATE webhooks SET retries_at = now() - $2 * interval '1 minute' WHERE webhook_id = $1`, [
+        webhookId,
+        minutes,
+      ]);
+      await pool.query('DELETE FROM outbox');
+      const { webhook_subscription: restarted } = await sweep.run();
+      const sent = `DELETE FROM outbox WHERE object_id = $1 AND signal = 'retriesAdded' RETURNING 1`;
+      const first = (await pool.query(sent, [webhookId])).rowCount;
+      await sweep.run();
+      return [restarted, first, (await pool.query(sent, [webhookId])).rowCount];
+    };
+    expect(await wokenAfter(9)).toEqual([0, 0, 0]);
+    expect(await wokenAfter(11)).toEqual([0, 1, 0]);
+    const end = `UPDATE webhook_deliveries SET status = 'skipped', next_attempt_at = NULL WHERE webhook_id = $1`;
+    await pool.query(end, [webhookId]);
+    expect(await wokenAfter(11)).toEqual([0, 0, 0]);
+  });
+
   test('leaves to the dispatcher what has changed within fifteen seconds', async ({ sweep }) => {
     const id = await sweep.open();
     expect((await sweep.run(0)).settlement).toBe(0);

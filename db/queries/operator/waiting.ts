@@ -273,3 +273,15 @@ export async function listDueSubscriptions(
     ORDER BY p.webhook_id LIMIT ${limit}`);
   return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));
 }
+
+/** Longer than any round of a subscription's workflow, at whose end it says anew when it looks. */
+const UNHEARD_MINUTES = 10;
+
+/** Subscriptions with retries or a running replay whose workflow should have looked at them long ago. */
+export async function listUnheardSubscriptions(db: Queryable, limit: number): Promise<SubscriptionKey[]> {
+  const { rows } = await db.execute<SubscriptionKey>(sql`${pendingSubscriptions('')}
+    WHERE (SELECT s.retries_at FROM webhooks s WHERE s.webhook_id = w.webhook_id)
+      < now() - ${UNHEARD_MINUTES} * interval '1 minute'
+    ORDER BY p.webhook_id LIMIT ${limit}`);
+  return rows;
+}
