@@ -20,8 +20,8 @@ export function sweepActivities(deps: ActivityDeps) {
      * Makes the months that are missing. Restarts the workflow of each open settlement and verification, of each
      * subscription with a due retry and of each lane, if it has none. Wakes those of subscriptions that are late. Then
      * deletes deliveries that were kept for long enough, drops a month that has expired, and deletes secrets of
-     * subscriptions that no longer sign, answers with a secret that are no longer repeated, and one-time codes with their
-     * contacts, a bounded number of each. May be repeated.
+     * subscriptions that no longer sign, answers with a secret that are no longer repeated, and one-time codes with
+     * their contacts, a bounded number of each. May be repeated.
      *
      * If a step fails, as when Temporal lists no runs, the others are taken nevertheless, and then the activity fails.
      */
