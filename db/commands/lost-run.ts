@@ -24,7 +24,7 @@ import {
 import { enqueue, listQueued } from '../queries/outbox.ts';
 import { getSweepPosition, recordSweep } from '../queries/sweep.ts';
 import { lockSubscriptions } from '../queries/webhook.ts';
-import { wakeAgain } from '../queries/webhook-retry.ts';
+import { wakeSubscriptions } from '../queries/webhook-retry.ts';
 import { type CommitDeps, commit } from './commit.ts';
 
 /** What runs in Temporal. */
@@ -129,7 +129,9 @@ export async function wakeUnheard(deps: CommitDeps & Pick<SearchDeps, 'db'>): Pr
       tx,
       unheard.map(({ webhookId }) => webhookId),
     );
-    await wakeAgain(tx, locked, `sweep-${newId()}`);
+    const requestId = `sweep-${newId()}`;
+    const wakes = locked.map((webhook) => ({ webhook, requestId }));
+    await wakeSubscriptions(tx, wakes, true);
   });
 }
 

@@ -3,11 +3,11 @@
  * when its workflow looks for due ones; it is read and set under the subscription's lock. So whoever adds a retry sees
  * whether the workflow must be woken, and no retry is missed.
  */
-import { and, eq, inArray, sql } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import { subscriptionMessage } from '../../domain/outbox.ts';
 import { type DisabledReason, PENDING_COUNT_MAX, type Webhook, type WebhookStatus } from '../../domain/webhook.ts';
 import type { Queryable, Tx } from '../client.ts';
-import { webhookDeliveries, webhooks } from '../schema/webhook.ts';
+import { webhookDeliveries } from '../schema/webhook.ts';
 import { statement } from '../statement.ts';
 import { enqueue } from './outbox.ts';
 import { lockSubscriptions } from './webhook.ts';
@@ -75,31 +75,24 @@ type Wake = {
   readonly requestId: string;
 };
 
-type WakeParameters = [webhookIds: readonly string[], times: readonly (string | null)[]];
+type WakeParameters = [webhookIds: readonly string[], times: readonly (string | null)[], haveSlept: boolean];
 
 const wakeStatement = statement<WakeParameters, { readonly webhook_id: string }>(
   'wake_subscriptions',
   `UPDATE webhooks w SET retries_at = f.at FROM (
     SELECT webhook_id, coalesce(given, now()) AS at FROM unnest($1::text[], $2::timestamptz[]) AS g (webhook_id, given)
   ) f
-  WHERE w.webhook_id = f.webhook_id AND coalesce(w.retries_at > f.at, true) RETURNING w.webhook_id`,
+  WHERE w.webhook_id = f.webhook_id AND ($3 OR coalesce(w.retries_at > f.at, true)) RETURNING w.webhook_id`,
 );
 
-/** Wakes the workflows of locked subscriptions, but not one that looks for retries by then anyway. */
-export async function wakeSubscriptions(tx: Tx, wakes: readonly Wake[]): Promise<void> {
+/** Wakes the workflows of locked subscriptions, but not one that looks by then anyway, unless it must have slept. */
+export async function wakeSubscriptions(tx: Tx, wakes: readonly Wake[], haveSlept = false): Promise<void> {
   if (wakes.length === 0) return;
   const ids = wakes.map(({ webhook }) => webhook.webhookId);
   const times = wakes.map(({ at }) => at?.toISOString() ?? null);
-  const woken = new Set((await wakeStatement(tx, ids, times)).map(({ webhook_id }) => webhook_id));
+  const woken = new Set((await wakeStatement(tx, ids, times, haveSlept)).map(({ webhook_id }) => webhook_id));
   const toWake = wakes.filter(({ webhook }) => woken.has(webhook.webhookId));
   await enqueue(tx, ...toWake.map(({ webhook, requestId }) => subscriptionMessage(webhook, requestId)));
-}
-
-/** Wakes the workflows of locked subscriptions, whatever they were told before. */
-export async function wakeAgain(tx: Tx, subscriptions: readonly Wake['webhook'][], requestId: string): Promise<void> {
-  const ids = subscriptions.map(({ webhookId }) => webhookId);
-  await tx.update(webhooks).set({ retriesAt: sql`now()` }).where(inArray(webhooks.webhookId, ids));
-  await enqueue(tx, ...subscriptions.map((webhook) => subscriptionMessage(webhook, requestId)));
 }
 
 /** What the workflow of a subscription finds when it looks. Times are as JavaScript writes them. */

@@ -21,7 +21,7 @@ import {
   notifyLane,
   releaseDeliveries,
 } from '../../db/queries/webhook-lane.ts';
-import { releaseRetries, wakeAgain } from '../../db/queries/webhook-retry.ts';
+import { releaseRetries } from '../../db/queries/webhook-retry.ts';
 import { ALL_LANES } from '../../domain/webhook.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
 import { stateExposition } from '../../process/state-metrics.ts';
@@ -134,7 +134,6 @@ export async function playRare(api: TestApi): Promise<void> {
   const delivery = { deliveryId: 'none', webhookId: 'webhook-1', orgId: 'org-1', requestId: 'test' };
   await handOverDelivery(deps, delivery, claimant);
   await releaseRetries(db, 'webhook-1', deps.now());
-  await db.transaction((tx) => wakeAgain(tx, [{ webhookId: 'webhook-1', orgId: 'org-1' }], 'test'));
   await eraseCode(db, 'none');
   await setContactHash(db, 'none', { hash: Buffer.alloc(32), pepperId: 'new' });
   const token = { tokenHash: Buffer.alloc(32), pepperId: 'new' };
