@@ -22,6 +22,7 @@ import type { KeyRing } from '../../ops/keys.ts';
 import { issueApiKey } from '../../process/api-key.ts';
 import { createIdverify } from '../../process/idverify.ts';
 import { requireConformance } from './conformance.ts';
+import { PATIENCE_MS, patientUrl } from './connection.ts';
 import { stretched } from './patience.ts';
 import { createTestDatabase, type TestDatabase } from './postgres.ts';
 
@@ -84,18 +85,20 @@ export type TestApiOptions = {
 export async function createTestApi(options: TestApiOptions = {}): Promise<TestApi> {
   const runtime = options.runtime ?? 'local-sandbox';
   const database = options.database ?? (await createTestDatabase());
-  const connection = connect(database.databaseUrl, {
+  const isPooled = database.listenUrl !== undefined;
+  const connection = connect(isPooled ? database.databaseUrl : patientUrl(database.databaseUrl), {
     poolSizeMax: 10,
     name: 'test',
     onIdleError: () => undefined,
-    // On a busy machine everything takes longer. The service's own limits are tested in test/db/tenant.test.ts.
-    tenants: { lockTimeoutMs: stretched(3_000), turnTimeoutMs: stretched(30_000) },
-    connectTimeoutMs: stretched(30_000),
-    isPooled: database.listenUrl !== undefined,
+    tenants: { lockTimeoutMs: PATIENCE_MS, turnTimeoutMs: PATIENCE_MS },
+    connectTimeoutMs: PATIENCE_MS,
+    isPooled,
   });
   const listenUrl = database.listenUrl ?? database.databaseUrl;
   const changes = createChangeListener(listenUrl, 'settlement_changed', () => undefined);
-  const owner = connect(database.migrationUrl, { poolSizeMax: 2, name: 'test-owner', onIdleError: () => undefined });
+  const owner = connect(patientUrl(database.migrationUrl), {
+    ...{ poolSizeMax: 2, name: 'test-owner', onIdleError: () => undefined },
+  });
   let nudgeCount = 0;
   const deps: ApiDeps = {
     runtime,

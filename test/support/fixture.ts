@@ -16,6 +16,7 @@ import { afterEach, test as base, beforeAll } from 'vitest';
 import { connect } from '../../db/client.ts';
 import type { Scope } from '../../domain/scope.ts';
 import { createTestApi, type TestApiOptions } from './api.ts';
+import { PATIENCE_MS, patientUrl } from './connection.ts';
 import { createTestDatabase, testServer } from './postgres.ts';
 import { createSteps } from './settlement.ts';
 import { type StackOptions, startStack } from './stack.ts';
@@ -42,12 +43,14 @@ export function withDatabase(poolSizeMax = 10) {
       opening(createTestDatabase, (database) => database.drop()),
     )
     .extend('connection', FILE, ({ database }, { onCleanup }) => {
-      const connection = connect(database.databaseUrl, { poolSizeMax, name: 'test', onIdleError: () => undefined });
+      const url = patientUrl(database.databaseUrl);
+      const options = { name: 'test', onIdleError: () => undefined, connectTimeoutMs: PATIENCE_MS };
+      const connection = connect(url, { ...options, poolSizeMax });
       onCleanup(connection.close);
       return connection;
     })
     .extend('owner', FILE, ({ database }, { onCleanup }) => {
-      const owner = connect(database.migrationUrl, {
+      const owner = connect(patientUrl(database.migrationUrl), {
         poolSizeMax: 2,
         name: 'test-owner',
         onIdleError: () => undefined,
