@@ -1,9 +1,8 @@
 /** `/metrics` of the API with a real database: what it counts, and what it must not contain. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { connect as connectSocket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fastify } from 'fastify';
 import { Registry } from 'prom-client';
 import { describe, expect, vi } from 'vitest';
@@ -46,10 +45,17 @@ const registryOf = (totalCount: number, db = nowhere.db, temporalHealth: () => P
 const metrics = registryOf(3);
 const config = { outboxMaxRows: 10, retentionDays: { events: 90, quotes: 90 } };
 
-const test = withApi({ deps: { metrics, lowPriority: LOW_PRIORITY } }).extend(
-  'scraper',
-  FILE,
-  async ({ api }, { onCleanup }) => {
+const test = withApi({ deps: { metrics, lowPriority: LOW_PRIORITY } })
+  /** Requests take no time but that by which the test advances it: no machine is too slow for an objective. */
+  .extend('takeMs', ({ onTestFinished }) => {
+    let nowMs = performance.now();
+    const time = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+    onTestFinished(() => time.mockRestore());
+    return (ms: number): void => {
+      nowMs += ms;
+    };
+  })
+  .extend('scraper', FILE, async ({ api }, { onCleanup }) => {
     // The clock of the cache. `scrapeAnew` moves it past the cache's lifetime.
     let clockMs = Date.now();
     const expositions = [
@@ -67,8 +73,7 @@ const test = withApi({ deps: { metrics, lowPriority: LOW_PRIORITY } }).extend(
       clockMs -= ms;
     };
     return { port: server.port, origin, now: () => clockMs, scrape, scrapeAnew, setBack };
-  },
-);
+  });
 
 /** The value of the sample with these labels; undefined if the page has no such sample. */
 function sampleOf(page: string, sample: string): number | undefined {
@@ -308,13 +313,15 @@ describe('the counts of requests', () => {
     expect(sampleOf(await scraper.scrapeAnew(), 'settlement_deliveries_overdue')).toBe(0);
   });
 
-  test('acceptances and reads count as good or bad for the objectives', async ({ api, partner, scraper }) => {
+  test('acceptances and reads count as good or bad for the objectives', async ({ newApi, takeMs: _ }) => {
+    const registry = new Registry();
+    const api = await newApi({ deps: { metrics: registry } });
+    const partner = await api.createCaller();
+    const read = () => registry.metrics();
     const sample = (slo: string, result: string) => `settlement_slo_total{slo="${slo}",result="${result}"}`;
-    expect(sampleOf(await scraper.scrape(), sample('accept', 'bad'))).toBe(0);
-    const accept = () => openSettlement(api, partner);
-    expect(await riseOf(sample('accept', 'good'), scraper.scrape, accept)).toBe(1);
-    const read = () => api.call(partner, 'GET', '/v1/me');
-    expect(await riseOf(sample('read', 'good'), scraper.scrape, read)).toBe(1);
+    expect(sampleOf(await read(), sample('accept', 'bad'))).toBe(0);
+    expect(await riseOf(sample('accept', 'good'), read, () => openSettlement(api, partner))).toBe(1);
+    expect(await riseOf(sample('read', 'good'), read, () => api.call(partner, 'GET', '/v1/me'))).toBe(1);
   });
 
   test('an acceptance that is refused because the service is full is bad for the objectives', async ({ newApi }) => {
@@ -352,19 +359,25 @@ describe('the counts of requests', () => {
     api,
     partner,
     port,
+    takeMs,
   }) => {
     const ended = 'settlement_http_request_duration_seconds_count{route="/v2/settle",method="POST",status="499"}';
     const recipientId = await createRecipient(api, partner);
-    const { pool } = api.connection;
+    const { pool, waiting } = api.connection;
     const leave = async (afterMs: number): Promise<string> => {
       const taken = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
       const before = sampleOf(await metrics.metrics(), ended) ?? 0;
-      await fetch(`http://127.0.0.1:${port}/v2/settle`, {
+      const caller = new AbortController();
+      const asked = fetch(`http://127.0.0.1:${port}/v2/settle`, {
         method: 'POST',
         headers: { 'x-api-key': partner.apiKey, 'content-type': 'application/json', 'idempotency-key': randomUUID() },
         body: JSON.stringify(settleBody(recipientId)),
-        signal: AbortSignal.timeout(afterMs),
+        signal: caller.signal,
       }).catch(() => undefined);
+      await vi.waitUntil(() => waiting() === 1, WAIT);
+      takeMs(afterMs);
+      caller.abort();
+      await asked;
       await vi.waitUntil(async () => (sampleOf(await metrics.metrics(), ended) ?? 0) === before + 1, WAIT);
       for (const client of taken) client.release();
       return await metrics.metrics();
@@ -427,7 +440,12 @@ describe('the counts of requests', () => {
       expect(readsIn(await scraper.scrape())).toEqual(before);
     });
 
-    test('an acceptance without the time that its caller takes to send the body', async ({ api, partner, port }) => {
+    test('an acceptance without the time that its caller takes to send the body', async ({
+      api,
+      partner,
+      port,
+      takeMs,
+    }) => {
       const slo = async (result: string) =>
         sampleOf(await metrics.metrics(), `settlement_slo_total{slo="accept",result="${result}"}`) ?? 0;
       const [good, bad] = [await slo('good'), await slo('bad')];
@@ -439,8 +457,12 @@ describe('the counts of requests', () => {
           'content-length': Buffer.byteLength(body),
         },
       });
+      const arrived: Promise<IncomingMessage[]> = once(api.app.server, 'request');
       sent.write(body.slice(0, 10));
-      await delay(1_500);
+      const [received] = await arrived;
+      // Its body is asked for.
+      await vi.waitUntil(() => (received?.listenerCount('data') ?? 0) > 0, WAIT);
+      takeMs(1_500);
       sent.end(body.slice(10));
       const [answer] = await once(sent, 'response');
       answer.resume();
@@ -453,21 +475,30 @@ describe('the counts of requests', () => {
       api,
       partner,
       port,
+      takeMs,
     }) => {
       const url = `/v2/settle/${await openSettlement(api, partner, ['awaiting_funds'])}`;
       const ended =
         'settlement_http_request_duration_seconds_count{route="/v2/settle/:settlement_id",method="GET",status="499"}';
       const [good = 0, bad] = readsIn(await metrics.metrics());
-      expect((await api.call(partner, 'GET', url, undefined, { prefer: 'wait=1' })).statusCode).toBe(200);
+      const subscribe = vi.spyOn(api.deps.changes, 'subscribe');
+      const held = api.call(partner, 'GET', url, undefined, { prefer: 'wait=1' });
+      await vi.waitUntil(() => subscribe.mock.calls.length === 1, WAIT);
+      takeMs(1_000);
+      expect((await held).statusCode).toBe(200);
       const headers = { 'x-api-key': partner.apiKey, prefer: 'wait=20' };
-      await fetch(`http://127.0.0.1:${port}${url}`, { headers, signal: AbortSignal.timeout(800) }).catch(
-        () => undefined,
-      );
+      const caller = new AbortController();
+      const asked = fetch(`http://127.0.0.1:${port}${url}`, { headers, signal: caller.signal }).catch(() => undefined);
+      await vi.waitUntil(() => subscribe.mock.calls.length === 2, WAIT);
+      subscribe.mockRestore();
+      takeMs(800);
+      caller.abort();
+      await asked;
       await vi.waitUntil(async () => (sampleOf(await metrics.metrics(), ended) ?? 0) === 1, WAIT);
       expect(readsIn(await metrics.metrics())).toEqual([good + 1, bad]);
     });
 
-    test('a read without the time that its caller takes to read the answer', async ({ onTestFinished }) => {
+    test('a read without the time that its caller takes to read the answer', async ({ takeMs, onTestFinished }) => {
       const registry = new Registry();
       const app = fastify({ forceCloseConnections: true });
       onTestFinished(() => app.close());
@@ -485,7 +516,8 @@ describe('the counts of requests', () => {
       const client = connectSocket(Number(port), '127.0.0.1');
       client.write('GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
       client.pause();
-      await delay(1_000);
+      await once(client, 'readable');
+      takeMs(1_000);
       client.resume();
       await once(client, 'close');
       expect(readsIn(await registry.metrics())).toEqual([1, 0]);
