@@ -217,7 +217,7 @@ describe('nothing is sent', () => {
 });
 
 describe('the limits of an answer', () => {
-  const local = { rules: { allowLocal: true }, timeoutMs: 700 };
+  const local = { rules: { allowLocal: true } };
 
   test.for([301, 302, 303, 307, 308])(
     '%i is a failure, and the redirect is not followed',
@@ -267,7 +267,7 @@ describe('the limits of an answer', () => {
     ['has only 1xx statuses', (response) => void setInterval(() => response.writeProcessing(), 5).unref()],
   ])('an answer that %s times out', async ([_, begin], { canary }) => {
     canary.answer = (_request, response) => begin(response);
-    const outcome = await post(canary.url, local);
+    const outcome = await post(canary.url, { ...local, timeoutMs: 700 });
     expect(outcome.error).toBe('timeout');
     expect(outcome.durationMs).toBeLessThan(stretched(2_000));
   });
