@@ -1,8 +1,9 @@
 /** One line for each request (contract §1): who sent it, from which network, and its result. */
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { newId } from '../../db/id.ts';
 import { createLogger } from '../../process/logger.ts';
 import { recipientBody } from '../../scripts/sandbox/partner.ts';
@@ -10,6 +11,7 @@ import { callAs, createConsumerRecipient, signIn } from '../support/consumer.ts'
 import { untilBlocked, whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf, settle } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 
 const lines: Record<string, unknown>[] = [];
 const logger = createLogger(
@@ -99,11 +101,14 @@ test('a caller that goes away has a line, and is not taken for a fault of the da
 }) => {
   const half = connect(port, '127.0.0.1');
   await once(half, 'connect');
+  const arrived: Promise<IncomingMessage[]> = once(api.app.server, 'request');
   half.write(
     `POST /v1/wallets HTTP/1.1\r\nHost: x\r\nX-API-Key: ${partner.apiKey}\r\nContent-Type: application/json\r\n` +
       'Content-Length: 1000\r\n\r\n{"name":',
   );
-  await delay(500);
+  const [received] = await arrived;
+  // Its key is known, and its body is asked for.
+  await vi.waitUntil(() => (received?.listenerCount('data') ?? 0) > 0, WAIT);
   half.destroy();
   await expect
     .poll(() => ofRoute('/v1/wallets'))
@@ -112,8 +117,10 @@ test('a caller that goes away has a line, and is not taken for a fault of the da
   const id = await settle(api, partner);
   const waiting = connect(port, '127.0.0.1');
   await once(waiting, 'connect');
+  const subscribe = vi.spyOn(api.deps.changes, 'subscribe');
   waiting.write(`GET /v2/settle/${id} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${partner.apiKey}\r\nPrefer: wait=20\r\n\r\n`);
-  await delay(500);
+  await vi.waitUntil(() => subscribe.mock.calls.length === 1, WAIT);
+  subscribe.mockRestore();
   waiting.destroy();
   await expect.poll(() => ofRoute('/v2/settle/:settlement_id')).toEqual([expect.objectContaining({ status: 499 })]);
 
@@ -121,9 +128,9 @@ test('a caller that goes away has a line, and is not taken for a fault of the da
     const caller = new AbortController();
     const headers = { 'x-api-key': partner.apiKey, 'content-type': 'application/json' };
     const sent = { method: 'POST', headers, body: JSON.stringify(recipientBody()), signal: caller.signal };
-    const arrived = once(api.app.server, 'request');
+    const begun = once(api.app.server, 'request');
     const asked = fetch(`http://127.0.0.1:${port}/v1/recipients`, sent);
-    const [, response] = await arrived;
+    const [, response] = await begun;
     // Its key is known then.
     await untilBlocked(api.owner.pool, 1);
     const ended = once(response, 'close');

@@ -4,14 +4,15 @@ import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { closeApp, createDrain } from '../../api/http/drain.ts';
 import type { TemporalHealth } from '../../domain/temporal-health.ts';
 import { withApi } from '../support/fixture.ts';
 import { settle } from '../support/partner.ts';
-import { stretched } from '../support/patience.ts';
+import { stretched, WAIT } from '../support/patience.ts';
 
-const LINGER_MS = 5_000;
+/** No test waits for it. */
+const LINGER_MS = 60_000;
 const SHORT_LINGER_MS = 200;
 
 /**
@@ -88,11 +89,12 @@ test('a read that waits for a change is answered with the present state at shutd
   const drain = await service.listen(SHORT_LINGER_MS);
   const caller = await service.api.createCaller();
   const settlementId = await settle(service.api, caller);
+  const subscribe = vi.spyOn(service.api.deps.changes, 'subscribe');
   const startedAt = performance.now();
   const answer = service.ask(`/v2/settle/${settlementId}`, {
     headers: { 'x-api-key': caller.apiKey, prefer: 'wait=30' },
   });
-  await delay(SHORT_LINGER_MS);
+  await vi.waitUntil(() => subscribe.mock.calls.length === 1, WAIT);
   await drain();
   await service.api.app.close();
   expect(await answer).toEqual({ statusCode: 200, connection: 'close' });

@@ -570,10 +570,9 @@ describe('a wrong base URL', () => {
 
   test('is named by an error after three attempts, within a second', async ({ open }) => {
     const baseUrl = `http://127.0.0.1:${await freePort()}`;
-    const startedMs = performance.now();
     await expect(open({ baseUrl }).settlements.get('stl_1')).rejects.toThrow(`no connection to ${baseUrl}; nothing`);
-    expect(performance.now() - startedMs).toBeLessThan(stretched(1_000));
     expect(retries).toHaveLength(2);
+    expect(retries.reduce((sum, { waitMs }) => sum + waitMs, 0)).toBeLessThan(1_000);
   });
 
   test.for([
