@@ -10,7 +10,7 @@ type Given = {
   readonly key?: string | undefined;
 };
 
-/** @throws Error when one is none, or the key is that of another certificate */
+/** @throws Error when one of them cannot be read, or the key is that of another certificate */
 export function readCertificates({ ca, cert, key }: Given): void {
   if (ca !== undefined) new X509Certificate(ca);
   if (cert !== undefined) createSecureContext({ cert, key });

@@ -11,7 +11,7 @@ export type TemporalConfig = {
 };
 
 const TLS_INVALID =
-  'TEMPORAL_TLS_* is invalid: a file cannot be read, a certificate or its key is none, or one setting is given twice';
+  'TEMPORAL_TLS_* is invalid: a file, a certificate or a key cannot be read, or one setting is given twice';
 
 /** Profiles on disk are never read. */
 export function temporalConfig(given: Given): TemporalConfig {
@@ -39,7 +39,7 @@ function addressFaults({ TEMPORAL_ADDRESS: address = 'localhost' }: Given): stri
 const apiKeyFaults = ({ TEMPORAL_API_KEY: key = 'none' }: Given): string[] =>
   /^[!-~]+$/.test(key) ? [] : ['TEMPORAL_API_KEY must be one word of ASCII characters'];
 
-/** One without the other would be ignored without a word. */
+/** Temporal's client ignores one without the other, and says nothing. */
 function clientCertificateFaults(given: Given): string[] {
   const name = (part: string, form: string) => `TEMPORAL_TLS_CLIENT_${part}_${form}`;
   const formOf = (part: string) => ['PATH', 'DATA'].find((form) => name(part, form) in given);

@@ -40,13 +40,13 @@ function tlsFileFaults(searchParams: URLSearchParams): string[] {
   if (unreadable.length > 0)
     return unreadable.map(({ file }) => `has ${file}, which must name a file that can be read`);
   const [ca, cert, key] = TLS_FILES.map((file) => given.find((read) => read.file === file)?.content);
-  // The driver would use neither, and trust every authority of the system in place of an empty file.
+  // With one alone the driver uses neither. With an empty sslrootcert it trusts every authority of the system.
   if ((cert === undefined) !== (key === undefined)) return ['must have both sslcert and sslkey, or none of them'];
   try {
     readCertificates({ ca, cert, key });
     return [];
   } catch {
-    return ['has an sslrootcert, sslcert or sslkey that is none, or the key of another certificate'];
+    return ['has an sslrootcert, sslcert or sslkey that cannot be read, or the key of another certificate'];
   }
 }
 

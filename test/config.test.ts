@@ -228,7 +228,7 @@ const REFUSED: readonly Refused[] = [
     (given): Refused => [
       `${given} without PEM`,
       { DATABASE_URL: `postgres://s@db.example/s?sslmode=verify-full&${given}` },
-      'DATABASE_URL has an sslrootcert, sslcert or sslkey that is none, or the key of another certificate',
+      'DATABASE_URL has an sslrootcert, sslcert or sslkey that cannot be read, or the key of another certificate',
     ],
   ),
   ...['sslcert', 'sslkey'].map(
@@ -297,7 +297,7 @@ const REFUSED: readonly Refused[] = [
     (given): Refused => [
       `${Object.keys(given)} without PEM`,
       given,
-      'TEMPORAL_TLS_* is invalid: a file cannot be read, a certificate or its key is none, or one setting is given twice',
+      'TEMPORAL_TLS_* is invalid: a file, a certificate or a key cannot be read, or one setting is given twice',
     ],
   ),
   // The library for gRPC quotes a header that it cannot send, and what it says is logged.

@@ -117,9 +117,9 @@ export async function restartLostRuns(
 }
 
 /**
- * Wakes the workflows of subscriptions that have not looked for retries or a replay for long. Where Temporal loses its
- * last moments, as by a failover, the signal is lost and its run sleeps until the retry before, for up to ten hours.
- * Nothing wakes it meanwhile: it was told. Of a long queue that waits for an endpoint, a workflow is woken in vain.
+ * Wakes the workflows of subscriptions that should have looked for retries or a replay long ago. Temporal may lose its
+ * last moments in a failover, and a signal with them: the run then sleeps for up to ten hours, and no later retry wakes
+ * it, because the subscription's row says that it was signalled. A run that sends a long queue is signalled in vain.
  */
 export async function wakeUnheard(deps: CommitDeps & Pick<SearchDeps, 'db'>): Promise<void> {
   const unheard = await listUnheardSubscriptions(deps.db, RESTARTED_MAX);

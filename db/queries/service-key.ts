@@ -56,7 +56,7 @@ export async function checkServiceKeys(
   );
   const read = () => db.select().from(serviceKeys);
   let recorded = await read();
-  // Without a write where nothing is new: the database may only read for now.
+  // Nothing is written where nothing is new: the database may be read-only for now.
   if (own.some(({ list, keyId }) => !recorded.some((key) => key.list === list && key.keyId === keyId))) {
     await db.insert(serviceKeys).values(own).onConflictDoNothing();
     recorded = await read();

@@ -85,7 +85,7 @@ const wakeStatement = statement<WakeParameters, { readonly webhook_id: string }>
   WHERE w.webhook_id = f.webhook_id AND ($3 OR coalesce(w.retries_at > f.at, true)) RETURNING w.webhook_id`,
 );
 
-/** Wakes the workflows of locked subscriptions, but not one that looks by then anyway, unless it must have slept. */
+/** Wakes the workflows of locked subscriptions: with `haveSlept` all, otherwise only those that look later than due. */
 export async function wakeSubscriptions(tx: Tx, wakes: readonly Wake[], haveSlept = false): Promise<void> {
   if (wakes.length === 0) return;
   const ids = wakes.map(({ webhook }) => webhook.webhookId);

@@ -274,7 +274,7 @@ export async function listDueSubscriptions(
   return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));
 }
 
-/** Longer than any round of a subscription's workflow, at whose end it says anew when it looks. */
+/** Longer than any round of a subscription's workflow. At its end, the row says when the workflow looks next. */
 const UNHEARD_MINUTES = 10;
 
 /** Subscriptions with retries or a running replay whose workflow should have looked at them long ago. */
