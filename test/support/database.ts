@@ -38,6 +38,14 @@ export async function untilBlocked(pool: pg.Pool, wanted: number): Promise<void>
   await vi.waitFor(countBlocked, WAIT);
 }
 
+/** Cancels the statement that waits for a lock, as PostgreSQL does to one that waits for too long. */
+export async function cancelBlocked(owner: pg.Pool): Promise<void> {
+  await untilBlocked(owner, 1);
+  await owner.query(
+    `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+}
+
 /**
  * Runs the tasks while a transaction holds a lock that they need, and commits it once all of them wait.
  *
