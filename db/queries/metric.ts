@@ -90,6 +90,11 @@ const listOf = (statuses: readonly string[]) =>
     sql`, `,
   );
 
+/** Whether a delivery was due before this time, and no lane has taken it. The status is a literal, for a partial index. */
+export const isUntaken = (due: string): SQL =>
+  sql`webhook_deliveries.status = 'pending' AND webhook_deliveries.next_attempt_at < ${due}
+    AND webhook_deliveries.lane_key IS NOT NULL AND webhook_deliveries.claimed_by = 0`;
+
 /**
  * The subscriptions with deliveries that were due before this time and that no lane has taken, and how many. They are
  * not those of an endpoint that fails, or that has requests under way: such deliveries wait for the endpoint. A lane
@@ -97,8 +102,7 @@ const listOf = (statuses: readonly string[]) =>
  */
 export const untaken = (due: string): SQL => sql`
   SELECT late.webhook_id, late.count FROM (
-    SELECT lane_key, org_id, webhook_id, count(*)::int AS count FROM webhook_deliveries
-    WHERE status = 'pending' AND next_attempt_at < ${due} AND lane_key IS NOT NULL AND claimed_by = 0
+    SELECT lane_key, org_id, webhook_id, count(*)::int AS count FROM webhook_deliveries WHERE ${isUntaken(due)}
     GROUP BY lane_key, org_id, webhook_id
   ) late
   WHERE EXISTS (SELECT 1 FROM webhooks w WHERE w.webhook_id = late.webhook_id AND w.failing_since IS NULL)

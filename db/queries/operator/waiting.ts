@@ -2,7 +2,7 @@
  * What operators read across organizations: what waits, what is stuck, and which organization owns it. Each read is
  * bounded, by index.
  */
-import { and, asc, eq, gt, inArray, isNotNull, lt, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Currency } from '../../../domain/money.ts';
 import {
   type OutboxKind,
@@ -17,7 +17,7 @@ import type { Queryable } from '../../client.ts';
 import { settlements } from '../../schema/settlement.ts';
 import { verifications } from '../../schema/verification.ts';
 import { webhookDeliveries, webhooks } from '../../schema/webhook.ts';
-import { isOverdue, OVERDUE_GRACE_MS, untaken } from '../metric.ts';
+import { isOverdue, isUntaken, OVERDUE_GRACE_MS, untaken } from '../metric.ts';
 import { isOpenSettlement, settlementsWithEntry } from '../settlement.ts';
 
 export type WaitingSettlement = {
@@ -112,20 +112,16 @@ export async function listLateDeliveries(
   now: Date,
   { limit, only }: { readonly limit: number; readonly only?: string },
 ): Promise<LateDelivery[]> {
-  const latest = new Date(now.getTime() - OVERDUE_GRACE_MS);
-  const { deliveryId, webhookId, orgId, nextAttemptAt, claimedBy, laneKey } = webhookDeliveries;
+  const due = new Date(now.getTime() - OVERDUE_GRACE_MS).toISOString();
+  const { deliveryId, webhookId, orgId, nextAttemptAt } = webhookDeliveries;
   const rows = await db
     .select({ deliveryId, webhookId, orgId, dueAt: nextAttemptAt })
     .from(webhookDeliveries)
     .where(
       and(
-        // The status is a literal, so that the planner uses the partial index of pending deliveries.
-        sql`${webhookDeliveries.status} = 'pending'`,
-        lt(nextAttemptAt, latest),
-        isNotNull(laneKey),
-        eq(claimedBy, 0),
+        isUntaken(due),
         only === undefined ? undefined : eq(deliveryId, only),
-        sql`${webhookId} IN (SELECT u.webhook_id FROM (${untaken(latest.toISOString())}) u)`,
+        sql`${webhookId} IN (SELECT u.webhook_id FROM (${untaken(due)}) u)`,
       ),
     )
     .orderBy(asc(nextAttemptAt), asc(deliveryId))
