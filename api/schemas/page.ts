@@ -72,8 +72,7 @@ const cursor = () =>
     })
     .meta({
       description:
-        'Opaque. The `next` link of a page has it, unless an `offset` leads there. It stays valid while objects are ' +
-        'added, and every page is equally fast.',
+        'Opaque, from the `next` link of a page. It stays valid while objects are added, and every page is equally fast.',
     });
 
 const place = {

@@ -2678,7 +2678,7 @@ export interface operations {
                 limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
                 offset?: number;
-                /** @description Opaque. The `next` link of a page has it, unless an `offset` leads there. It stays valid while objects are added, and every page is equally fast. */
+                /** @description Opaque, from the `next` link of a page. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
                 /** @description Only settlements in this status. It can be given several times. */
                 status?: components["schemas"]["SettlementStatus"][];
@@ -2716,7 +2716,7 @@ export interface operations {
                 limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
                 offset?: number;
-                /** @description Opaque. The `next` link of a page has it, unless an `offset` leads there. It stays valid while objects are added, and every page is equally fast. */
+                /** @description Opaque, from the `next` link of a page. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
                 /** @description Only settlements in this status. It can be given several times. */
                 status?: components["schemas"]["SettlementStatus"][];
@@ -3049,7 +3049,7 @@ export interface operations {
                 limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
                 offset?: number;
-                /** @description Opaque. The `next` link of a page has it, unless an `offset` leads there. It stays valid while objects are added, and every page is equally fast. */
+                /** @description Opaque, from the `next` link of a page. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
             };
             path: {
@@ -3131,7 +3131,7 @@ export interface operations {
                 limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
                 offset?: number;
-                /** @description Opaque. The `next` link of a page has it, unless an `offset` leads there. It stays valid while objects are added, and every page is equally fast. */
+                /** @description Opaque, from the `next` link of a page. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
                 /** @description Only active recipients, or only deactivated ones. */
                 is_active?: boolean;
@@ -3282,7 +3282,7 @@ export interface operations {
                 limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
                 offset?: number;
-                /** @description Opaque. The `next` link of a page has it, unless an `offset` leads there. It stays valid while objects are added, and every page is equally fast. */
+                /** @description Opaque, from the `next` link of a page. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
             };
         };
@@ -3524,7 +3524,7 @@ export interface operations {
                 limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
                 offset?: number;
-                /** @description Opaque. The `next` link of a page has it, unless an `offset` leads there. It stays valid while objects are added, and every page is equally fast. */
+                /** @description Opaque, from the `next` link of a page. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
             };
         };
@@ -3628,7 +3628,7 @@ export interface operations {
                 limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
                 offset?: number;
-                /** @description Opaque. The `next` link of a page has it, unless an `offset` leads there. It stays valid while objects are added, and every page is equally fast. */
+                /** @description Opaque, from the `next` link of a page. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
                 /** @description Only deliveries with this outcome. */
                 status?: components["schemas"]["DeliveryStatus"];
@@ -3705,7 +3705,7 @@ export interface operations {
                 limit?: number;
                 /** @description How many objects to skip. `after` is faster for far pages. */
                 offset?: number;
-                /** @description Opaque. The `next` link of a page has it, unless an `offset` leads there. It stays valid while objects are added, and every page is equally fast. */
+                /** @description Opaque, from the `next` link of a page. It stays valid while objects are added, and every page is equally fast. */
                 after?: string;
                 /** @description Only events of this type. It can be given several times. */
                 type?: components["schemas"]["EventType"][];
