@@ -272,7 +272,7 @@ const REFUSED: readonly Refused[] = [
     ],
   ),
   ['one port for both', { PORT: '9464', METRICS_PORT: '9464' }, 'METRICS_PORT must be another port than PORT'],
-  // A process that got them ended without a word, by an error of Temporal's client.
+  // With these, an error of Temporal's client ended the process and named no variable.
   ...['https://temporal.example:7233', 'temporal.example:grpc', 'temporal.example:65536', '::1:7233', 'a b:7233'].map(
     (given): Refused => [
       `TEMPORAL_ADDRESS=${given}`,
@@ -281,7 +281,7 @@ const REFUSED: readonly Refused[] = [
     ],
   ),
   [
-    'a client certificate of Temporal without its key, which would not be shown',
+    'a client certificate of Temporal without its key: the client would send neither',
     { TEMPORAL_TLS_CLIENT_CERT_PATH: import.meta.filename },
     'TEMPORAL_TLS_CLIENT_KEY_PATH is required with TEMPORAL_TLS_CLIENT_CERT_PATH',
   ],

@@ -31,7 +31,7 @@ const limitConnections =
 
 const TOO_MANY_CONNECTIONS: Fault = { code: '53300', begin: limitConnections(0), end: limitConnections(-1) };
 
-/** As PostgreSQL does to one that takes longer than it may. */
+/** A statement that takes too long is canceled by PostgreSQL with the same error. */
 const CANCELED: Fault = {
   code: '57014',
   begin: ({ owner }) =>

@@ -46,7 +46,7 @@ const metrics = registryOf(3);
 const config = { outboxMaxRows: 10, retentionDays: { events: 90, quotes: 90 } };
 
 const test = withApi({ deps: { metrics, lowPriority: LOW_PRIORITY } })
-  /** Requests take no time but that by which the test advances it: no machine is too slow for an objective. */
+  /** The clock that measures requests stands still, and the test moves it: a slow machine misses no objective. */
   .extend('takeMs', ({ onTestFinished }) => {
     let nowMs = performance.now();
     const time = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);

@@ -129,7 +129,7 @@ test('503 for a statement beyond the limit of all tenants or of the process, whi
   onTestFinished,
 }) => {
   const release = await holdSeats();
-  // However long it takes to ask so much, nobody waits too long.
+  // To ask so often may take longer than a statement waits for its turn: that time stands still.
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const ask = () => shared.pool.query('SELECT 1');

@@ -29,7 +29,7 @@ test('a command exits with 69 when PostgreSQL does not answer', async () => {
 });
 
 test.for(['42P01', '42703', '42883', '3F000'])(
-  'a command exits with 1 and says what to do when the database has not what this version needs: %s',
+  'a command exits with 1 and says what to do when the database lacks what this version needs: %s',
   async (code) => {
     const cause = Object.assign(new pg.DatabaseError('relation "settlements" does not exist', 1, 'error'), { code });
     await expect(failureOf(new DrizzleQueryError('SELECT 1', [], cause))).rejects.toMatchObject({
