@@ -630,7 +630,7 @@ describe('a remote runtime', () => {
     ]);
   });
 
-  test('has metrics on any free port beside an API on any free port', ({ load }) => {
+  test('has metrics on any free port while the API is on any free port', ({ load }) => {
     const { port, metricsPort } = load(remoteEnvironment('production', { PORT: '0', METRICS_PORT: '0' }));
     expect([port, metricsPort]).toEqual([0, 0]);
   });

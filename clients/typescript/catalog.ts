@@ -27,7 +27,7 @@ export async function downloadCertificate(
 /**
  * The certificate, its signature and nothing else in one file, which `certificates.verify` takes as it is.
  *
- * @throws UnexpectedAnswer when it is no such file
+ * @throws UnexpectedAnswer when the answer is not such a file
  */
 export const downloadSignedFile = async (
   send: Send,

@@ -393,7 +393,7 @@ test('an idempotency key of anything but a POST is refused before it is sent: no
   expect([asked, retries]).toEqual([[], []]);
 });
 
-test('a date that is none is refused before it is sent', async ({ open }) => {
+test('an invalid date is refused before it is sent', async ({ open }) => {
   const created_from = new Date('yesterday') as unknown as string;
   await expect(open().settlements.list({ created_from }).first(1)).rejects.toThrow(RangeError);
   expect([asked, retries]).toEqual([[], []]);
@@ -408,7 +408,7 @@ test.for([
   await expect(failed).rejects.toMatchObject({ name: 'UnexpectedAnswer', intent: { body: JSON.stringify(WIRE) } });
 });
 
-test('an answer without a signature is no certificate: stored, it could never be verified', async ({
+test('a certificate without its signature is refused: stored, it could never be verified', async ({
   open,
   baseUrl,
 }) => {
@@ -421,7 +421,10 @@ test('an answer without a signature is no certificate: stored, it could never be
   }
 });
 
-test('an answer that is no signed file is none: stored, it could never be verified', async ({ open, baseUrl }) => {
+test('an answer that is not a signed file is refused: stored, it could never be verified', async ({
+  open,
+  baseUrl,
+}) => {
   const consumer = createConsumerClient({ baseUrl });
   const signed = { payload: '{}', protected: 'a', signature: 'b' };
   for (const download of [
