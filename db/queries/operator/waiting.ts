@@ -234,7 +234,7 @@ const pendingSubscriptions = (after: string) => sql`
     UNION SELECT webhook_id FROM webhook_replays WHERE status = 'running' AND webhook_id > ${after}
   )
   SELECT w.webhook_id AS "webhookId", w.org_id AS "orgId" FROM pending p CROSS JOIN LATERAL (
-    SELECT webhook_id, org_id FROM webhooks WHERE webhook_id = p.webhook_id LIMIT 1
+    SELECT webhook_id, org_id, retries_at FROM webhooks WHERE webhook_id = p.webhook_id LIMIT 1
   ) w`;
 
 type SubscriptionKey = { readonly webhookId: string; readonly orgId: string };
@@ -276,8 +276,7 @@ const UNHEARD_MINUTES = 10;
 /** Subscriptions with retries or a running replay whose workflow should have looked at them long ago. */
 export async function listUnheardSubscriptions(db: Queryable, limit: number): Promise<SubscriptionKey[]> {
   const { rows } = await db.execute<SubscriptionKey>(sql`${pendingSubscriptions('')}
-    WHERE (SELECT s.retries_at FROM webhooks s WHERE s.webhook_id = w.webhook_id)
-      < now() - ${UNHEARD_MINUTES} * interval '1 minute'
+    WHERE w.retries_at < now() - ${UNHEARD_MINUTES} * interval '1 minute'
     ORDER BY p.webhook_id LIMIT ${limit}`);
   return rows;
 }
