@@ -8,6 +8,7 @@ import fp from 'fastify-plugin';
 import { addressTenant, asTenant, takeSeat, WAITING } from '../../db/tenant.ts';
 import { createTurns, type Turns } from '../../db/turns.ts';
 import { whenOver } from '../http/request-end.ts';
+import { createSeatRest } from '../http/seat-rest.ts';
 import { isLowPriority } from '../route-config.ts';
 
 /**
@@ -33,30 +34,38 @@ const tenantOf = ({ principal, consumer, clientAddress }: FastifyRequest): strin
 
 export const turn = fp(async (app: FastifyInstance, limits: LowPriority) => {
   const turns = createTurns({ ...WAITING, ...limits });
-  /** The tenant of each request that has a seat. */
-  const seated = new WeakMap<FastifyRequest, string>();
+  const rest = createSeatRest();
+  /** The tenant of each request that has a seat, and since when. */
+  const seated = new WeakMap<FastifyRequest, { readonly tenant: string; readonly sinceMs: number }>();
   const sit = async (request: FastifyRequest, tenant: string): Promise<void> => {
     await new Promise<void>((begin, refuse) =>
       takeSeat(turns, tenant, { ...limits, subject: 'its turn', begin, refuse }),
     );
-    seated.set(request, tenant);
+    seated.set(request, { tenant, sinceMs: performance.now() });
   };
   const leave = (request: FastifyRequest): void => {
-    const tenant = seated.get(request);
-    if (tenant !== undefined && seated.delete(request)) turns.leave(tenant);
+    const seat = seated.get(request);
+    if (!seat || !seated.delete(request)) return;
+    const restMs = rest.after(request.clientAddress.limitKey, performance.now() - seat.sinceMs);
+    if (restMs === 0) turns.leave(seat.tenant);
+    else setTimeout(() => turns.leave(seat.tenant), restMs).unref();
   };
   app.decorate('lowPriority', turns);
   app.decorateRequest('nextTurn', async function nextTurn(this: FastifyRequest) {
-    const tenant = seated.get(this);
-    if (tenant === undefined || turns.waiting() === 0) return;
+    const seat = seated.get(this);
+    if (!seat || turns.waiting() === 0) return;
     leave(this);
-    await sit(this, tenant);
+    await sit(this, seat.tenant);
   });
 
   // Once the body is read: its reader would lose the tenant.
   app.addHook('preHandler', (request, reply, done) => {
     const tenant = tenantOf(request);
-    if (!isLowPriority(request)) return asTenant(tenant, done);
+    if (!isLowPriority(request)) {
+      rest.heard(request.clientAddress.limitKey);
+      asTenant(tenant, done);
+      return;
+    }
     const begin = (): void => {
       whenOver(request.raw, reply.raw, () => leave(request));
       asTenant(tenant, done);

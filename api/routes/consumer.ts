@@ -3,7 +3,7 @@ import type { Database } from '../../db/client.ts';
 import { createRecipient } from '../../db/commands/recipient.ts';
 import { newId } from '../../db/id.ts';
 import { insertQuote } from '../../db/queries/quote.ts';
-import { listRecipients } from '../../db/queries/recipient.ts';
+import { listRecipients, type RecipientRow, toRecipient } from '../../db/queries/recipient.ts';
 import { CONSUMER_LIST_MAX, consumerContactBinding } from '../../domain/consumer.ts';
 import { newQuote } from '../../domain/quote.ts';
 import type { Recipient } from '../../domain/recipient.ts';
@@ -76,9 +76,10 @@ export const consumerRoutes =
       async (request, reply) => {
         const page = { limit: CONSUMER_LIST_MAX, offset: 0 };
         const { orgId } = consumerOf(request);
-        const list = (db: Database) => listRecipients({ ...deps, db }, orgId, { selection: {}, page });
+        const list = (db: Database) => listRecipients(db, orgId, { selection: {}, page });
         const read = async () => ({ ...(await deps.readList(list)), next: null });
-        return answerPage(request, reply, { page, read, show: consumerRecipientResource });
+        const show = (row: RecipientRow) => consumerRecipientResource(toRecipient(deps.sealer, row));
+        return answerPage(request, reply, { page, read, show });
       },
     );
 

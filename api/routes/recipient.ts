@@ -1,7 +1,7 @@
 /** Recipients of payouts (contract §4). They are deactivated and never deleted, because settlements refer to them. */
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { changeRecipient, createRecipient, deactivateRecipient } from '../../db/commands/recipient.ts';
-import { getRecipient, listRecipients } from '../../db/queries/recipient.ts';
+import { getRecipient, listRecipients, type RecipientRow, toRecipient } from '../../db/queries/recipient.ts';
 import { recipientResource } from '../../domain/resource/recipient.ts';
 import type { ApiDeps } from '../deps.ts';
 import { CREATES, keyedRequest, sendAnswer } from '../http/idempotent-answer.ts';
@@ -67,8 +67,9 @@ export const recipientRoutes =
         } = request.query;
         const selection = { isActive, verificationStatus, country, metadata };
         const { orgId } = principalOf(request);
-        const read = () => deps.readList((db) => listRecipients({ ...deps, db }, orgId, { selection, page }));
-        return answerPage(request, reply, { page, read, show: recipientResource });
+        const read = () => deps.readList((db) => listRecipients(db, orgId, { selection, page }));
+        const show = (row: RecipientRow) => recipientResource(toRecipient(deps.sealer, row));
+        return answerPage(request, reply, { page, read, show });
       },
     );
 

@@ -165,19 +165,21 @@ export type RecipientSelection = {
   readonly metadata?: Readonly<Record<string, string>> | undefined;
 };
 
-/** A page of the organization's recipients, newest first, inactive ones included unless they are filtered out. */
+/**
+ * A page of the organization's recipients, newest first, inactive ones included unless they are filtered out. Each is
+ * to be opened by `toRecipient` as it is shown: a page takes long to open.
+ */
 export async function listRecipients(
-  { db, sealer }: ReadDeps<Database>,
+  db: Database,
   orgId: string,
   { selection, page }: { readonly selection: RecipientSelection; readonly page: Page },
-): Promise<Paged<Recipient>> {
+): Promise<Paged<RecipientRow>> {
   const list: List<RecipientRow> = {
     ...RECIPIENTS,
     ...sourceOf(db, orgId, selection),
     cursorOf: ({ createdAt: at, recipientId: id }) => ({ at, id }),
   };
-  const paged = await readPage(db, list, page, pageOf(db.select().from(recipients).$dynamic()));
-  return { ...paged, items: paged.items.map((row) => toRecipient(sealer, row)) };
+  return await readPage(db, list, page, pageOf(db.select().from(recipients).$dynamic()));
 }
 
 const RECIPIENTS = { table: recipients, createdAt: recipients.createdAt, id: recipients.recipientId } as const;

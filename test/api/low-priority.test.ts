@@ -23,9 +23,10 @@ const test = withApi().extend('edge', async ({}, { onCleanup }) => {
   const app = fastify();
   const context = new AsyncLocalStorage<string>();
   app.decorateRequest('principal', null);
-  app.addHook<{ Params: { who: string } }>('onRequest', (request, _reply, done) => {
+  app.decorateRequest('clientAddress', null as never);
+  app.addHook<{ Params: { who: string }; Querystring: { at?: string } }>('onRequest', (request, _reply, done) => {
     const { who } = request.params;
-    Object.assign(request, { principal: { orgId: who } });
+    Object.assign(request, { principal: { orgId: who }, clientAddress: { limitKey: request.query.at ?? who } });
     context.run(who, done);
   });
   await app.register(requestEnd);
@@ -44,7 +45,8 @@ const test = withApi().extend('edge', async ({}, { onCleanup }) => {
     handled,
     /** Who is handled, in this order. */
     whose: () => handled.map(({ who }) => who).join(''),
-    ask: (who: string, times = 1) => Array.from({ length: times }, () => app.inject(`/low/${who}`)),
+    /** From this address, or one that only this tenant has. */
+    ask: (who: string, times = 1, at = who) => Array.from({ length: times }, () => app.inject(`/low/${who}?at=${at}`)),
     untilWaiting: (count: number) => vi.waitUntil(() => app.lowPriority.waiting() === count, WAIT),
   };
 });
@@ -79,6 +81,41 @@ test("a tenant's lists are handled one after another, and its payment and anothe
   await vi.waitUntil(() => handled.length === 4, WAIT);
   for (const { end } of handled.slice(1)) end();
   for (const answer of await Promise.all(asked)) expect(answer.statusCode).toBe(200);
+});
+
+test('a seat rests as long as its list took, and not once payments from other addresses have ended', async ({
+  edge: { app, handled, whose, ask },
+}) => {
+  let nowMs = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const settle = async (): Promise<void> => {
+    for (let n = 0; n < 1_000; n += 1) await new Promise(setImmediate);
+  };
+  try {
+    const asked = [app.inject('/payment/x'), ...ask('a', 2), ...ask('b', 2)];
+    await settle();
+    expect(whose()).toBe('xab');
+    nowMs = 20;
+    handled[1]?.end();
+    await settle();
+    expect(whose()).toBe('xab');
+    vi.advanceTimersByTime(19);
+    await settle();
+    expect(whose()).toBe('xab');
+    vi.advanceTimersByTime(1);
+    await settle();
+    expect(whose()).toBe('xaba');
+    nowMs = 2_000;
+    handled[2]?.end();
+    await settle();
+    expect(whose()).toBe('xabab');
+    for (const { end } of handled) end();
+    for (const answer of await Promise.all(asked)) expect(answer.statusCode).toBe(200);
+  } finally {
+    vi.useRealTimers();
+    clock.mockRestore();
+  }
 });
 
 test('tenants that wait are handled in turn, each request in its own context', async ({
