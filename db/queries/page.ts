@@ -64,7 +64,8 @@ export const pageOf =
       .offset(offset);
 
 /**
- * One page of a list. Rows and total are two statements: an object that is added between them is in one of the two.
+ * One page of a list. Rows and total are two statements at once: an object that is added between them is in one of the
+ * two.
  *
  * @param select runs the query with these clauses
  */
@@ -77,8 +78,11 @@ export async function readPage<Row>(
   const source = list.idsFrom ?? list;
   const staying = list.length?.staying;
   return await composePage(list, page, {
-    rows: () => select(clausesOf(list, source, page)),
-    matches: () => countMatches(db, source),
+    read: async (isCounted) => {
+      const rows = select(clausesOf(list, source, page));
+      const [found, matches] = await Promise.all([rows, isCounted ? countMatches(db, source) : null]);
+      return { rows: found, matches };
+    },
     ...(staying && { staying: () => countMatches(db, staying) }),
   });
 }
@@ -92,10 +96,13 @@ export async function readRows<Row>(
   return cutPage(await select(clausesOf(list, list.idsFrom ?? list, page)), page, list.cursorOf);
 }
 
+/** `matches`: null when they were not counted. */
+export type RowsRead<Row> = { readonly rows: readonly Row[]; readonly matches: number | null };
+
 /** What a page is made of. The counts are up to one more than `COUNTED_MAX`. */
 type Parts<Row> = {
-  readonly rows: () => PromiseLike<readonly Row[]>;
-  readonly matches: () => Promise<number>;
+  /** Lists that are known to be longer are not counted. */
+  readonly read: (isCounted: boolean) => Promise<RowsRead<Row>>;
   /** How many of the matches stay in the list; without it, all do. */
   readonly staying?: () => Promise<number>;
 };
@@ -104,13 +111,13 @@ type Parts<Row> = {
 export async function composePage<Row>(
   { length, cursorOf }: Pick<List<Row>, 'length' | 'cursorOf'>,
   page: Page,
-  { rows: readRows, matches: count, staying: countStaying }: Parts<Row>,
+  { read, staying: countStaying }: Parts<Row>,
 ): Promise<Paged<Row>> {
   const isKnown = length?.longLists.has(length.key) ?? false;
-  const [rows, matches] = await Promise.all([readRows(), isKnown ? COUNTED_MAX + 1 : count()]);
-  const total = matches > COUNTED_MAX ? null : matches;
+  const { rows, matches } = await read(!isKnown);
+  const total = matches === null || matches > COUNTED_MAX ? null : matches;
   if (length && total === null && !isKnown) {
-    const staying = countStaying ? await countStaying() : matches;
+    const staying = countStaying ? await countStaying() : COUNTED_MAX + 1;
     if (staying > COUNTED_MAX) length.longLists.add(length.key);
   }
   return { ...cutPage(rows, page, cursorOf), total };

@@ -15,7 +15,15 @@ import { openPayee } from '../payee.ts';
 import { settlements } from '../schema/settlement.ts';
 import { statement } from '../statement.ts';
 import { type LongLists, listKey } from './long-list.ts';
-import { composePage, type KnownLength, type List, type PageClauses, readPage, readRows } from './page.ts';
+import {
+  composePage,
+  type KnownLength,
+  type List,
+  type PageClauses,
+  type RowsRead,
+  readPage,
+  readRows,
+} from './page.ts';
 import { type ExceptionRows, exceptionsOf, exceptionsSql } from './settlement-exception.ts';
 import { type SettlementSelection, sourceOf, stayingOf } from './settlement-selection.ts';
 
@@ -62,25 +70,29 @@ export async function getSettlementWithHistory(
  */
 const NEWEST_FIRST = `ORDER BY created_at DESC, settlement_id DESC LIMIT ${PAGE.limitMax + 1}`;
 
-const newestStatement = statement<[orgId: string, limit: number], SelectedRow>(
+/**
+ * With each row, how many the organization has, up to one more than `COUNTED_MAX`; null unless they are to be counted.
+ * The oldest are counted first: PostgreSQL knows of most old rows that everybody sees them.
+ */
+const SELECTED_AND_COUNTED = `${SELECTED}, CASE WHEN $3 THEN (SELECT count(*)::int AS matches FROM (
+    SELECT FROM settlements WHERE org_id = $1 ORDER BY created_at, settlement_id LIMIT ${COUNTED_MAX + 1}
+  ) AS counted) END AS matches`;
+
+type CountedRow = SelectedRow & { readonly matches: number | null };
+
+const newestStatement = statement<[orgId: string, limit: number, isCounted: boolean], CountedRow>(
   'read_newest_settlements',
-  `${SELECTED} FROM (SELECT * FROM settlements WHERE org_id = $1 ${NEWEST_FIRST}) s
+  `${SELECTED_AND_COUNTED} FROM (SELECT * FROM settlements WHERE org_id = $1 ${NEWEST_FIRST}) s
   ORDER BY s.created_at DESC, s.settlement_id DESC LIMIT $2`,
 );
 
-const olderStatement = statement<[orgId: string, limit: number, at: string, settlementId: string], SelectedRow>(
-  'read_older_settlements',
-  `${SELECTED} FROM (
-    SELECT * FROM settlements WHERE org_id = $1 AND (created_at, settlement_id) < ($3::timestamptz, $4) ${NEWEST_FIRST}
-  ) s ORDER BY s.created_at DESC, s.settlement_id DESC LIMIT $2`,
-);
+type OlderPage = [orgId: string, limit: number, isCounted: boolean, at: string, settlementId: string];
 
-/** The oldest first: PostgreSQL knows of most old rows that everybody sees them. */
-const countAllStatement = statement<[orgId: string], { readonly matches: number }>(
-  'count_settlements',
-  `SELECT count(*)::int AS matches FROM (
-    SELECT FROM settlements WHERE org_id = $1 ORDER BY created_at, settlement_id LIMIT ${COUNTED_MAX + 1}
-  ) AS counted`,
+const olderStatement = statement<OlderPage, CountedRow>(
+  'read_older_settlements',
+  `${SELECTED_AND_COUNTED} FROM (
+    SELECT * FROM settlements WHERE org_id = $1 AND (created_at, settlement_id) < ($4::timestamptz, $5) ${NEWEST_FIRST}
+  ) s ORDER BY s.created_at DESC, s.settlement_id DESC LIMIT $2`,
 );
 
 /** A page of the organization's settlements, newest first. */
@@ -95,10 +107,7 @@ export async function listSettlementsWithHistory(
   };
   // The list that is read most has statements that are prepared; any other is built from its filters.
   if (page.offset === 0 && Object.values(selection).every((filter) => filter === undefined))
-    return await composePage(list, page, {
-      rows: () => selectAny(deps, orgId, page),
-      matches: async () => (await countAllStatement(deps.db, orgId))[0]?.matches ?? 0,
-    });
+    return await composePage(list, page, { read: (isCounted) => selectAny(deps, orgId, { page, isCounted }) });
   const filtered = { ...sourceOf(deps.db, orgId, selection), ...list };
   return await readPage(deps.db, filtered, page, (clauses) => selectWithHistory(deps, clauses));
 }
@@ -147,21 +156,31 @@ function lengthOf({ db, longLists }: ListDeps, orgId: string, selection: Settlem
   return { ...length, staying: source.idsFrom ?? source };
 }
 
-/** One row more than the page has, to see the next. A statement reads at most `PAGE.limitMax + 1`. */
-async function selectAny({ db, sealer }: ReadDeps, orgId: string, { limit, after }: Page) {
+/** One row more than the page has, to see the next. A statement reads at most `PAGE.limitMax + 1`; the first one counts. */
+async function selectAny(
+  { db, sealer }: ReadDeps,
+  orgId: string,
+  { page: { limit, after }, isCounted }: { readonly page: Page; readonly isCounted: boolean },
+): Promise<RowsRead<SettlementWithHistory>> {
   const shown = withHistory(dataKeysOf(sealer));
   const found: SettlementWithHistory[] = [];
+  let matches: number | null | undefined;
   let from = after;
   for (;;) {
     const wanted = Math.min(limit - found.length, PAGE.limitMax) + 1;
+    const counts = isCounted && matches === undefined;
     const rows = from
-      ? await olderStatement(db, orgId, wanted, from.at.toISOString(), from.id)
-      : await newestStatement(db, orgId, wanted);
+      ? await olderStatement(db, orgId, wanted, counts, from.at.toISOString(), from.id)
+      : await newestStatement(db, orgId, wanted, counts);
+    matches ??= rows[0]?.matches;
     found.push(...rows.map(shown));
     const last = found.at(-1);
-    if (rows.length < wanted || found.length > limit || last === undefined) return found;
+    if (rows.length < wanted || found.length > limit || last === undefined) break;
     from = { at: last.createdAt, id: last.settlementId };
   }
+  // No row has said it. A cursor may be older than all rows, of which the newest says it.
+  if (isCounted) matches ??= (await newestStatement(db, orgId, 1, true))[0]?.matches ?? 0;
+  return { rows: found, matches: matches ?? null };
 }
 
 async function selectWithHistory(
