@@ -6,7 +6,8 @@ import {
   listDeliveriesTo,
 } from '../db/queries/operator/delivery.ts';
 import { listAuditEntries, listOutboxRows } from '../db/queries/operator/object.ts';
-import { listDueSubscriptions, listLateDeliveries } from '../db/queries/operator/waiting.ts';
+import { listDueSubscriptions } from '../db/queries/operator/pending-subscription.ts';
+import { listLateDeliveries } from '../db/queries/operator/waiting.ts';
 import { findWebhookObject } from '../db/queries/operator/webhook.ts';
 import { findRunningReplay } from '../db/queries/webhook-replay.ts';
 import { maskUrl } from '../domain/mask.ts';

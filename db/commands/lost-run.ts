@@ -13,11 +13,10 @@ import {
 } from '../../domain/workflow-id.ts';
 import type { Queryable } from '../client.ts';
 import { newId } from '../id.ts';
+import { listDueSubscriptions, listUnheardSubscriptions } from '../queries/operator/pending-subscription.ts';
 import {
-  listDueSubscriptions,
   listOpenSettlements,
   listOpenVerifications,
-  listUnheardSubscriptions,
   type OpenFilter,
   type OpenPage,
 } from '../queries/operator/waiting.ts';

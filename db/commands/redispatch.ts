@@ -4,10 +4,10 @@
  */
 import type { Queryable, Tx } from '../client.ts';
 import { type AuditAction, insertAuditEntries, type OperatorAct } from '../queries/audit.ts';
+import { listPendingSubscriptions } from '../queries/operator/pending-subscription.ts';
 import {
   listOpenSettlements,
   listOpenVerifications,
-  listPendingSubscriptions,
   type OpenObject,
   type OpenPage,
 } from '../queries/operator/waiting.ts';

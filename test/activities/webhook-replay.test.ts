@@ -1,6 +1,6 @@
 /** The steps of a replay: ended in between, beside others, and what starts a lost one again. */
 import { describe, expect } from 'vitest';
-import { listDueSubscriptions, listPendingSubscriptions } from '../../db/queries/operator/waiting.ts';
+import { listDueSubscriptions, listPendingSubscriptions } from '../../db/queries/operator/pending-subscription.ts';
 import { takeReplayStep } from '../../db/queries/webhook-replay.ts';
 import { lookForRetries } from '../../db/queries/webhook-retry.ts';
 import { REPLAY_STEP } from '../../domain/webhook.ts';

@@ -4,13 +4,7 @@
  */
 import { and, asc, eq, gt, inArray, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Currency } from '../../../domain/money.ts';
-import {
-  type OutboxKind,
-  type OutboxMessage,
-  settlementMessage,
-  subscriptionMessage,
-  verificationMessage,
-} from '../../../domain/outbox.ts';
+import { type OutboxKind, type OutboxMessage, settlementMessage, verificationMessage } from '../../../domain/outbox.ts';
 import type { PaymentMethod } from '../../../domain/payment-method.ts';
 import type { SettlementStatus } from '../../../domain/settlement/state.ts';
 import type { Queryable } from '../../client.ts';
@@ -215,68 +209,4 @@ export async function listOpenVerifications(
     .orderBy(asc(verificationId))
     .limit(limit);
   return rows.map((row) => ({ orgId: row.orgId, message: verificationMessage(row, 'redispatched', requestId) }));
-}
-
-/**
- * Subscriptions with retries or a running replay, in the order of their ids: each is found in the index of retries,
- * after the one before it, or in the index of running replays, and then by its id.
- */
-const pendingSubscriptions = (after: string) => sql`
-  WITH RECURSIVE retried AS (
-    (SELECT webhook_id FROM webhook_deliveries WHERE status = 'pending' AND lane_key IS NULL AND webhook_id > ${after}
-      ORDER BY webhook_id LIMIT 1)
-    UNION ALL
-    SELECT (SELECT d.webhook_id FROM webhook_deliveries d
-      WHERE d.status = 'pending' AND d.lane_key IS NULL AND d.webhook_id > p.webhook_id ORDER BY d.webhook_id LIMIT 1)
-    FROM retried p WHERE p.webhook_id IS NOT NULL
-  ), pending AS (
-    SELECT webhook_id FROM retried
-    UNION SELECT webhook_id FROM webhook_replays WHERE status = 'running' AND webhook_id > ${after}
-  )
-  SELECT w.webhook_id AS "webhookId", w.org_id AS "orgId" FROM pending p CROSS JOIN LATERAL (
-    SELECT webhook_id, org_id, retries_at FROM webhooks WHERE webhook_id = p.webhook_id LIMIT 1
-  ) w`;
-
-type SubscriptionKey = { readonly webhookId: string; readonly orgId: string };
-
-/** Subscriptions with retries, due or not, or a running replay, in the order of their ids. */
-export async function listPendingSubscriptions(
-  db: Queryable,
-  { after, limit }: OpenPage,
-  requestId: string,
-): Promise<OpenObject[]> {
-  const { rows } = await db.execute<SubscriptionKey>(sql`
-    ${pendingSubscriptions(after)} ORDER BY p.webhook_id LIMIT ${limit}`);
-  return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));
-}
-
-/**
- * Subscriptions with retries that are due, or to be ended, or a running replay. What became due in that time is left
- * out.
- */
-export async function listDueSubscriptions(
-  db: Queryable,
-  { after, limit, recent, among }: OpenPage & OpenFilter,
-  requestId: string,
-): Promise<OpenObject[]> {
-  const latest = recent === undefined ? sql`now()` : sql`${recent.since.toISOString()}::timestamptz`;
-  const { rows } = await db.execute<SubscriptionKey>(sql`${pendingSubscriptions(after)}
-    WHERE (EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id AND d.status = 'pending'
-        AND d.lane_key IS NULL AND d.next_attempt_at <= ${latest})
-      OR EXISTS (SELECT 1 FROM webhook_replays r WHERE r.webhook_id = w.webhook_id AND r.status = 'running'
-        AND r.created_at <= ${latest}))
-    ${among === undefined ? sql`` : sql`AND w.webhook_id = ANY (${sql.param([...among])}::text[])`}
-    ORDER BY p.webhook_id LIMIT ${limit}`);
-  return rows.map((row) => ({ orgId: row.orgId, message: subscriptionMessage(row, requestId) }));
-}
-
-/** Longer than any round of a subscription's workflow. At its end, the row says when the workflow looks next. */
-const UNHEARD_MINUTES = 10;
-
-/** Subscriptions with retries or a running replay whose workflow should have looked at them long ago. */
-export async function listUnheardSubscriptions(db: Queryable, limit: number): Promise<SubscriptionKey[]> {
-  const { rows } = await db.execute<SubscriptionKey>(sql`${pendingSubscriptions('')}
-    WHERE w.retries_at < now() - ${UNHEARD_MINUTES} * interval '1 minute'
-    ORDER BY p.webhook_id LIMIT ${limit}`);
-  return rows;
 }
