@@ -70,13 +70,13 @@ test('the statements of a request wait in the turn of its organization, its cons
     greedy: { principal: { orgId: 'greedy' } },
     modest: { principal: { orgId: 'modest' } },
     consumer: { consumer: { orgId: 'consumer' } },
-    address: { clientAddress: { limitKey: '192.0.2.1' } },
   };
+  const clientAddress = { limitKey: '192.0.2.1' };
   const done: string[] = [];
   const app = fastify();
   for (const name of ['principal', 'consumer', 'clientAddress']) app.decorateRequest(name, null);
   app.addHook<{ Params: { who: string } }>('onRequest', async (request) => {
-    Object.assign(request, callers[request.params.who]);
+    Object.assign(request, { clientAddress }, callers[request.params.who]);
   });
   await app.register(turn, LOW_PRIORITY);
   app.get<{ Params: { who: string } }>('/:who', async ({ params: { who } }) => {
