@@ -18,6 +18,8 @@ import { isLowPriority } from '../route-config.ts';
 export const LOW_PRIORITY = { seats: 2, seatsOfTenant: 1, timeoutMs: 10_000 } as const;
 export type LowPriority = Readonly<Record<keyof typeof LOW_PRIORITY, number>>;
 
+const READS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+
 declare module 'fastify' {
   interface FastifyInstance {
     /** The turns of requests of low priority. */
@@ -46,7 +48,8 @@ export const turn = fp(async (app: FastifyInstance, limits: LowPriority) => {
   const leave = (request: FastifyRequest): void => {
     const seat = seated.get(request);
     if (!seat || !seated.delete(request)) return;
-    const restMs = rest.after(request.clientAddress.limitKey, performance.now() - seat.sinceMs);
+    const kind = READS.has(request.method) ? 'read' : 'change';
+    const restMs = rest.after(request.clientAddress.limitKey, kind, performance.now() - seat.sinceMs);
     if (restMs === 0) turns.leave(seat.tenant);
     else setTimeout(() => turns.leave(seat.tenant), restMs).unref();
   };

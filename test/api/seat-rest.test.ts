@@ -9,9 +9,9 @@ function heardAt(...heard: readonly (readonly [atMs: number, address: string])[]
     nowMs = atMs;
     rest.heard(address);
   }
-  return (atMs: number, address: string, tookMs: number) => {
+  return (atMs: number, address: string, kind: 'read' | 'change', tookMs: number) => {
     nowMs = atMs;
-    return rest.after(address, tookMs);
+    return rest.after(address, kind, tookMs);
   };
 }
 
@@ -22,16 +22,16 @@ test.for([
       [0, 'a'],
       [900, 'a'],
     ],
-    [900, 'a', 20],
+    [900, 'a', 'read', 20],
     0,
   ],
   [
-    'a seat rests as long as its request took while another address is heard',
+    'a seat rests as long as its list took while another address is heard',
     [
       [0, 'b'],
       [10, 'a'],
     ],
-    [30, 'a', 20],
+    [30, 'a', 'read', 20],
     20,
   ],
   [
@@ -40,7 +40,7 @@ test.for([
       [0, 'a'],
       [10, 'b'],
     ],
-    [30, 'a', 20],
+    [30, 'a', 'read', 20],
     20,
   ],
   [
@@ -50,7 +50,7 @@ test.for([
       [10, 'a'],
       [20, 'a'],
     ],
-    [30, 'a', 20],
+    [30, 'a', 'read', 20],
     20,
   ],
   [
@@ -59,8 +59,17 @@ test.for([
       [0, 'b'],
       [10, 'a'],
     ],
-    [1_001, 'a', 20],
+    [1_001, 'a', 'read', 20],
     0,
+  ],
+  [
+    'a seat rests three times as long as a change took',
+    [
+      [0, 'b'],
+      [10, 'a'],
+    ],
+    [30, 'a', 'change', 12],
+    36,
   ],
   [
     'a rest has a limit',
@@ -68,9 +77,9 @@ test.for([
       [0, 'b'],
       [10, 'a'],
     ],
-    [900, 'a', 800],
+    [900, 'a', 'read', 800],
     REST_MAX_MS,
   ],
-] as const)('%s', ([, heard, [atMs, address, tookMs], restMs]) => {
-  expect(heardAt(...heard)(atMs, address, tookMs)).toBe(restMs);
+] as const)('%s', ([, heard, [atMs, address, kind, tookMs], restMs]) => {
+  expect(heardAt(...heard)(atMs, address, kind, tookMs)).toBe(restMs);
 });
