@@ -1,13 +1,13 @@
 /**
- * How long a seat of a request of low priority rests after it, while requests of other priority come from another
- * address: as long as a read took, three times as long as a change. So a burst of lists leaves the others about half of
- * the process, and takes all of it when there are none.
+ * How long a seat stays empty after a request of low priority, while another address sends payments or single reads: as
+ * long as a list took, or three times as long as a change took. So a burst of lists leaves about half of the process to
+ * the others. Without others it may use all of it.
  */
 
-/** The event of a change is delivered to up to 20 subscriptions after its answer. */
-const TIMES = { read: 1, change: 3 } as const;
+/** The rest is so many times as long as the request. The event of a change is delivered after its answer. */
+const FACTORS = { read: 1, change: 3 } as const;
 
-/** An address that has sent nothing for so long has gone. */
+/** After so long without a request, an address counts no more. */
 const HEARD_MS = 1_000;
 /** The longest rest. */
 export const REST_MAX_MS = 50;
@@ -23,9 +23,9 @@ export function createSeatRest(clock = () => performance.now()) {
       latest = { address, atMs: clock() };
     },
     /** @returns how long the seat rests, in ms, after a request of this address that took so long */
-    after(address: string, kind: keyof typeof TIMES, tookMs: number): number {
+    after(address: string, kind: keyof typeof FACTORS, tookMs: number): number {
       const { atMs } = address === latest.address ? other : latest;
-      return clock() - atMs > HEARD_MS ? 0 : Math.min(TIMES[kind] * tookMs, REST_MAX_MS);
+      return clock() - atMs > HEARD_MS ? 0 : Math.min(FACTORS[kind] * tookMs, REST_MAX_MS);
     },
   };
 }

@@ -164,23 +164,24 @@ async function selectAny(
 ): Promise<RowsRead<SettlementWithHistory>> {
   const shown = withHistory(dataKeysOf(sealer));
   const found: SettlementWithHistory[] = [];
-  let matches: number | null | undefined;
+  let matches: number | null = null;
   let from = after;
   for (;;) {
     const wanted = Math.min(limit - found.length, PAGE.limitMax) + 1;
-    const counts = isCounted && matches === undefined;
-    const rows = from
+    const counts = isCounted && matches === null;
+    const rows: readonly CountedRow[] = from
       ? await olderStatement(db, orgId, wanted, counts, from.at.toISOString(), from.id)
       : await newestStatement(db, orgId, wanted, counts);
-    matches ??= rows[0]?.matches;
+    matches ??= rows[0]?.matches ?? null;
     found.push(...rows.map(shown));
     const last = found.at(-1);
     if (rows.length < wanted || found.length > limit || last === undefined) break;
     from = { at: last.createdAt, id: last.settlementId };
   }
-  // No row has said it. A cursor may be older than all rows, of which the newest says it.
-  if (isCounted) matches ??= (await newestStatement(db, orgId, 1, true))[0]?.matches ?? 0;
-  return { rows: found, matches: matches ?? null };
+  // The count comes with a row. After a cursor that is older than every row there is none.
+  if (isCounted && matches === null)
+    matches = after ? ((await newestStatement(db, orgId, 1, true))[0]?.matches ?? 0) : 0;
+  return { rows: found, matches };
 }
 
 async function selectWithHistory(

@@ -1,4 +1,4 @@
-/** What operators and sweeps read of subscriptions with retries: a page costs what it lists, however many there are. */
+/** A page of the subscriptions with retries costs what it lists, however many there are. */
 import { expect } from 'vitest';
 import type { Database } from '../../db/client.ts';
 import {
@@ -21,7 +21,7 @@ const idOf = (one: Listed): string => ('message' in one ? one.message.objectId :
 
 const ORGANIZATIONS = 3;
 const LIMIT = 5;
-/** A row of the index, the subscription, and what decides whether it is wanted: of each, and of one more. */
+/** Of each subscription that is listed, and of one more: its index entry, its row, and what its condition reads. */
 const ROWS_MAX = 4 * (LIMIT + 1);
 
 /** Subscriptions with one retry each, which is due. */
@@ -54,7 +54,7 @@ test.for([
   ['whose workflow should have looked', (db, { limit }) => listUnheardSubscriptions(db, limit)],
   ['among some that are named', (db, page, among) => listDueSubscriptions(db, { ...page, among }, 'request')],
 ] satisfies readonly ListOne[])(
-  'a page of subscriptions %s is the first of them, and reads no others',
+  'a page of subscriptions %s lists the first of them, and reads no others',
   async ([, list], { retried: { db, ids, plans } }) => {
     plans.length = 0;
     const found = await list(db, { after: '', limit: LIMIT }, ids.slice(0, LIMIT));

@@ -1,6 +1,6 @@
 /**
- * Subscriptions with retries or a running replay, across organizations: what operators redispatch and sweeps look at. A
- * page costs what it lists, however many there are.
+ * Subscriptions with retries or a running replay, across organizations, for redispatches and sweeps. A page costs what
+ * it lists, however many there are.
  */
 import { type SQL, sql } from 'drizzle-orm';
 import { subscriptionMessage } from '../../../domain/outbox.ts';
@@ -10,10 +10,10 @@ import type { OpenFilter, OpenObject, OpenPage } from './waiting.ts';
 type SubscriptionKey = { readonly webhookId: string; readonly orgId: string };
 
 /**
- * The first `limit` wanted ones of the subscriptions with retries or a running replay, in the order of their ids. Each
- * is found in the index of retries, after the one before it, until enough are found, or in the index of running replays.
+ * The first `limit` of these subscriptions for which a condition holds, in the order of their ids. One with retries is
+ * searched in their index after the one before it, until enough are found.
  *
- * @param isWanted a condition on the id that it is given
+ * @param isWanted the condition, for the expression that holds an id
  */
 async function pendingSubscriptions(
   db: Queryable,
@@ -79,7 +79,7 @@ export async function listDueSubscriptions(
   requestId: string,
 ): Promise<OpenObject[]> {
   const latest = recent === undefined ? sql`now()` : sql`${recent.since.toISOString()}::timestamptz`;
-  // For EXISTS, PostgreSQL would read all that are due, to look a few ids up among them.
+  // With EXISTS, PostgreSQL may read all that are due into a hash table first.
   const isDue = (webhookId: SQL) => sql`(
     (SELECT true FROM webhook_deliveries due WHERE due.webhook_id = ${webhookId} AND due.status = 'pending'
       AND due.lane_key IS NULL AND due.next_attempt_at <= ${latest} LIMIT 1) IS NOT NULL
