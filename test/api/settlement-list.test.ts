@@ -1,6 +1,7 @@
 /** The list of settlements: each combination of filters, in pages by cursor and by offset, against the rule in code. */
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
+import { cursorText } from '../../domain/page.ts';
 import type { Caller, TestApi } from '../support/api.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settle } from '../support/partner.ts';
@@ -118,6 +119,19 @@ const filters: fc.Arbitrary<Filters> = fc.record({
 });
 
 describe('GET /v2/settlements', () => {
+  test('200 with the number of all, and no item, after a cursor that is older than all of them', async ({
+    api,
+    owner,
+    settlements,
+  }) => {
+    const after = cursorText({ at: new Date(0), id: 'none' });
+    const page = await api.call(owner, 'GET', `/v2/settlements?after=${after}`);
+    expect([jsonOf(page), page.headers['x-total-count']]).toEqual([[], String(settlements.length)]);
+    const other = await api.createCaller();
+    expect((await api.call(other, 'GET', `/v2/settlements?after=${after}`)).headers['x-total-count']).toBe('0');
+    expect((await api.call(other, 'GET', '/v2/settlements')).headers['x-total-count']).toBe('0');
+  });
+
   test('200 with exactly what the filters select, each once, newest first, by cursor and by offset', async ({
     api,
     owner,
