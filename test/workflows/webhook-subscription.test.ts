@@ -3,6 +3,7 @@
  * few seconds.
  */
 import { activityInfo } from '@temporalio/activity';
+import type { WorkflowHandle } from '@temporalio/client';
 import { describe, expect, vi } from 'vitest';
 import { createActivities } from '../../activities/index.ts';
 import type { GuardedAnswer } from '../../activities/providers/guarded-http.ts';
@@ -65,12 +66,7 @@ const test = withApi()
           delivery,
           ({ attempts }) => attempts.length === count && attempts.at(-1).outcome !== 'pending',
         ),
-      /** The summaries in the history: operators see each round and each wait as a row. */
-      rows: async (): Promise<string[]> => {
-        const { events } = await handle.fetchHistory();
-        const summaries = (events ?? []).map(({ userMetadata }) => userMetadata?.summary?.data);
-        return summaries.filter((data) => data != null).map((data) => String(JSON.parse(Buffer.from(data).toString())));
-      },
+      rows: (): Promise<string[]> => rowsOf(handle),
     };
   });
 // Starts the servers in a hook: its timeout is longer than a test's.
@@ -87,6 +83,13 @@ const NOTHING = {
   lastFailedAt: null,
   lastOutcome: null,
 } as const;
+
+/** The summaries in a run's history: operators see each round and each wait as a row. */
+async function rowsOf(handle: WorkflowHandle): Promise<string[]> {
+  const { events } = await handle.fetchHistory();
+  const summaries = (events ?? []).map(({ userMetadata }) => userMetadata?.summary?.data);
+  return summaries.filter((data) => data != null).map((data) => String(JSON.parse(Buffer.from(data).toString())));
+}
 
 const ROUND = 'Deliver what is due';
 const WAITING = 'Waiting until the next retry is due';
@@ -174,6 +177,7 @@ describe('a subscription that waits', () => {
     const endMs = await untilTimers(time, handle.workflowId);
     const { next_attempt_at: due } = await untilAttempts(1);
     expect(Math.abs(endMs - Date.parse(due))).toBeLessThan(1_000);
+    await handle.terminate();
   });
 
   test.for([
@@ -238,23 +242,21 @@ describe('a subscription that waits', () => {
 
   test('goes on when it is woken while a round ends, so that no wake-up is lost', async ({ start, time }) => {
     answer = answered(200);
-    let rounds = 0;
-    const { handle } = await start().then(async (started) => {
-      await started.handle.result();
-      return started;
-    });
+    const { handle, webhookId } = await start();
+    await handle.result();
+    let isWoken = false;
     time.override.deliverRetries = async () => {
-      rounds += 1;
-      if (rounds === 1) await time.client.workflow.getHandle(handle.workflowId).signal(retriesAdded);
+      if (!isWoken) await handle.signal(retriesAdded);
+      isWoken = true;
       return { waitMs: null, found: NOTHING };
     };
     const again = await time.client.workflow.start('webhookSubscription', {
       workflowId: handle.workflowId,
       taskQueue: DELIVERY_TASK_QUEUE,
-      args: [{ webhookId: 'any', orgId: 'any' }],
+      args: [{ webhookId, orgId: 'any' }],
     });
     await again.result();
-    expect(rounds).toBe(2);
+    expect(await rowsOf(again)).toEqual([ROUND, ROUND]);
   });
 });
 
