@@ -14,7 +14,7 @@ import {
   type KeyCaller,
   type Presentation,
   type Presented,
-} from '../../db/queries/api-key.ts';
+} from '../../db/queries/key-caller.ts';
 import { addressTenant, asTenant } from '../../db/tenant.ts';
 import type { Counted } from '../../domain/rate-limit.ts';
 import { environmentName } from '../../domain/runtime.ts';

@@ -8,8 +8,9 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
-import { type KeyCaller, type Presented, touchApiKey } from '../../db/queries/api-key.ts';
+import { touchApiKey } from '../../db/queries/api-key.ts';
 import { authenticateConsumer } from '../../db/queries/consumer.ts';
+import type { KeyCaller, Presented } from '../../db/queries/key-caller.ts';
 import { addressTenant, asTenant } from '../../db/tenant.ts';
 import { DomainError, type ErrorCode } from '../../domain/error.ts';
 import { budgetsOf, budgetsOfOrganization, type Counted, isWithin } from '../../domain/rate-limit.ts';

@@ -1,21 +1,14 @@
 /**
- * API keys. A key is looked up by its hash at every request, without a cache, because a rotated key is invalid at once.
- * The keys of one organization change one after another, under its row's lock. No key is ever deleted.
+ * API keys. Those of one organization change one after another, under its row's lock. No key is ever deleted.
  */
 import { and, count, eq, gt, isNull, ne, notInArray, or, sql } from 'drizzle-orm';
 import { ACTIVE_KEYS_MAX, type ApiKey, type KeyLimits } from '../../domain/api-key.ts';
 import { notBefore } from '../../domain/clock.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Page, Paged } from '../../domain/page.ts';
-import type { Allowance, OwnLimits, Tier } from '../../domain/quota.ts';
-import type { Counted } from '../../domain/rate-limit.ts';
-import type { EnvironmentName } from '../../domain/runtime.ts';
-import type { Scope } from '../../domain/scope.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
 import { apiKeys } from '../schema/api-key.ts';
-import { statement } from '../statement.ts';
 import { type List, pageOf, readPage } from './page.ts';
-import { addressCaller, type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
 
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
 /** What identifies a key: its id, the prefix that is shown, and the hash of the raw key under one pepper. */
@@ -36,164 +29,6 @@ const toApiKey = ({
 export const isWorking = (at: Date) =>
   and(eq(apiKeys.status, 'active'), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)));
 const owned = (orgId: string, keyId: string) => and(eq(apiKeys.orgId, orgId), eq(apiKeys.keyId, keyId));
-
-/** What authentication needs of a valid key, and its request counted. */
-export type KeyCaller = Pick<ApiKey, 'keyId' | 'orgId' | 'scope'> & {
-  /** An operator has suspended its organization. */
-  readonly isSuspended: boolean;
-  readonly allowance: Allowance;
-  /** Whether `touchApiKey` is due. */
-  readonly isTouchDue: boolean;
-  /** For its organization and for its address; null for a request from an address that the key does not allow. */
-  readonly counted: { readonly organization: Counted; readonly address: Counted } | null;
-};
-
-type KeyCallerRow = {
-  /** Among the keys that were presented, from 1. */
-  readonly place: number;
-  readonly key_id: string;
-  readonly org_id: string;
-  readonly scope: Scope;
-  readonly is_suspended: boolean;
-  readonly is_touch_due: boolean;
-  readonly tier: Tier;
-  readonly limits: OwnLimits;
-  /** Null from an address that is not allowed. */
-  readonly used: number | null;
-  readonly used_by_address: number | null;
-  readonly reset_seconds: number | null;
-};
-
-/**
- * The lengths of the arrays are hidden from the planner: a plan for a few keys looks cheaper than the one that a
- * connection keeps, so it would make one at each call.
- *
- * @param condition which of the keys with one of the hashes
- */
-const callersSql = (condition: string): string =>
-  `WITH presented AS (
-     SELECT place::int, ($5::bytea[])[(place - 1) * $6 + 1 : place * $6] AS hashes, address::inet, limit_caller, cost
-       FROM unnest((SELECT $7::text[]), (SELECT $8::text[]), (SELECT $9::int[])) WITH ORDINALITY
-              AS given (address, limit_caller, cost, place)
-   ),
-   key AS (
-     SELECT place, limit_caller, cost, found.* FROM presented, LATERAL (
-       SELECT key_id, org_id, scope, tier, limits, suspended_at IS NOT NULL AS is_suspended,
-              coalesce(last_used_at < $3::timestamptz, true) AS is_touch_due,
-              allowed_cidrs IS NULL OR coalesce(presented.address <<= ANY (allowed_cidrs::cidr[]), false) AS is_allowed
-         FROM api_keys JOIN organizations USING (org_id)
-        WHERE key_hash = ANY (presented.hashes) AND api_keys.environment = $1 AND ${condition}
-          AND (expires_at IS NULL OR expires_at > $2::timestamptz)
-        LIMIT 1
-     ) found
-   ),
-   counted AS (${countingSql(`SELECT caller, $4::int, sum(cost)::int
-     FROM key, LATERAL (VALUES (limit_caller), ('org:' || org_id)) AS callers (caller)
-     WHERE is_allowed GROUP BY caller ORDER BY caller`)})
-   SELECT key.place, key.key_id, key.org_id, key.scope, key.tier, key.limits, key.is_suspended, key.is_touch_due,
-          own.used, address.used AS used_by_address,
-          ${resetSecondsSql('own.begun', '$4::int')} AS reset_seconds
-     FROM key LEFT JOIN counted own ON is_allowed AND own.caller = 'org:' || key.org_id
-       LEFT JOIN counted address ON is_allowed AND address.caller = key.limit_caller`;
-
-type CallersParameters = [
-  ...[environment: EnvironmentName, now: string, touchedBefore: string, windowSeconds: number],
-  ...[keyHashes: readonly Buffer[], hashesOfEach: number],
-  ...[addresses: readonly (string | null)[], addressCallers: readonly string[], costs: readonly number[]],
-];
-
-const callersStatement = statement<CallersParameters, KeyCallerRow>('api_key.callers', callersSql(`status = 'active'`));
-
-/** A rotated key, with the idempotency key by which it has rotated itself, while the answer is kept. */
-const rotatedCallerStatement = statement<[...CallersParameters, keyId: string, idempotencyKey: string], KeyCallerRow>(
-  'api_key.rotated_caller',
-  callersSql(`status = 'rotated' AND key_id = $10 AND EXISTS (
-        SELECT FROM api_keys successor
-          JOIN idempotency_keys bound ON bound.org_id = successor.org_id AND bound.resource_id = successor.key_id
-          JOIN idempotency_secrets answer ON answer.org_id = bound.org_id AND answer.key = bound.key
-         WHERE successor.key_id = api_keys.rotated_to AND successor.created_by = api_keys.key_id
-           AND bound.key = $11 AND answer.expires_at > $2::timestamptz)`),
-);
-
-/** A key as it is presented. */
-export type Presented = {
-  /** One for each pepper. */
-  readonly keyHashes: readonly Buffer[];
-  /** Of the client, whole; null when it is unknown, which only a key without `allowed_cidrs` allows. */
-  readonly address: string | null;
-  /** What limits know the client by. */
-  readonly limitKey: string;
-  /** What its requests cost. */
-  readonly cost: number;
-};
-
-/** When keys are presented, and where. */
-export type Presentation = Pick<Count, 'windowSeconds'> & {
-  readonly environment: EnvironmentName;
-  readonly now: Date;
-  /** A key that was last used before this is due to be touched. */
-  readonly touchedBefore: Date;
-};
-
-/**
- * Finds valid keys and counts their requests for their organizations and addresses, in one round trip. An invalid key is
- * not counted, and neither is one from an address that it does not allow.
- *
- * @returns one entry for each, in their order: what was used after all of them
- */
-export async function authenticateApiKeys(
-  db: Queryable,
-  presented: readonly Presented[],
-  presentation: Presentation,
-): Promise<(KeyCaller | undefined)[]> {
-  const rows = await callersStatement(db, ...callersParameters(presented, presentation));
-  const found = new Map(rows.map((row) => [row.place, row]));
-  return presented.map((_, index) => toCaller(found.get(index + 1)));
-}
-
-/** As `authenticateApiKeys`, for a key that repeats its own rotation `keyId` with the idempotency key of that. */
-export async function authenticateRotatedKey(
-  db: Queryable,
-  presented: Presented,
-  presentation: Presentation,
-  repeated: { readonly keyId: string; readonly idempotencyKey: string },
-): Promise<KeyCaller | undefined> {
-  const parameters = callersParameters([presented], presentation);
-  const [row] = await rotatedCallerStatement(db, ...parameters, repeated.keyId, repeated.idempotencyKey);
-  return toCaller(row);
-}
-
-const callersParameters = (
-  presented: readonly Presented[],
-  { environment, now, touchedBefore, windowSeconds }: Presentation,
-): CallersParameters => [
-  environment,
-  now.toISOString(),
-  touchedBefore.toISOString(),
-  windowSeconds,
-  presented.flatMap(({ keyHashes }) => keyHashes),
-  presented[0]?.keyHashes.length ?? 0,
-  presented.map(({ address }) => address),
-  presented.map(({ limitKey }) => addressCaller(limitKey)),
-  presented.map(({ cost }) => cost),
-];
-
-const toCaller = (row: KeyCallerRow | undefined): KeyCaller | undefined =>
-  row && {
-    keyId: row.key_id,
-    orgId: row.org_id,
-    scope: row.scope,
-    isSuspended: row.is_suspended,
-    allowance: { tier: row.tier, limits: row.limits },
-    isTouchDue: row.is_touch_due,
-    counted: countedOf(row),
-  };
-
-// The two windows begin together.
-const countedOf = ({ used, used_by_address: byAddress, reset_seconds: resetSeconds }: KeyCallerRow) =>
-  used === null || byAddress === null || resetSeconds === null
-    ? null
-    : { organization: { used, resetSeconds }, address: { used: byAddress, resetSeconds } };
 
 /**
  * Stores when the key was last used and from which network, and its hash under the current pepper. The caller limits

@@ -56,7 +56,7 @@ test('requests with keys of many organizations that arrive together share a stat
   const answers = await readAll(api, callers, '203.0.113.78');
   expect(answers.map(({ headers }) => leftIn(headers['ratelimit']))).toEqual(callers.map(() => 13));
   // The first one is looked up alone, and the others together.
-  expect(recorded().filter((statement) => statement === 'api_key.callers').length).toBeOneOf([1, 2]);
+  expect(recorded().filter((statement) => statement.startsWith('api_key.caller')).length).toBeOneOf([1, 2]);
 });
 
 test('429 for exactly those beyond the budget of an address that many organizations share', async ({ api }) => {

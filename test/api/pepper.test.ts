@@ -77,7 +77,7 @@ test('a key is looked up and its request counted in one statement, for any numbe
   const statements = query.mock.calls.map(([statement]) => JSON.stringify(statement));
   query.mockRestore();
   await many.close();
-  expect(statements).toEqual([expect.stringContaining('"name":"api_key.callers"')]);
+  expect(statements).toEqual([expect.stringContaining('"name":"api_key.caller"')]);
 });
 
 test('a key that is issued after the rotation has the new pepper', async ({ api, rotation }) => {
