@@ -54,30 +54,6 @@ function parameterOf(column: Column, value: unknown): Scalar {
   return typeof driverValue === 'bigint' ? String(driverValue) : (driverValue as Scalar);
 }
 
-/** The columns of a table under a name of their own, so that one row can hold those of several tables. */
-export type AliasedColumns<Row> = {
-  /** `r.org_id AS "r.org_id"`, for SELECT. */
-  readonly names: string;
-  /** Their values in a row that was read, as the code has them. */
-  rowOf(read: Readonly<Record<string, unknown>>): Row;
-};
-
-/** @typeParam Row the table's row, or the part of it that the columns make */
-export function aliasedColumns<Row>(columns: ColumnList, alias: string): AliasedColumns<Row> {
-  const aliased = columns.map(({ key, column }) => ({ key, column, name: `${alias}.${column.name}` }));
-  return {
-    names: aliased.map(({ column, name }) => `${alias}.${column.name} AS "${name}"`).join(', '),
-    rowOf: (read) => {
-      const row: Record<string, unknown> = {};
-      for (const { key, column, name } of aliased) {
-        const value = read[name];
-        row[key] = value === null ? null : column.mapFromDriverValue(value);
-      }
-      return row as Row;
-    },
-  };
-}
-
 /** The columns of a table as one JSON value: a row of many columns costs PostgreSQL's client half as much to read. */
 export type JsonColumns<Row> = {
   /** `json_build_array(s.org_id, …)`, for SELECT. */
@@ -86,21 +62,28 @@ export type JsonColumns<Row> = {
   rowOf(values: readonly unknown[]): Row;
 };
 
-/** @param columns none of them of type bytea, which JSON does not have */
+/**
+ * @typeParam Row the table's row, or the part of it that the columns make
+ * @param alias of the table in the statement
+ */
 export function jsonColumns<Row>(columns: ColumnList, alias: string): JsonColumns<Row> {
-  // JSON has no bigint: as text, no digit is lost.
-  const parts = columns.map(
-    ({ column }) => `${alias}.${column.name}${column.getSQLType() === 'bigint' ? '::text' : ''}`,
-  );
+  const typed = columns.map(({ key, column }) => ({ key, column, type: column.getSQLType() }));
   return {
-    text: `json_build_array(${parts.join(', ')})`,
+    text: `json_build_array(${typed.map(({ column, type }) => asJson(`${alias}.${column.name}`, type)).join(', ')})`,
     rowOf: (values) => {
       const row: Record<string, unknown> = {};
-      for (const [index, { key, column }] of columns.entries()) {
+      for (const [index, { key, column, type }] of typed.entries()) {
         const value = values[index] ?? null;
-        row[key] = value === null ? null : column.mapFromDriverValue(value);
+        const driverValue = type === 'bytea' ? Buffer.from(String(value), 'hex') : value;
+        row[key] = value === null ? null : column.mapFromDriverValue(driverValue);
       }
       return row as Row;
     },
   };
+}
+
+/** JSON has no bigint and no bytes. As text, no digit is lost. */
+function asJson(name: string, type: string): string {
+  if (type === 'bigint') return `${name}::text`;
+  return type === 'bytea' ? `encode(${name}, 'hex')` : name;
 }

@@ -11,13 +11,13 @@ import type { Settlement } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
 import { type Database, isRefused } from '../client.ts';
 import {
-  aliasedColumns,
   type ColumnList,
   columnArrays,
   columnNames,
   columnRow,
   columnsOf,
   columnValues,
+  jsonColumns,
 } from '../column-list.ts';
 import { dataKeySql } from '../data-key.ts';
 import { inGroups } from '../group.ts';
@@ -33,8 +33,8 @@ import type { BoundKey, FoundKey, KeyedRequest } from './idempotency-key.ts';
 import type { RecipientRow } from './recipient.ts';
 
 const KEY = columnsOf(idempotencyKeys);
-const BOUND_KEY = aliasedColumns<BoundKey>(KEY, 'k');
-const RECIPIENT = aliasedColumns<RecipientRow>(columnsOf(recipients), 'r');
+const BOUND_KEY = jsonColumns<BoundKey>(KEY, 'k');
+const RECIPIENT = jsonColumns<RecipientRow>(columnsOf(recipients), 'r');
 
 /** What an acceptance depends on, as of one moment. */
 export type AcceptanceFacts = {
@@ -46,9 +46,11 @@ export type AcceptanceFacts = {
 };
 
 type FactsRow = {
+  readonly bound: readonly unknown[] | null;
+  readonly recipient: readonly unknown[] | null;
   readonly gates: readonly Aggregated<GateEvidence>[];
   readonly key_data_key: string | null;
-} & Readonly<Record<string, unknown>>;
+};
 
 /** An organization, a key, a recipient, an environment and a corridor. */
 type FactsParameters = readonly [string, string, string, EnvironmentName, CorridorId];
@@ -60,7 +62,9 @@ const TOGETHER = { sizeMax: TOGETHER_MAX, splitsOn: isRefused };
 
 /** @param asked a row for each acceptance */
 const factsText = (asked: string): string =>
-  `SELECT ${BOUND_KEY.names}, ${RECIPIENT.names}, ${gateEvidenceSql('asked.environment', 'asked.corridor')} AS gates,
+  `SELECT CASE WHEN k.key IS NOT NULL THEN ${BOUND_KEY.text} END AS bound,
+     CASE WHEN r.recipient_id IS NOT NULL THEN ${RECIPIENT.text} END AS recipient,
+     ${gateEvidenceSql('asked.environment', 'asked.corridor')} AS gates,
      ${dataKeySql('k.recipient_id')} AS key_data_key
    FROM ${asked} AS asked (org_id, key, recipient_id, environment, corridor, place)
    LEFT JOIN idempotency_keys k ON k.org_id = asked.org_id AND k.key = asked.key
@@ -94,8 +98,8 @@ export async function getAcceptanceFacts(
 ): Promise<AcceptanceFacts> {
   const row = await readFacts(db, orgId, [orgId, idempotencyKey, recipientId, environment, corridor]);
   return {
-    bound: row['k.key'] === null ? undefined : { ...BOUND_KEY.rowOf(row), dataKeySealed: row.key_data_key },
-    recipient: row['r.recipient_id'] === null ? undefined : RECIPIENT.rowOf(row),
+    bound: row.bound === null ? undefined : { ...BOUND_KEY.rowOf(row.bound), dataKeySealed: row.key_data_key },
+    recipient: row.recipient === null ? undefined : RECIPIENT.rowOf(row.recipient),
     gateEvidence: row.gates,
   };
 }

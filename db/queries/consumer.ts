@@ -8,7 +8,7 @@ import type { Consumer, ConsumerSession, ContactHash } from '../../domain/consum
 import type { Counted } from '../../domain/rate-limit.ts';
 import type { EnvironmentName } from '../../domain/runtime.ts';
 import type { Queryable, Tx } from '../client.ts';
-import { aliasedColumns, columnsOf } from '../column-list.ts';
+import { columnsOf, jsonColumns } from '../column-list.ts';
 import { consumerSessions, consumers } from '../schema/consumer.ts';
 import { statement } from '../statement.ts';
 import { type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
@@ -106,16 +106,18 @@ export type SessionCaller = {
   readonly counted: Counted;
 };
 
-const CONSUMER = aliasedColumns<Consumer>(
+const CONSUMER = jsonColumns<Consumer>(
   columnsOf(consumers, ['consumerId', 'channel', 'contactSealed', 'environment', 'createdAt']),
   'c',
 );
-const SESSION = aliasedColumns<ConsumerSession>(
+const SESSION = jsonColumns<ConsumerSession>(
   columnsOf(consumerSessions, ['sessionId', 'consumerId', 'createdAt', 'expiresAt']),
   's',
 );
 
-type SessionCallerRow = Readonly<Record<string, unknown>> & {
+type SessionCallerRow = {
+  readonly consumer: readonly unknown[];
+  readonly session: readonly unknown[];
   readonly is_suspended: boolean;
   readonly used: number;
   readonly reset_seconds: number;
@@ -124,15 +126,15 @@ type SessionCallerRow = Readonly<Record<string, unknown>> & {
 const callerStatement = statement<[Buffer[], EnvironmentName, string, number, number], SessionCallerRow>(
   'consumer_session.caller',
   `WITH session AS (
-     SELECT ${CONSUMER.names}, ${SESSION.names},
+     SELECT c.consumer_id, ${CONSUMER.text} AS consumer, ${SESSION.text} AS session,
             (SELECT suspended_at IS NOT NULL FROM organizations WHERE org_id = c.consumer_id) AS is_suspended
        FROM consumer_sessions s JOIN consumers c USING (consumer_id)
       WHERE token_hash = ANY ($1::bytea[]) AND ended_at IS NULL AND expires_at > $3::timestamptz
         AND environment = $2
       LIMIT 1
    ),
-   counted AS (${countingSql(`SELECT 'org:' || "c.consumer_id", $4::int, $5::int FROM session`)})
-   SELECT session.*, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds
+   counted AS (${countingSql(`SELECT 'org:' || consumer_id, $4::int, $5::int FROM session`)})
+   SELECT consumer, session, is_suspended, counted.used, ${resetSecondsSql('counted.begun', '$4::int')} AS reset_seconds
      FROM session, counted`,
 );
 
@@ -149,8 +151,8 @@ export async function authenticateConsumer(
   const [row] = await callerStatement(db, [...tokenHashes], environment, at.toISOString(), windowSeconds, cost);
   if (!row) return undefined;
   return {
-    consumer: CONSUMER.rowOf(row),
-    session: SESSION.rowOf(row),
+    consumer: CONSUMER.rowOf(row.consumer),
+    session: SESSION.rowOf(row.session),
     isSuspended: row.is_suspended,
     counted: { used: row.used, resetSeconds: row.reset_seconds },
   };

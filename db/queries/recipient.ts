@@ -17,7 +17,7 @@ import {
   verificationAfter,
 } from '../../domain/recipient.ts';
 import type { Database, Queryable, Tx } from '../client.ts';
-import { aliasedColumns, columnsOf } from '../column-list.ts';
+import { columnsOf, jsonColumns } from '../column-list.ts';
 import { type DataKey, newDataKey, openDataKey, type ReadDeps } from '../data-key.ts';
 import { newId } from '../id.ts';
 import { recipientMetadata, recipients } from '../schema/recipient.ts';
@@ -101,11 +101,14 @@ export async function insertRecipient(
   return { ...stored, ...shownOf(personalData) };
 }
 
-const RECIPIENT = aliasedColumns<RecipientRow>(columnsOf(recipients), 'r');
+const RECIPIENT = jsonColumns<RecipientRow>(columnsOf(recipients), 'r');
 
-const readStatement = statement<[orgId: string, recipientId: string], Record<string, unknown> & { version: string }>(
+const readStatement = statement<
+  [orgId: string, recipientId: string],
+  { readonly recipient: readonly unknown[]; readonly version: string }
+>(
   'read_recipient',
-  `SELECT ${RECIPIENT.names}, r.xmin::text AS version FROM recipients r WHERE r.org_id = $1 AND r.recipient_id = $2`,
+  `SELECT ${RECIPIENT.text} AS recipient, r.xmin::text AS version FROM recipients r WHERE r.org_id = $1 AND r.recipient_id = $2`,
 );
 
 /** A recipient's row with the `version` that every change of the row replaces. */
@@ -115,7 +118,7 @@ type VersionedRow = { readonly row: RecipientRow; readonly version: string };
 export async function getRecipientRow(db: Queryable, orgId: string, recipientId: string): Promise<VersionedRow> {
   const [read] = await readStatement(db, orgId, recipientId);
   if (!read) throw new DomainError('not_found');
-  return { row: RECIPIENT.rowOf(read), version: read.version };
+  return { row: RECIPIENT.rowOf(read.recipient), version: read.version };
 }
 
 /** @throws DomainError `not_found` */
@@ -131,9 +134,9 @@ export const recipientLockSql = (recipientId: string): string => `hashtextextend
 /** Takes that lock alone, before the row: who waits for it holds nothing that a decision needs. */
 const ALONE = `alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(${recipientLockSql('$2::text')}))`;
 
-const lockStatement = statement<[orgId: string, recipientId: string], Record<string, unknown>>(
+const lockStatement = statement<[orgId: string, recipientId: string], { readonly recipient: readonly unknown[] }>(
   'lock_recipient',
-  `WITH ${ALONE} SELECT ${RECIPIENT.names} FROM alone, recipients r
+  `WITH ${ALONE} SELECT ${RECIPIENT.text} AS recipient FROM alone, recipients r
   WHERE r.org_id = $1 AND r.recipient_id = $2 FOR NO KEY UPDATE OF r`,
 );
 
@@ -154,7 +157,7 @@ export async function lockRecipient(
 export async function lockRecipientRow(tx: Tx, orgId: string, recipientId: string): Promise<RecipientRow> {
   const [locked] = await lockStatement(tx, orgId, recipientId);
   if (!locked) throw new DomainError('not_found');
-  return RECIPIENT.rowOf(locked);
+  return RECIPIENT.rowOf(locked.recipient);
 }
 
 /** Which recipients are wanted; every filter that is given must match. */

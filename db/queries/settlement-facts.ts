@@ -10,7 +10,7 @@ import type { Facts, NameDecision } from '../../domain/settlement/facts.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
 import type { Aggregated } from '../aggregated.ts';
 import type { Tx } from '../client.ts';
-import { aliasedColumns, columnsOf } from '../column-list.ts';
+import { columnsOf, jsonColumns } from '../column-list.ts';
 import { dataKeySql } from '../data-key.ts';
 import { recipients } from '../schema/recipient.ts';
 import { settlements } from '../schema/settlement.ts';
@@ -39,19 +39,20 @@ type Surroundings = Pick<Facts, 'evidence' | 'exceptions'> & {
   readonly aboutPayee: NameDecision | undefined;
 };
 
-const SETTLEMENT = aliasedColumns<SettlementRow>(columnsOf(settlements), 's');
-const RECIPIENT = aliasedColumns<RecipientRow>(columnsOf(recipients), 'r');
+const SETTLEMENT = jsonColumns<SettlementRow>(columnsOf(settlements), 's');
+const RECIPIENT = jsonColumns<RecipientRow>(columnsOf(recipients), 'r');
 
-type LockedRow = Record<string, unknown> & { readonly data_key_sealed: string | null };
+type LockedRow = { readonly settlement: readonly unknown[]; readonly data_key_sealed: string | null };
 
 const lockStatement = statement<[orgId: string, settlementId: string], LockedRow>(
   'lock_for_decision',
   `WITH locked AS MATERIALIZED (
-    SELECT ${SETTLEMENT.names} FROM settlements s WHERE org_id = $1 AND settlement_id = $2 FOR UPDATE
+    SELECT ${SETTLEMENT.text} AS settlement, recipient_id, environment, corridor
+    FROM settlements s WHERE org_id = $1 AND settlement_id = $2 FOR UPDATE
   )
-  SELECT locked.*, ${dataKeySql('locked."s.recipient_id"')} AS data_key_sealed,
-    pg_advisory_xact_lock_shared(${gateLockSql('"s.environment"', '"s.corridor"')}),
-    pg_advisory_xact_lock_shared(${recipientLockSql('"s.recipient_id"')}) FROM locked`,
+  SELECT settlement, ${dataKeySql('locked.recipient_id')} AS data_key_sealed,
+    pg_advisory_xact_lock_shared(${gateLockSql('environment', 'corridor')}),
+    pg_advisory_xact_lock_shared(${recipientLockSql('recipient_id')}) FROM locked`,
 );
 
 /**
@@ -63,7 +64,7 @@ const lockStatement = statement<[orgId: string, settlementId: string], LockedRow
 export async function lockForDecision(tx: Tx, orgId: string, settlementId: string): Promise<LockedSettlement> {
   const [row] = await lockStatement(tx, orgId, settlementId);
   if (!row) throw new DomainError('not_found');
-  const stored = SETTLEMENT.rowOf(row);
+  const stored = SETTLEMENT.rowOf(row.settlement);
   return {
     settlement: toSettlement(stored),
     paymentTokenSealed: stored.paymentTokenSealed,
@@ -80,11 +81,11 @@ const evidenceSql = (settlementId: string): string => `(
       AND (pending OR kind IN (${['collection_succeeded', ...PAYOUT_ANSWERS].map((kind) => `'${kind}'`).join(', ')})))`;
 
 type KnownRow = ExceptionRows & { readonly evidence: readonly Aggregated<RecordedEvidence>[] };
-type FactRow = Record<string, unknown> &
-  KnownRow & {
-    readonly gate_evidence: readonly Aggregated<GateEvidence>[];
-    readonly about_payee: Aggregated<NameDecision> | null;
-  };
+type FactRow = KnownRow & {
+  readonly recipient: readonly unknown[];
+  readonly gate_evidence: readonly Aggregated<GateEvidence>[];
+  readonly about_payee: Aggregated<NameDecision> | null;
+};
 
 const surroundingsStatement = statement<
   [
@@ -98,7 +99,7 @@ const surroundingsStatement = statement<
   FactRow
 >(
   'read_step_facts',
-  `SELECT ${RECIPIENT.names}, ${gateEvidenceSql('$3', '$4')} AS gate_evidence, ${evidenceSql('$5')} AS evidence,
+  `SELECT ${RECIPIENT.text} AS recipient, ${gateEvidenceSql('$3', '$4')} AS gate_evidence, ${evidenceSql('$5')} AS evidence,
     ${exceptionsSql('$5')} AS exceptions, ${decisionAboutNameSql('r.org_id', 'r.recipient_id', '$6::bytea')} AS about_payee
   FROM recipients r WHERE org_id = $1 AND recipient_id = $2`,
 );
@@ -119,7 +120,7 @@ export async function readSurroundings(
   if (!row) throw new DomainError('not_found');
   const { about_payee: about } = row;
   return {
-    recipient: toRecipient(sealer, RECIPIENT.rowOf(row)),
+    recipient: toRecipient(sealer, RECIPIENT.rowOf(row.recipient)),
     gateEvidence: row.gate_evidence,
     evidence: row.evidence.map(evidenceOf),
     exceptions: exceptionsOf(row),

@@ -4,7 +4,7 @@ import { DomainError } from '../../domain/error.ts';
 import { COMMAND_EVENT_IDS } from '../../domain/sandbox/event.ts';
 import { OPEN_STATUSES, type Settlement } from '../../domain/settlement/state.ts';
 import type { Queryable, Tx } from '../client.ts';
-import { aliasedColumns, columnsOf } from '../column-list.ts';
+import { columnsOf, jsonColumns } from '../column-list.ts';
 import { isSettlementId } from '../id.ts';
 import { settlements } from '../schema/settlement.ts';
 import { statement } from '../statement.ts';
@@ -47,11 +47,12 @@ export async function findSettlement(
   return row && toSettlement(row);
 }
 
-const { names: COLUMNS, rowOf } = aliasedColumns<SettlementRow>(columnsOf(settlements), 's');
+const SETTLEMENT = jsonColumns<SettlementRow>(columnsOf(settlements), 's');
+type LockedRow = { readonly settlement: readonly unknown[] };
 
-const lockStatement = statement<[orgId: string, settlementId: string], Record<string, unknown>>(
+const lockStatement = statement<[orgId: string, settlementId: string], LockedRow>(
   'lock_settlement',
-  `SELECT ${COLUMNS} FROM settlements s WHERE org_id = $1 AND settlement_id = $2 FOR UPDATE`,
+  `SELECT ${SETTLEMENT.text} AS settlement FROM settlements s WHERE org_id = $1 AND settlement_id = $2 FOR UPDATE`,
 );
 
 /**
@@ -62,12 +63,12 @@ const lockStatement = statement<[orgId: string, settlementId: string], Record<st
 export async function lockSettlement(tx: Tx, orgId: string, settlementId: string): Promise<Settlement> {
   const [row] = await lockStatement(tx, orgId, settlementId);
   if (!row) throw new DomainError('not_found');
-  return toSettlement(rowOf(row));
+  return toSettlement(SETTLEMENT.rowOf(row.settlement));
 }
 
-const lockNamedStatement = statement<[settlementId: string], Record<string, unknown>>(
+const lockNamedStatement = statement<[settlementId: string], LockedRow>(
   'lock_evidence_target',
-  `SELECT ${COLUMNS} FROM settlements s WHERE settlement_id = $1 FOR UPDATE`,
+  `SELECT ${SETTLEMENT.text} AS settlement FROM settlements s WHERE settlement_id = $1 FOR UPDATE`,
 );
 
 /**
@@ -77,7 +78,7 @@ const lockNamedStatement = statement<[settlementId: string], Record<string, unkn
 export async function lockEvidenceTarget(tx: Tx, settlementId: string): Promise<Settlement | undefined> {
   if (!isSettlementId(settlementId)) return undefined;
   const [row] = await lockNamedStatement(tx, settlementId);
-  return row && toSettlement(rowOf(row));
+  return row && toSettlement(SETTLEMENT.rowOf(row.settlement));
 }
 
 /** The organization of a settlement that an operator names. @throws DomainError `not_found` */
