@@ -44,24 +44,27 @@ export type OpenedRecipient = {
 
 /** @throws SealError when none of the service's keys opens it */
 export function openRecipient(sealer: Sealer, row: RecipientRow): OpenedRecipient {
-  const recipient = unopenedRecipient(row);
   const { personalDataSealed } = row;
   const dataKey = openDataKey(sealer, row);
-  if (!dataKey || personalDataSealed === null) return { recipient, held: undefined };
+  if (!dataKey || personalDataSealed === null) return { recipient: unopenedRecipient(row), held: undefined };
   const opened = dataKey.open(personalDataSealed, personalDataBinding(row.recipientId));
   const personalData = JSON.parse(opened.toString()) as PersonalData;
-  return { recipient: { ...recipient, ...shownOf(personalData) }, held: { personalData, dataKey } };
+  return { recipient: recipientOf(row, shownOf(personalData)), held: { personalData, dataKey } };
 }
 
 const NOTHING_HELD = { name: null, email: null, phone: null, bankDetails: null, mobileDetails: null };
 
 /** A recipient without its personal data. */
-export function unopenedRecipient(row: RecipientRow): Recipient {
+export const unopenedRecipient = (row: RecipientRow): Recipient => recipientOf(row, NOTHING_HELD);
+
+type Shown = Pick<Recipient, keyof typeof NOTHING_HELD>;
+
+function recipientOf(row: RecipientRow, shown: Shown): Recipient {
   const { personalDataSealed: _sealed, eventSequence: _sequence, eventAt: _eventAt, ...stored } = row;
-  return { ...stored, ...NOTHING_HELD };
+  return { ...stored, ...shown };
 }
 
-function shownOf({ bankDetails, ...personalData }: PersonalData) {
+function shownOf({ bankDetails, ...personalData }: PersonalData): Shown {
   if (bankDetails === null) return { ...personalData, bankDetails };
   const { account_number: accountNumber, ...details } = bankDetails;
   return { ...personalData, bankDetails: { ...details, account_number_last4: lastFour(accountNumber) } };
