@@ -1,6 +1,6 @@
 /** What the commands of `npm run sandbox` share. */
 
-import { optional, type Reader, required, text } from '../../ops/command-line/parameter.ts';
+import { optional, type Reader, required } from '../../ops/command-line/parameter.ts';
 import type { CommandTree, Printer } from '../../ops/command-line/program.ts';
 
 export type SandboxDeps = Printer & { readonly env: NodeJS.ProcessEnv };
@@ -13,7 +13,15 @@ export const httpUrl: Reader<string> = {
       : { fault: 'must be an http or https URL.' },
 };
 
-export const SETTLEMENT_ID = required('<settlement-id>', 'the settlement', text);
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Its value becomes a part of a path, where `..` would be another path. */
+const settlementId: Reader<string> = {
+  read: (given) =>
+    ID.test(given.trim()) ? { value: given.trim() } : { fault: "must be a settlement's id, such as stl_abc." },
+};
+
+export const SETTLEMENT_ID = required('<settlement-id>', 'the settlement', settlementId);
 
 export const API_URL = optional('--url <url>', 'the API; by default that of the stack in this clone', httpUrl);
 

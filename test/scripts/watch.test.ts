@@ -6,6 +6,7 @@ import { EXIT, runProgram } from '../../ops/command-line/program.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { advance } from '../../scripts/sandbox/advance.ts';
 import type { SandboxCommand } from '../../scripts/sandbox/command.ts';
+import { event } from '../../scripts/sandbox/event.ts';
 import { settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
 import { scenarios } from '../../scripts/sandbox/scenarios.ts';
 import { changesSince, type Watched, watch } from '../../scripts/sandbox/watch.ts';
@@ -108,6 +109,24 @@ test('watch names the answer that it has seen, so that a change between two read
     ['"1"', 'wait=30'],
     [undefined, 'wait=1'],
   ]);
+});
+
+test.for([
+  ['watch', watch, []],
+  ['advance', advance, []],
+  ['event', event, ['payout_confirmed']],
+] as const)('%s refuses what is no id as a wrong command line, and sends nothing', async ([, command, rest]) => {
+  for (const id of ['..', '.', 'stl_1/cancel', 'stl_1?x=1', ' '])
+    expect([id, await run(command, 'sk_local_x', id, ...rest, '--url', 'http://127.0.0.1:1')]).toEqual([
+      id,
+      {
+        exitCode: EXIT.usage,
+        printed: [
+          "<settlement-id> must be a settlement's id, such as stl_abc.",
+          expect.stringMatching(/^See npm run \w+ -- --help$/),
+        ],
+      },
+    ]);
 });
 
 describe('the commands on a running stack', () => {
