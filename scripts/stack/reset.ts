@@ -8,12 +8,12 @@ import { readStack } from '../../process/local/running-stack.ts';
 import { stopCluster } from './postgres.ts';
 import { createSupervisor } from './supervisor.ts';
 
-/** Below `.local`. The secrets are last: as long as they exist, what is left of the data can be used. */
-const DATA = ['cluster', 'rehearsal', 'temporal', 'postgres', 'log', 'sandbox-secrets.json'];
+/** Below `.local`. The secrets stay: a database of DATABASE_URL, which is not removed, may need them. */
+const DATA = ['cluster', 'rehearsal', 'temporal', 'postgres', 'log'];
 const STACKS = ['.', 'cluster', 'rehearsal'];
 
 /**
- * Stops what killed stacks left, and removes their data. Installed programs stay.
+ * Stops what killed stacks left, and removes their data. Installed programs and the secrets stay.
  *
  * @param places `directory`: usually `.local`; `outside`: folders outside the clone
  * @returns the removed files and folders
