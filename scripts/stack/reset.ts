@@ -6,7 +6,7 @@ import { CommandError, EXIT } from '../../ops/command-line/program.ts';
 import { isRunning } from '../../process/local/process-record.ts';
 import { readStack } from '../../process/local/running-stack.ts';
 import { stopCluster } from './postgres.ts';
-import { createSupervisor } from './supervisor.ts';
+import { createSupervisor, type Supervisor } from './supervisor.ts';
 
 /** Below `.local`. The secrets stay: a database of DATABASE_URL, which is not removed, may need them. */
 const DATA = ['cluster', 'rehearsal', 'temporal', 'postgres', 'log'];
@@ -35,13 +35,13 @@ export async function removeData({
         `The stack of this clone is running (process ${running.pid}): stop it first.`,
       );
   }
-  for (const folder of stacks) {
-    const supervisor = await createSupervisor({ embedsDatabase: false, directory: folder });
-    await supervisor.stopAll();
-  }
+  // Their records keep every start of this clone from beginning until the data is gone.
+  const supervisors: Supervisor[] = [];
+  for (const folder of stacks) supervisors.push(await createSupervisor({ embedsDatabase: false, directory: folder }));
   for (const place of [directory, ...outside])
     for (const name of STACKS) await stopCluster(path.join(place, name, 'postgres'));
   const found = [...outside, ...DATA.map((name) => path.join(directory, name))].filter((item) => existsSync(item));
   for (const item of found) await rm(item, { recursive: true, force: true });
+  for (const supervisor of supervisors) await supervisor.stopAll();
   return found;
 }

@@ -12,6 +12,7 @@ import { judge } from '../../scripts/stack/preflight.ts';
 import { removeData } from '../../scripts/stack/reset.ts';
 import { writeStack } from '../../scripts/stack/state.ts';
 import { createSupervisor } from '../../scripts/stack/supervisor.ts';
+import { until } from '../support/wait.ts';
 
 let home: string;
 let directory: string;
@@ -68,6 +69,16 @@ describe('npm run reset', () => {
       `The stack of this clone is running (process ${process.pid}): stop it first.`,
     );
     expect(existsSync(path.join(directory, 'postgres'))).toBe(true);
+  });
+
+  test('has no start begin until the data is removed', async () => {
+    put('local/temporal/server-1.32.db', ...Array.from({ length: 3_000 }, (_, n) => `local/postgres/data/${n}`));
+    const removing = removeData({ directory, outside: [] });
+    await until('the removal', () => !existsSync(path.join(directory, 'temporal')), { timeoutMs: 10_000, everyMs: 0 });
+    const started = createSupervisor({ embedsDatabase: true, directory });
+    await expect(started).rejects.toThrow('The stack of this clone is already running');
+    await removing;
+    expect(readdirSync(directory)).toEqual([]);
   });
 
   test('stops a PostgreSQL that a killed stack left outside, also when .local was deleted before', async () => {
