@@ -67,10 +67,12 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       ]);
       return describeCluster(options, password, port, false);
     } catch (error) {
+      // pg_ctl may have ended first, by a signal or because a recovery takes long: nobody would stop the server later.
+      await stopCluster(options.directory);
       // Retry only if another program took the port between the probe and the start.
       const log = await readFile(logFile(options), 'utf8').catch(() => '');
       if (attempt === START_ATTEMPTS || !/could not bind|could not create any TCP/.test(log.slice(-2_000))) {
-        throw new Error(`PostgreSQL did not start: ${lastLine(log) ?? 'its log is empty'} (${logFile(options)}).`, {
+        throw new Error(`PostgreSQL did not start: ${lastLine(log)} (${logFile(options)}).`, {
           cause: error,
         });
       }
@@ -261,4 +263,4 @@ const logFile = (options: ClusterOptions): string => options.logFile ?? path.joi
 
 const serverUrl = (password: string, port: number): string => `postgresql://${SUPERUSER}:${password}@127.0.0.1:${port}`;
 
-const lastLine = (log: string): string | undefined => log.trim().split('\n').at(-1);
+const lastLine = (log: string): string => log.trim().split('\n').at(-1) || 'its log is empty';

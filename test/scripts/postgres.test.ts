@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -6,7 +6,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { findProcess } from '../../process/local/process-record.ts';
 import { freePort } from '../../scripts/stack/port.ts';
-import { type Cluster, ensureDatabase, startCluster } from '../../scripts/stack/postgres.ts';
+import { type Cluster, ensureDatabase, startCluster, stopCluster } from '../../scripts/stack/postgres.ts';
 import { type PostgresProgram, postgresProgram } from '../../scripts/stack/postgres-program.ts';
 import { hasEnded } from '../../scripts/stack/process.ts';
 
@@ -84,6 +84,25 @@ test('PostgreSQL takes another port when the requested one is taken', async () =
   } finally {
     await second.stop();
     neighbour.close();
+    rmSync(other, { recursive: true, force: true });
+  }
+});
+
+test('a start that fails after the server has begun leaves no server, and says what its log has', async () => {
+  const other = mkdtempSync(path.join(os.tmpdir(), 'postgres-'));
+  chmodSync(other, 0o755);
+  const pgCtl = path.join(other, 'pg_ctl');
+  // As when a signal ends it, or its time is over.
+  writeFileSync(pgCtl, `#!/bin/sh\n"${program.pgCtl}" "$@"\nexit 1\n`, { mode: 0o755 });
+  const logFile = path.join(other, 'log');
+  const settings = { fsync: 'off', log_min_messages: 'panic' };
+  try {
+    await expect(startCluster({ program: { ...program, pgCtl }, directory: other, logFile, settings })).rejects.toThrow(
+      `PostgreSQL did not start: its log is empty (${logFile}).`,
+    );
+    expect(existsSync(path.join(other, 'data', 'postmaster.pid'))).toBe(false);
+  } finally {
+    await stopCluster(other);
     rmSync(other, { recursive: true, force: true });
   }
 });
