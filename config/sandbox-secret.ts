@@ -1,9 +1,10 @@
 /** The secrets of the local sandbox: generated if they are missing, and stored under `.local/`. */
 import { randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { KEY_BYTES } from './environment.ts';
+import { ConfigError } from './fault.ts';
 
 /** The secrets that the local sandbox generates. If all of them are set, it writes nothing. */
 export const SANDBOX_SECRETS = [
@@ -18,9 +19,13 @@ export const SANDBOX_SECRETS = [
 /**
  * The generated secrets of the local sandbox. The file is written once, and only its owner can read it. It is written
  * under another name and then linked to its own: a process that starts at the same time reads the whole file, or none.
+ *
+ * @throws ConfigError when the file was damaged
  */
 export function sandboxSecrets(directory: string): Record<string, string> {
   const file = path.join(directory, 'sandbox-secrets.json');
+  // Nothing is written then: a full disk keeps no command from running.
+  if (existsSync(file)) return readSecrets(file);
   mkdirSync(directory, { recursive: true });
   const text = () => randomBytes(KEY_BYTES).toString('hex');
   const key = (id: string) => `${id}:${randomBytes(KEY_BYTES).toString('base64')}`;
@@ -39,8 +44,21 @@ export function sandboxSecrets(directory: string): Record<string, string> {
     return fresh;
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-    return z.record(z.string(), z.string()).parse(JSON.parse(readFileSync(file, 'utf8')));
+    return readSecrets(file);
   } finally {
     rmSync(temporary, { force: true });
+  }
+}
+
+const Secrets = z.record(z.enum(SANDBOX_SECRETS), z.string());
+
+function readSecrets(file: string): Record<string, string> {
+  const text = readFileSync(file, 'utf8');
+  try {
+    return Secrets.parse(JSON.parse(text));
+  } catch {
+    throw new ConfigError([
+      `${file} is damaged: put the old file back, or remove it and the data, which nothing opens without it`,
+    ]);
   }
 }

@@ -1,5 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import fs, { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import fs, {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
@@ -717,6 +726,24 @@ describe('the local sandbox', () => {
     expect(load(SANDBOX)).toEqual(first);
     expect(first.apiKeyPeppers[0].secret).not.toBe(first.cardprocWebhookSecrets[0]);
   });
+
+  test('reads its secrets without writing anything, so that a full disk stops no command', ({ directory, load }) => {
+    load(SANDBOX);
+    utimesSync(directory, 0, 0);
+    load(SANDBOX);
+    expect(statSync(directory).mtimeMs).toBe(0);
+  });
+
+  test.for(['', '{}', '{"API_KEY_PEPPER":1}', '["x'])(
+    'names the file of its secrets when that was damaged: %s',
+    (damaged, { directory, load }) => {
+      const file = path.join(directory, 'sandbox-secrets.json');
+      writeFileSync(file, damaged);
+      expect(() => load(SANDBOX)).toThrow(
+        `The configuration has 1 fault:\n  ${file} is damaged: put the old file back`,
+      );
+    },
+  );
 
   test('has a crash point only if one is set, at its first pass by default', ({ load }) => {
     const crashAt = (given?: string) => load({ ...SANDBOX, CRASH_AT: given }).crashAt;
