@@ -23,6 +23,7 @@ import { buildReleased } from '../rehearsal/released.ts';
 import { fillHistory } from '../support/history-fill.ts';
 import { startProcessStack } from '../support/process-stack.ts';
 import { SERVICE_ENV } from '../support/provider-event.ts';
+import { inRunFolder } from '../support/run-folder.ts';
 import { fillSettlements } from '../support/settlement-fill.ts';
 import { type Bench, count, percentile, report } from './bench.ts';
 import { ENDED, SETTLEMENTS_OF_ORGANIZATION } from './scale.ts';
@@ -48,26 +49,27 @@ export const upgrade: Bench = command({
     settlements: count('--settlements <count>', 'how many the database has', 1_000_000),
     seconds: count('--seconds <count>', 'how long the traffic is measured before', 20),
   },
-  run: async (printer: Printer, { settlements, seconds }) => {
-    const env = { ...sandboxSecrets(localDirectory), ...SERVICE_ENV };
-    const stack = await startProcessStack({ env, version: await buildReleased() });
-    const owner = new pg.Pool({ connectionString: stack.migrationUrl, max: 2, application_name: 'bench-owner' });
-    try {
-      const partner = await signUp({ baseUrl: stack.baseUrl, attemptsMax: 1 });
-      const call = await callerOf(stack.baseUrl, partner);
-      const { encryptionKeys } = loadConfig({ ...env, ...stack.env }, localDirectory);
-      await fill(owner, createSealer(encryptionKeys), partner, settlements);
-      printer.warn(`${settlements} settlements are written`);
-      const before = await beside(owner, call, () => delay(seconds * 1_000));
-      const during = await beside(owner, call, () => migrate(stack));
-      const head = ['', 's', 'requests', 'p99 ms', 'slowest ms', 'longest lock ms', 'for', '503', 'otherwise failed'];
-      report(printer, 'upgrade', [{ head, rows: [rowOf('before', before), rowOf('migrations run', during)] }]);
-      return during.lock.ms <= LOCK_MS_MAX && during.failed === 0 ? EXIT.done : EXIT.refused;
-    } finally {
-      await owner.end();
-      await stack.close();
-    }
-  },
+  run: (printer: Printer, { settlements, seconds }) =>
+    inRunFolder(async () => {
+      const env = { ...sandboxSecrets(localDirectory), ...SERVICE_ENV };
+      const stack = await startProcessStack({ env, version: await buildReleased() });
+      const owner = new pg.Pool({ connectionString: stack.migrationUrl, max: 2, application_name: 'bench-owner' });
+      try {
+        const partner = await signUp({ baseUrl: stack.baseUrl, attemptsMax: 1 });
+        const call = await callerOf(stack.baseUrl, partner);
+        const { encryptionKeys } = loadConfig({ ...env, ...stack.env }, localDirectory);
+        await fill(owner, createSealer(encryptionKeys), partner, settlements);
+        printer.warn(`${settlements} settlements are written`);
+        const before = await beside(owner, call, () => delay(seconds * 1_000));
+        const during = await beside(owner, call, () => migrate(stack));
+        const head = ['', 's', 'requests', 'p99 ms', 'slowest ms', 'longest lock ms', 'for', '503', 'otherwise failed'];
+        report(printer, 'upgrade', [{ head, rows: [rowOf('before', before), rowOf('migrations run', during)] }]);
+        return during.lock.ms <= LOCK_MS_MAX && during.failed === 0 ? EXIT.done : EXIT.refused;
+      } finally {
+        await owner.end();
+        await stack.close();
+      }
+    }),
 });
 
 type Call = (index: number) => Promise<number>;

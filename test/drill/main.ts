@@ -12,6 +12,7 @@ import {
   runProgram,
   standardOutput,
 } from '../../ops/command-line/program.ts';
+import { inRunFolder } from '../support/run-folder.ts';
 import { DRILLS, OPERATOR_NAME, SITUATIONS_NAME } from './drill.ts';
 import { type Played, playTrouble } from './operator.ts';
 import { type Runbook, readRunbook } from './runbook.ts';
@@ -103,4 +104,6 @@ async function playOperator(world: World, { remedies }: Runbook, { print }: Prin
   return { played, failures };
 }
 
-process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) =>
+  inRunFolder(() => act(printer)),
+);

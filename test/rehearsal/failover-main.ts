@@ -3,6 +3,7 @@
  */
 import { wholeNumber, withDefault } from '../../ops/command-line/parameter.ts';
 import { command, EXIT, type Printer, runProgram, standardOutput } from '../../ops/command-line/program.ts';
+import { inRunFolder } from '../support/run-folder.ts';
 import { MODES } from '../support/standby.ts';
 import { type FailoverReport, rehearseFailover } from './failover.ts';
 
@@ -38,4 +39,6 @@ const tableOf = (reports: readonly FailoverReport[]): string[] => [
   ),
 ];
 
-process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) =>
+  inRunFolder(() => act(printer)),
+);

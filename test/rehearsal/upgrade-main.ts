@@ -9,6 +9,7 @@ import {
   runProgram,
   standardOutput,
 } from '../../ops/command-line/program.ts';
+import { inRunFolder } from '../support/run-folder.ts';
 import { whyNotReleased } from './released.ts';
 import { rehearseUpgrade, type UpgradeReport } from './upgrade.ts';
 
@@ -39,4 +40,6 @@ const tableOf = ({ ways }: UpgradeReport): string[] => [
   }),
 ];
 
-process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) => act(printer));
+process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), (act, printer) =>
+  inRunFolder(() => act(printer)),
+);

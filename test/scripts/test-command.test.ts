@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { execa } from 'execa';
@@ -29,6 +30,30 @@ test('a killed test run leaves no process, neither a server nor what a test star
   await run;
   await expect.poll(() => pids.filter((pid) => findProcess(pid))).toEqual([]);
 });
+
+test.each(['SIGINT', 'SIGKILL'] as const)(
+  'a command that runs a stack of its own and ends by %s leaves no process and no file',
+  async (signal) => {
+    const command = `import { spawn } from 'node:child_process';
+      import { mkdtempSync } from 'node:fs';
+      import os from 'node:os';
+      import { inRunFolder } from ${JSON.stringify(path.join(repositoryRoot, 'test/support/run-folder.ts'))};
+      await inRunFolder(async () => {
+        const { pid } = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' });
+        console.log(JSON.stringify([pid, mkdtempSync(os.tmpdir() + '/stack-')]));
+        await new Promise(() => undefined);
+      });`;
+    const args = ['--import', 'tsx', '--input-type', 'module', '--eval', command];
+    const run = execa('node', args, { cwd: repositoryRoot, reject: false });
+    for await (const line of createInterface({ input: run.stdout })) {
+      const [pid, folder] = z.tuple([z.int(), z.string()]).parse(JSON.parse(line));
+      expect([existsSync(folder), findProcess(pid)?.pid]).toEqual([true, pid]);
+      run.kill(signal);
+      await run;
+      await expect.poll(() => [existsSync(folder), findProcess(pid)]).toEqual([false, undefined]);
+    }
+  },
+);
 
 test('a test run on a machine that is ten times as busy has limits that are ten times as long', async () => {
   const limits = `import config from ${JSON.stringify(path.join(repositoryRoot, 'vitest.config.ts'))};

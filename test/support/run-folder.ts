@@ -25,8 +25,8 @@ export type RunFolder = {
 };
 
 /** Marks this process: what it starts from now on belongs to the run. */
-export async function openRunFolder(): Promise<RunFolder> {
-  const folder = await mkdtemp(path.join(await roomyFolder(), FOLDER_PREFIX));
+export async function openRunFolder(parent?: string): Promise<RunFolder> {
+  const folder = await mkdtemp(path.join(parent ?? (await roomyFolder()), FOLDER_PREFIX));
   // PostgreSQL's account must reach its data, which is in a closed folder below.
   await chmod(folder, 0o755);
   const watchdog = spawn(WATCHDOG, [String(process.pid), folder], {
@@ -42,6 +42,18 @@ export async function openRunFolder(): Promise<RunFolder> {
       return killed;
     },
   };
+}
+
+/** Does the work of a command. What it starts and its temporary files end with it, also when a signal ends it. */
+export async function inRunFolder<Value>(work: () => Promise<Value>): Promise<Value> {
+  // On the disk: what such a command measures waits for it.
+  const run = await openRunFolder(os.tmpdir());
+  process.env['TMPDIR'] = run.folder;
+  try {
+    return await work();
+  } finally {
+    await run.end();
+  }
 }
 
 async function roomyFolder(): Promise<string> {

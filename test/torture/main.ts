@@ -11,6 +11,7 @@ import {
   runProgram,
   standardOutput,
 } from '../../ops/command-line/program.ts';
+import { inRunFolder } from '../support/run-folder.ts';
 import { planFaults } from './monkey.ts';
 import { reportLines } from './report.ts';
 import { type RunReport, torture } from './run.ts';
@@ -61,7 +62,7 @@ const isAsWanted = ({ violations }: RunReport, sabotaged: boolean): boolean => v
 const provide: Provide<Deps> = async (act, printer) => {
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => interrupted.abort());
-  return await act({ ...printer, signal: interrupted.signal });
+  return await inRunFolder(() => act({ ...printer, signal: interrupted.signal }));
 };
 
 process.exitCode = await runProgram(program, process.argv.slice(2), standardOutput(), provide);

@@ -4,6 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
+import { CommandError, EXIT } from '../../ops/command-line/program.ts';
 import { type ProcessStack, startProcessStack } from '../support/process-stack.ts';
 import { SERVICE_ENV } from '../support/provider-event.ts';
 import { checkAtRest, checkScenarios } from './check.ts';
@@ -64,7 +65,9 @@ type Disturbance = { readonly kind: RunDisturbance; readonly isDone: boolean };
 /** More than half of the tries of each kind work, so ten fail together less than once in 1 000 runs. */
 const TRIES_MIN = 10;
 
-/** @throws Error when the run was interrupted */
+const interruption = () => new CommandError(EXIT.refused, 'The run was interrupted.');
+
+/** @throws CommandError when the run was interrupted */
 export async function torture(options: RunOptions): Promise<RunReport> {
   const { seed, minutes, faults, say } = options;
   const stack = await startProcessStack({ env: SERVICE_ENV, hasNetwork: faults.length > 0 });
@@ -74,6 +77,7 @@ export async function torture(options: RunOptions): Promise<RunReport> {
   const interrupt = () => ended.abort();
   options.signal?.addEventListener('abort', interrupt, { once: true });
   try {
+    if (options.signal?.aborted) throw interruption();
     if (options.sabotage !== undefined) await sabotage(stack.migrationUrl, options.sabotage);
     say(`seed ${seed}: ${minutes} min, ${faults.length} faults planned; logs in ${stack.folder}`);
     const disturbances: Disturbance[] = [];
@@ -87,7 +91,7 @@ export async function torture(options: RunOptions): Promise<RunReport> {
     };
     const tenancy = await createTenants(deps.http, subscribers);
     const report = await runPlan({ stack, deps, disturbances, ...tenancy, ended }, options);
-    if (options.signal?.aborted) throw new Error('the run was interrupted');
+    if (options.signal?.aborted) throw interruption();
     return report;
   } finally {
     options.signal?.removeEventListener('abort', interrupt);
