@@ -111,8 +111,12 @@ function readable(body: Buffer): string {
 }
 
 async function subscribe(api: Api, url: string) {
-  const { webhook_id: id, secret } = await callApi(api, ({ webhooks }) =>
-    webhooks.create({ url, event_types: ['*'], description: 'npm run sandbox -- listen' }),
-  );
+  const ours = { url, description: 'npm run sandbox -- listen' };
+  const { webhook_id: id, secret } = await callApi(api, async ({ webhooks }) => {
+    // This process has the port, so a listener that was killed left these.
+    for await (const left of webhooks.list())
+      if (left.url === ours.url && left.description === ours.description) await webhooks.delete(left.webhook_id);
+    return await webhooks.create({ ...ours, event_types: ['*'] });
+  });
   return { id, secret, end: () => callApi(api, ({ webhooks }) => webhooks.delete(id)) };
 }

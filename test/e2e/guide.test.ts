@@ -96,6 +96,36 @@ test.for(['SIGHUP', 'SIGINT', 'SIGTERM'] as const)(
   },
 );
 
+test('a listener ends the subscription that a killed one left at its port, and no other', async ({ stack, api }) => {
+  const caller = await api.createCaller();
+  const subscriptions = async (): Promise<readonly { webhook_id: string; url: string }[]> =>
+    (await api.call(caller, 'GET', '/v1/webhooks')).json();
+  const listen = async (port: number) => {
+    const args = ['listen', '--port', String(port), '--url', stack.baseUrl];
+    const listener = execa(process.execPath, ['--import', 'tsx', 'scripts/sandbox.ts', ...args], {
+      cwd: repositoryRoot,
+      env: { API_KEY: caller.apiKey },
+      reject: false,
+    });
+    await Promise.race([once(listener.stderr, 'data'), listener]);
+    const end = async () => {
+      listener.kill('SIGKILL');
+      await listener;
+    };
+    return { url: `http://127.0.0.1:${port}/`, end };
+  };
+  const port = await freePort();
+  const [first, other] = [await listen(port), await listen(await freePort())];
+  const before = await subscriptions();
+  await first.end();
+  const again = await listen(port);
+  const after = await subscriptions();
+  await Promise.all([other.end(), again.end()]);
+  expect(after.map(({ url }) => url)).toEqual([again.url, other.url]);
+  expect(after[1]).toEqual(before[0]);
+  expect(after[0]?.webhook_id).not.toBe(before[1]?.webhook_id);
+});
+
 plain('every guide is listed, and begins with its title', () => {
   expect(new Set(readdirSync(GUIDES_DIRECTORY))).toEqual(new Set(GUIDES.map(({ name }) => `${name}.md`)));
   for (const { name, title } of GUIDES)
