@@ -246,9 +246,19 @@ function reportFailure<Deps>(error: unknown, { output, reached }: Session<Deps>)
     output.warn(`See ${pathOf(reached)} --help`);
     return EXIT.usage;
   }
+  if (isSystemError(error)) {
+    output.warn(`The system refuses it: ${error.message}.`);
+    return EXIT.unavailable;
+  }
   output.warn(`Unexpected error, a fault of this program: ${unexpectedText(error)}`);
   return EXIT.unexpected;
 }
+
+/** A file that another account has made, for example, or a full disk. The message names the file. */
+const SYSTEM_ERRORS: readonly unknown[] = ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT'];
+
+const isSystemError = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && SYSTEM_ERRORS.includes(error.code);
 
 /** Kind, message and place in one line. A stack trace would hide what the command printed. */
 function unexpectedText(error: unknown): string {

@@ -2,7 +2,7 @@
  * The stack that `npm start` runs in this clone, as `.local/stack.json` describes it: its addresses and its processes.
  * Commands read this file to find the stack. Only `scripts/stack/` writes it.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
@@ -77,10 +77,17 @@ export function completeEnvironment(
   };
 }
 
-/** The contents of the file, whether or not the stack still runs; undefined when the file is missing or invalid. */
+/**
+ * The contents of the file, whether or not the stack still runs; undefined when the file is missing or invalid.
+ *
+ * @throws Error when the file cannot be read: a stack that another account has started may run
+ */
 export function readStack(directory = localDirectory): StackState | undefined {
+  const file = stackFile(directory);
+  if (!existsSync(file)) return undefined;
+  const text = readFileSync(file, 'utf8');
   try {
-    return Stack.parse(JSON.parse(readFileSync(stackFile(directory), 'utf8')));
+    return Stack.parse(JSON.parse(text));
   } catch {
     return undefined;
   }

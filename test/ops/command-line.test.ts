@@ -16,6 +16,8 @@ import { repositoryRoot } from '../../process/local/place.ts';
 import { testPrograms } from '../support/program.ts';
 import { readSource } from '../support/source.ts';
 
+const systemError = Object.assign(new Error("ENOSPC: no space left on device, open '/x'"), { code: 'ENOSPC' });
+
 const send = command({
   name: 'send',
   description: 'Sends a parcel.',
@@ -30,6 +32,7 @@ const send = command({
   check: ({ isExpress, weight }) => (isExpress && weight === 1_000 ? ['--express takes less than 1000 grams.'] : []),
   run: async ({ print, printData, warn }: Printer, values) => {
     if (values.note === 'refuse') throw new CommandError(EXIT.refused, 'The parcel was refused.');
+    if (values.note === 'write') throw systemError;
     if (values.note === 'crash') throw new Error('the parcel burst');
     warn('sending');
     print(`sent ${values.parcel}`);
@@ -142,6 +145,13 @@ test('an expected failure exits with its code and prints its message alone', asy
     exitCode: 1,
     printed: [],
     warned: ['The parcel was refused.'],
+  });
+});
+
+test('a full disk is no fault of the program: 69, and the message names the file', async () => {
+  expect(await run('send', 'box', '--note', 'write')).toMatchObject({
+    exitCode: 69,
+    warned: ["The system refuses it: ENOSPC: no space left on device, open '/x'."],
   });
 });
 

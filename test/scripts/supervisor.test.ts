@@ -52,6 +52,12 @@ test('a second stack of the same clone is refused, and no process of the first i
   expect(isRunning(api)).toBe(true);
 });
 
+test('a record that cannot be read is an error, and not taken for no stack', async () => {
+  mkdirSync(path.join(directory, 'stack.json'));
+  expect(() => readStack(directory)).toThrow('EISDIR');
+  await expect(createSupervisor({ embedsDatabase: true, directory })).rejects.toThrow('EISDIR');
+});
+
 test('one of two stacks that start at the same moment is refused, also while what a killed one left is stopped', async () => {
   writeStack({ supervisor: ended(sleeper()), processes: { api: sleeper() } }, directory);
   const start = () => createSupervisor({ embedsDatabase: true, directory });
