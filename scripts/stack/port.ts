@@ -2,10 +2,11 @@
 import { connect, createServer } from 'node:net';
 
 const NEIGHBOURS = 20;
+const LAST = 65_535;
 
 /** The wished port, or the next free one after it. Without a wish, or if all of those are taken, the system chooses. */
 export async function freePort(wished = 0): Promise<number> {
-  for (let port = wished; port !== 0 && port <= wished + NEIGHBOURS; port += 1) {
+  for (let port = wished; port !== 0 && port <= Math.min(wished + NEIGHBOURS, LAST); port += 1) {
     const free = await probe(port);
     if (free !== undefined) return free;
   }

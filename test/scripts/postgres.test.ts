@@ -88,6 +88,17 @@ test('PostgreSQL takes another port when the requested one is taken', async () =
   }
 });
 
+test('a port is free, also when the requested one is the last of all and taken', async () => {
+  const last = 65_535;
+  const neighbour = createServer();
+  await new Promise<void>((resolve) => neighbour.listen(last, '127.0.0.1', resolve));
+  try {
+    expect(await freePort(last)).toBeLessThan(last);
+  } finally {
+    neighbour.close();
+  }
+});
+
 test('a start that fails after the server has begun leaves no server, and says what its log has', async () => {
   const other = mkdtempSync(path.join(os.tmpdir(), 'postgres-'));
   chmodSync(other, 0o755);
