@@ -4,7 +4,6 @@ import type { ServiceOptions } from './service.ts';
 type ProductOptions = Pick<ServiceOptions, 'env' | 'logFile'> & {
   /** For one of several, "2" for example. */
   readonly ordinal?: string;
-  readonly logLevel: string;
   /** The compiled program; by default its source is compiled while it starts. */
   readonly program?: string;
 };
@@ -14,36 +13,32 @@ const PROBE_TIMEOUT_MS = 2_000;
 /** @param options `url`: the API's address on this machine */
 export const apiService = ({
   url,
-  logLevel,
   ordinal,
   program = 'api/main.ts',
   ...options
 }: ProductOptions & { readonly url: string }): ServiceOptions => ({
-  ...options,
+  ...withReadyLine(options),
   name: named('The API', ordinal),
   run: program,
   // The log line proves that this API answers, and not another stack's.
-  isReady: async (log) => hasLogged(log, 'API ready', logLevel) && (await answersReady(url)),
+  isReady: async (log) => log.includes('API ready') && (await answersReady(url)),
 });
 
-export const workerService = ({
-  logLevel,
-  ordinal,
-  program = 'worker/main.ts',
-  ...options
-}: ProductOptions): ServiceOptions => ({
-  ...options,
+export const workerService = ({ ordinal, program = 'worker/main.ts', ...options }: ProductOptions): ServiceOptions => ({
+  ...withReadyLine(options),
   name: named('The worker', ordinal),
   run: program,
-  isReady: (log) => hasLogged(log, 'worker ready', logLevel),
+  isReady: (log) => log.includes('worker ready'),
 });
 
 const named = (name: string, ordinal: string | undefined): string =>
   ordinal === undefined ? name : `${name} ${ordinal}`;
 
-/** Counts as logged if the log level hides the line. */
-const hasLogged = (log: string, line: string, logLevel: string): boolean =>
-  log.includes(line) || !['info', 'debug'].includes(logLevel);
+/** A line of its log says that a process is ready. A level that hides the line would make a dead one count as ready. */
+const withReadyLine = <Options extends Pick<ServiceOptions, 'env'>>(options: Options): Options => ({
+  ...options,
+  env: { ...options.env, LOG_LEVEL: options.env['LOG_LEVEL'] === 'debug' ? 'debug' : 'info' },
+});
 
 /** Whether the API at this address is ready. */
 export async function answersReady(url: string): Promise<boolean> {

@@ -162,15 +162,13 @@ const api = ({ env, config }: Start, findings: Findings): ServiceOptions =>
     program: findings.programs.api,
     url: localUrl(config.host, findings.apiPort),
     logFile: API_LOG,
-    logLevel: config.logLevel,
   });
 
-const worker = ({ env, config }: Start, findings: Findings): ServiceOptions =>
+const worker = ({ env }: Start, findings: Findings): ServiceOptions =>
   workerService({
     env: serviceEnv(env, findings),
     program: findings.programs.worker,
     logFile: WORKER_LOG,
-    logLevel: config.logLevel,
   });
 
 const serviceEnv = (

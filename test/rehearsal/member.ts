@@ -30,7 +30,6 @@ type Plan = {
   readonly env: NodeJS.ProcessEnv;
   readonly apiPorts: readonly number[];
   readonly logDirectory: string;
-  readonly logLevel: string;
   readonly temporal: ServiceOptions;
   /** The files that `node` starts. Asked at each start. */
   readonly programs: () => { readonly api: string; readonly worker: string };
@@ -65,7 +64,7 @@ export function createMembers(plan: Plan, { keep }: Pick<Supervisor, 'keep'>): M
 
 /** The sandbox's providers of each worker call the API of the same number. */
 function serviceOf(
-  { env, apiPorts, logDirectory, logLevel, temporal, programs }: Plan,
+  { env, apiPorts, logDirectory, temporal, programs }: Plan,
   name: Exclude<MemberName, 'PostgreSQL'>,
 ): ServiceOptions {
   if (name === 'Temporal') return temporal;
@@ -74,7 +73,6 @@ function serviceOf(
   const common = {
     env: { ...env, PORT: String(port) },
     logFile: path.join(logDirectory, `${kind}-${ordinal}.log`),
-    logLevel,
     ordinal,
   };
   return kind === 'api'

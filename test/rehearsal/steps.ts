@@ -203,9 +203,8 @@ async function temporalStep({ env, config, supervisor }: ClusterStart, findings:
   };
   let started = released?.programs ?? need(product);
   const database = failover ?? NEVER_KILLED;
-  const { logLevel } = config;
   const members = createMembers(
-    { env: ownEnv, apiPorts, logDirectory, logLevel, temporal, database, programs: () => started },
+    { env: ownEnv, apiPorts, logDirectory, temporal, database, programs: () => started },
     supervisor,
   );
   await members.start('Temporal');

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { findProcess, isRunning, type ProcessRecord } from '../../process/local/process-record.ts';
 import { readStack } from '../../process/local/running-stack.ts';
 import { stopProcess } from '../../scripts/stack/process.ts';
+import { apiService, workerService } from '../../scripts/stack/product.ts';
 import { startService } from '../../scripts/stack/service.ts';
 import { writeStack } from '../../scripts/stack/state.ts';
 import { createSupervisor, type Member, type Stage } from '../../scripts/stack/supervisor.ts';
@@ -56,6 +57,20 @@ test('a record that cannot be read is an error, and not taken for no stack', asy
   mkdirSync(path.join(directory, 'stack.json'));
   expect(() => readStack(directory)).toThrow('EISDIR');
   await expect(createSupervisor({ embedsDatabase: true, directory })).rejects.toThrow('EISDIR');
+});
+
+test.each([
+  ['warn', 'info'],
+  ['silent', 'info'],
+  [undefined, 'info'],
+  ['debug', 'debug'],
+])('with LOG_LEVEL %s, API and worker count as ready only once their logs say so', async (given, used) => {
+  const options = { env: { LOG_LEVEL: given }, logFile: path.join(directory, 'a.log') };
+  for (const service of [workerService(options), apiService({ ...options, url: 'http://127.0.0.1:1' })]) {
+    expect(await service.isReady('')).toBe(false);
+    expect(service.env['LOG_LEVEL']).toBe(used);
+  }
+  expect(await workerService(options).isReady('{"msg":"worker ready"}')).toBe(true);
 });
 
 test('one of two stacks that start at the same moment is refused, also while what a killed one left is stopped', async () => {
