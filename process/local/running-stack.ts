@@ -2,7 +2,7 @@
  * The stack that `npm start` runs in this clone, as `.local/stack.json` describes it: its addresses and its processes.
  * Commands read this file to find the stack. Only `scripts/stack/` writes it.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import type { RuntimeEnvironment } from '../../domain/runtime.ts';
@@ -83,9 +83,13 @@ export function completeEnvironment(
  * @throws Error when the file cannot be read: a stack that another account has started may run
  */
 export function readStack(directory = localDirectory): StackState | undefined {
-  const file = stackFile(directory);
-  if (!existsSync(file)) return undefined;
-  const text = readFileSync(file, 'utf8');
+  let text: string;
+  try {
+    text = readFileSync(stackFile(directory), 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
   try {
     return Stack.parse(JSON.parse(text));
   } catch {
