@@ -19,7 +19,7 @@ import {
 import { backoffMs, connectionFault, limitAttempt, retryAfterSeconds } from '../../../clients/typescript/retry.ts';
 import { queryText } from '../../../clients/typescript/transport.ts';
 import { freePort } from '../../../scripts/stack/port.ts';
-import { FILE, opening } from '../../support/fixture.ts';
+import { opening } from '../../support/fixture.ts';
 import { collectGarbage } from '../../support/garbage.ts';
 import { startHttpServer } from '../../support/http-server.ts';
 import { stretched } from '../../support/patience.ts';
@@ -45,7 +45,6 @@ beforeEach(() => {
 const test = base
   .extend(
     'server',
-    FILE,
     opening(
       () =>
         startHttpServer((response, { method, path: url, headers, body }) => {
@@ -55,7 +54,7 @@ const test = base
       (server) => server.close(),
     ),
   )
-  .extend('baseUrl', FILE, ({ server }) => server.url)
+  .extend('baseUrl', ({ server }) => server.url)
   .extend('open', ({ baseUrl }) => (options: Partial<ClientOptions> = {}) => {
     const onRetry = (retry: Retry) => void retries.push(retry);
     return createClient({ baseUrl, apiKey: 'sk_local_x', onRetry, ...options });
@@ -98,6 +97,8 @@ const half: Answer = (response) => {
   setTimeout(() => response.destroy(), 5);
 };
 const silent: Answer = () => undefined;
+/** In half of it, a busy machine opens a connection, and answers at once. */
+const LOOK_MS = 1_000;
 /** The first read of a wait. */
 const accepted = json(200, { status: 'accepted' }, { etag: '"1"' });
 
@@ -153,7 +154,7 @@ describe('is sent again, with the same key and bytes:', () => {
 
   test('an attempt without an answer in time', async ({ open }) => {
     answers = [silent];
-    await open({ attemptTimeoutMs: 50 }).settlements.get('stl_1');
+    await open({ attemptTimeoutMs: stretched(500) }).settlements.get('stl_1');
     expect(asked).toHaveLength(2);
   });
 });
@@ -261,7 +262,7 @@ describe('no second request is sent', () => {
     const startedMs = performance.now();
     answers = [silent];
     await expect(open().settlements.get('stl_1', { timeoutMs: 50 })).rejects.toThrow('did not answer in time');
-    expect(performance.now() - startedMs).toBeLessThan(stretched(2_000));
+    expect(performance.now() - startedMs).toBeLessThan(stretched(10_000));
   });
 
   test.for([Number.POSITIVE_INFINITY, 2 ** 31])(
@@ -346,9 +347,9 @@ test('a call that was answered opens no connection to look for its host', async 
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  const client = createClient({ baseUrl: `http://127.0.0.1:${port}`, connectTimeoutMs: 400 });
+  const client = createClient({ baseUrl: `http://127.0.0.1:${port}`, connectTimeoutMs: LOOK_MS });
   await client.settlements.get('stl_1');
-  await delay(300);
+  await delay(LOOK_MS);
   expect(connections).toBe(1);
 });
 
@@ -539,7 +540,7 @@ describe('a wrong base URL', () => {
     const failed = await errorOf(open({ baseUrl, connectTimeoutMs: 200 }).settlements.create(WIRE));
     expect(String(failed)).toContain(`no connection to ${baseUrl} within 0.2 s`);
     expect(failed).toMatchObject({ name: 'ConnectTimeout', intent: { path: '/v2/settle' } });
-    expect(performance.now() - startedMs).toBeLessThan(stretched(1_000));
+    expect(performance.now() - startedMs).toBeLessThan(stretched(5_000));
     expect(retries).toEqual([]);
   });
 
@@ -551,8 +552,8 @@ describe('a wrong base URL', () => {
   });
 
   test('is not what an API is that opens connections and answers late', async ({ open }) => {
-    answers = [(response) => void setTimeout(() => json(200, { status: 'settled' })(response), 150)];
-    const settlement = await open({ connectTimeoutMs: 50 }).settlements.get('stl_1');
+    answers = [(response) => void setTimeout(() => json(200, { status: 'settled' })(response), 1.5 * LOOK_MS)];
+    const settlement = await open({ connectTimeoutMs: LOOK_MS }).settlements.get('stl_1');
     expect(settlement.status).toBe('settled');
     expect(asked).toHaveLength(1);
   });
@@ -731,7 +732,8 @@ describe('a wait', () => {
     const startedMs = performance.now();
     const late = open().settlements.wait('stl_1', { timeoutMs: 1_000 });
     await expect(late).rejects.toMatchObject({ name: 'WaitTimeout', latest: { status: 'accepted' } });
-    expect(performance.now() - startedMs).toBeLessThan(stretched(1_500));
+    // Less than an attempt has, and than the refusal asks for.
+    expect(performance.now() - startedMs).toBeLessThan(stretched(10_000));
   });
 
   test.for([
@@ -761,8 +763,8 @@ describe('a wait', () => {
   });
 
   test('without any answer fails as its read failed', async ({ open }) => {
-    answers = Array.from({ length: 40 }, () => problem(503, 'temporarily_unavailable'));
-    const failed = await errorOf(open().settlements.wait('stl_1', { timeoutMs: 50 }));
+    answers = [problem(503, 'temporarily_unavailable')];
+    const failed = await errorOf(open({ attemptsMax: 1 }).settlements.wait('stl_1', { timeoutMs: 50 }));
     expect(isApiError(failed, 'temporarily_unavailable')).toBe(true);
   });
 
