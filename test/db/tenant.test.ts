@@ -7,17 +7,17 @@ import { causeOf, connect, isUnavailable, TENANTS } from '../../db/client.ts';
 import { createReplicaReads } from '../../db/replica.ts';
 import { asProcess, asTenant, WAITING } from '../../db/tenant.ts';
 import { DomainError, OwnBurstError } from '../../domain/error.ts';
+import { PATIENCE_MS } from '../support/connection.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
 import { WAIT } from '../support/patience.ts';
 
 const SEATS = 2;
+const OPTIONS = { poolSizeMax: SEATS, name: 'test', onIdleError: () => undefined, connectTimeoutMs: PATIENCE_MS };
 
 const test = withDatabase()
   .extend('shared', FILE, ({ database }, { onCleanup }) => {
-    const connection = connect(database.databaseUrl, {
-      ...{ poolSizeMax: SEATS, name: 'test', onIdleError: () => undefined },
-      tenants: TENANTS,
-    });
+    const tenants = { ...TENANTS, turnTimeoutMs: PATIENCE_MS };
+    const connection = connect(database.databaseUrl, { ...OPTIONS, tenants });
     onCleanup(connection.close);
     return connection;
   })
@@ -39,8 +39,7 @@ test('connections that are kept are open before a burst needs them, however long
   database,
 }) => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  const options = { poolSizeMax: SEATS, name: 'test', onIdleError: () => undefined, tenants: TENANTS };
-  const kept = connect(database.databaseUrl, { ...options, keepsOpen: true });
+  const kept = connect(database.databaseUrl, { ...OPTIONS, tenants: TENANTS, keepsOpen: true });
   try {
     await kept.openAll();
     await vi.advanceTimersByTimeAsync(3_600_000);
@@ -94,18 +93,9 @@ test('the statements of a request wait in the turn of its organization, its cons
   expect(Math.max(...places)).toBeLessThan(20);
 });
 
-test('a tenant alone uses every connection', async ({ shared, owner }) => {
-  const burst = Array.from({ length: 3 * SEATS }, () =>
-    asTenant('alone', () => shared.pool.query('SELECT pg_sleep(0.2)')),
-  );
-  const busy = async () =>
-    (
-      await owner.pool.query(
-        `SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep(0.2)' AND state = 'active' AND pid <> pg_backend_pid()`,
-      )
-    ).rows.length;
-  await expect.poll(busy).toBe(SEATS);
-  await Promise.all(burst);
+test('a tenant alone uses every connection', async ({ shared }) => {
+  const held = await Promise.all(Array.from({ length: SEATS }, () => asTenant('alone', () => shared.pool.connect())));
+  for (const client of held) client.release();
 });
 
 test('503 for the first statement beyond the limit of its tenant, and not for another tenant', async ({
@@ -148,20 +138,22 @@ test('503 for a statement beyond the limit of all tenants or of the process, whi
     expect(one).toMatchObject({ status: 'rejected', reason: { ...refusal, constructor: DomainError } });
 });
 
-test('503 for a statement that waits too long, which then begins no more', async ({ shared, holdSeats }) => {
-  const release = await holdSeats();
+test('503 for a statement that waits too long, which then begins no more', async ({ database }) => {
+  const { pool, waiting, close } = connect(database.databaseUrl, { ...OPTIONS, poolSizeMax: 1, tenants: TENANTS });
+  const held = await pool.connect();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
-    const late = expect(sleep(shared.pool, 'modest')).rejects.toMatchObject(refusal);
+    const late = expect(sleep(pool, 'modest')).rejects.toMatchObject(refusal);
     vi.advanceTimersByTime(2_999);
-    expect(shared.waiting()).toBe(1);
+    expect(waiting()).toBe(1);
     vi.advanceTimersByTime(1);
     await late;
   } finally {
     vi.useRealTimers();
   }
-  expect(shared.waiting()).toBe(0);
-  release();
+  expect(waiting()).toBe(0);
+  held.release();
+  await close();
 });
 
 test('work for all tenants does not wait in the turn of the one that began it', async ({ shared, holdSeats }) => {
@@ -192,9 +184,7 @@ test('what a list asks its servers does not wait in the turn of the one that beg
 });
 
 test('who waits for a connection is counted without tenants too', async ({ database }) => {
-  const { pool, waiting, close } = connect(database.databaseUrl, {
-    ...{ poolSizeMax: 1, name: 'test', onIdleError: () => undefined },
-  });
+  const { pool, waiting, close } = connect(database.databaseUrl, { ...OPTIONS, poolSizeMax: 1 });
   const held = await pool.connect();
   const asked = pool.query('SELECT 1');
   expect(waiting()).toBe(1);
