@@ -1,7 +1,6 @@
 /** Requests that no HTTP client sends: the answer is documented, or a 400 problem, and comes at once. */
 import { METHODS } from 'node:http';
 import { Writable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import { describe, expect, vi } from 'vitest';
 import { newId } from '../../db/id.ts';
@@ -11,6 +10,7 @@ import type { TestApi } from '../support/api.ts';
 import { requireConformance, type SeenAnswer } from '../support/conformance.ts';
 import { FILE } from '../support/fixture.ts';
 import { createRecipient, settleBody } from '../support/partner.ts';
+import { WAIT } from '../support/patience.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { describedOperations } from './document.ts';
 import { withAttack } from './fixture.ts';
@@ -265,7 +265,7 @@ describe('addresses', () => {
       expect(answer.headers).toMatchObject(EVERY_ANSWER);
       const requestId = answer.headers['x-request-id'];
       const line = () => logged.find((entry) => entry['request_id'] === requestId);
-      await vi.waitUntil(line);
+      await vi.waitUntil(line, WAIT);
       expect(line()).toMatchObject({ route, status, client: '127.0.0.0', msg: 'request' });
       expect((await count()).filter((sample) => !before.includes(sample))).toEqual([
         expect.stringContaining(`code="${code}"`),
@@ -326,10 +326,11 @@ describe('bodies', () => {
   test('a body that the client does not complete is not accepted', async ({ api, tenant, wire, recipientId }) => {
     const before = await countSettlements(api);
     const body = settle(recipientId);
-    const parts = [head(tenant, [`Content-Length: ${body.length + 10}`]), body];
+    const id = newId();
+    const parts = [head(tenant, [`Content-Length: ${body.length + 10}`, `X-Request-ID: ${id}`]), body];
     const answers = await wire.exchange(parts, { halfClose: true });
     expect(answers.filter(({ statusCode }) => statusCode < 400)).toEqual([]);
-    await delay(100);
+    await vi.waitUntil(() => logged.some((line) => line['request_id'] === id), WAIT);
     expect(await countSettlements(api)).toBe(before);
   });
 
