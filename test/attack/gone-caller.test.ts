@@ -1,8 +1,7 @@
 /** Callers that send a whole request and go before its answer: nothing of the request stays, however many do so. */
 import { once } from 'node:events';
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fastify } from 'fastify';
 import { describe, expect, vi } from 'vitest';
 import { BODIES_IN_FLIGHT_BYTES_MAX, SIGNED_BODY_BYTES_MAX } from '../../api/plugins/signed-body.ts';
@@ -16,8 +15,6 @@ import { SIGNATURES } from './world.ts';
 
 const AT_ONCE = 80;
 const IN_FLIGHT = { ofOrganization: AT_ONCE / 2, ofAddress: AT_ONCE };
-/** The server reads the head and the body of a request that has arrived within this time. */
-const READ_MS = 50;
 
 const test = withApi({ deps: { inFlight: IN_FLIGHT } });
 
@@ -37,17 +34,15 @@ async function send(port: number, { path, headers, body }: Request): Promise<Soc
 /** Sends so many requests while a table is locked, and ends their connections before they are answered. */
 const withGone = test.extend('sendAndGo', ({ api, port }) => async (table: string, count: number, request: Request) => {
   const { server } = api.app;
-  let arrived = 0;
-  const onArrival = () => {
-    arrived += 1;
-  };
+  let arrived: IncomingMessage[] = [];
+  const onArrival = (received: IncomingMessage) => void arrived.push(received);
   server.on('request', onArrival);
   for (let left = count; left > 0; left -= AT_ONCE) {
-    arrived = 0;
+    arrived = [];
     await whileLocked(api.owner.pool, `LOCK TABLE ${table} IN EXCLUSIVE MODE`, async () => {
       const sockets = await Promise.all(Array.from({ length: Math.min(left, AT_ONCE) }, () => send(port, request)));
-      await vi.waitUntil(() => arrived === sockets.length, WAIT);
-      await delay(READ_MS);
+      const areRead = () => arrived.length === sockets.length && arrived.every(({ complete }) => complete);
+      await vi.waitUntil(areRead, WAIT);
       for (const socket of sockets) socket.destroy();
       await vi.waitUntil(async () => (await connectionsOf(server)) === 0, WAIT);
     });
