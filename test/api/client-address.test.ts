@@ -8,6 +8,7 @@ import { describe, expect } from 'vitest';
 import { parseBlock } from '../../domain/network-address.ts';
 import { createLogger } from '../../process/logger.ts';
 import { FILE, withApi } from '../support/fixture.ts';
+import { MINUTE_ENDS } from '../support/patience.ts';
 
 const QUOTA = 30;
 const blocks = (...texts: string[]) => texts.flatMap((text) => parseBlock(text) ?? []);
@@ -39,9 +40,6 @@ const sameCaller = async (first: Promise<number>, second: () => Promise<number>)
   const left = await first;
   expect(await second()).toBe(left - 1);
 };
-
-/** A minute may end between two requests of a test: then the counts begin again. */
-const MINUTE_ENDS = { retry: 1 };
 
 /** Also before a test is tried again: otherwise its addresses have used their budgets. */
 test.beforeEach(async ({ api }) => void (await api.owner.pool.query('DELETE FROM rate_limits')));

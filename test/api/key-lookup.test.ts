@@ -8,12 +8,14 @@ import { ORGANIZATIONS_OF_ADDRESS } from '../../domain/rate-limit.ts';
 import type { TestApi } from '../support/api.ts';
 import { untilBlocked, whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
-import { stretched } from '../support/patience.ts';
+import { MINUTE_ENDS, stretched } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
 
 const TOGETHER = 20;
 
 const test = withApi({ config: { rateLimitPerMinute: 15 } });
+/** Also before a test is tried again: otherwise its addresses have used their budgets. */
+test.beforeEach(async ({ api }) => void (await api.owner.pool.query('DELETE FROM rate_limits')));
 
 /** All at once, from one address. */
 const readAll = (api: TestApi, keys: readonly { readonly apiKey: string }[], remoteAddress: string) =>
@@ -28,17 +30,21 @@ const createCallers = (api: TestApi, count: number) =>
 
 const leftIn = (header: unknown): number => Number(/;r=(\d+);/.exec(String(header))?.[1]);
 
-test('requests that arrive together are counted one by one, and refused from the limit on', async ({ api }) => {
-  const caller = await api.createCaller();
-  const answers = await Promise.all(
-    Array.from({ length: TOGETHER }, () => api.call(caller, 'GET', '/v1/caribbean/settlements')),
-  );
-  const accepted = answers.filter(({ statusCode }) => statusCode === 200);
-  expect(answers.filter(({ statusCode }) => statusCode === 429)).toHaveLength(TOGETHER - 15);
-  expect(accepted.map(({ headers }) => leftIn(headers['ratelimit'])).sort((one, other) => other - one)).toEqual(
-    Array.from({ length: 15 }, (_, index) => 14 - index),
-  );
-});
+test(
+  'requests that arrive together are counted one by one, and refused from the limit on',
+  MINUTE_ENDS,
+  async ({ api }) => {
+    const caller = await api.createCaller();
+    const answers = await Promise.all(
+      Array.from({ length: TOGETHER }, () => api.call(caller, 'GET', '/v1/caribbean/settlements')),
+    );
+    const accepted = answers.filter(({ statusCode }) => statusCode === 200);
+    expect(answers.filter(({ statusCode }) => statusCode === 429)).toHaveLength(TOGETHER - 15);
+    expect(accepted.map(({ headers }) => leftIn(headers['ratelimit'])).sort((one, other) => other - one)).toEqual(
+      Array.from({ length: 15 }, (_, index) => 14 - index),
+    );
+  },
+);
 
 test('requests that share a statement store the use of their key once', async ({ api }) => {
   const caller = await api.createCaller();
@@ -49,23 +55,31 @@ test('requests that share a statement store the use of their key once', async ({
   expect(uses.length).toBeOneOf([1, 2]);
 });
 
-test('requests with keys of many organizations that arrive together share a statement', async ({ api }) => {
-  const callers = await createCallers(api, TOGETHER);
-  await readAll(api, callers, '203.0.113.78');
-  const recorded = recordStatements(api.connection.pool);
-  const answers = await readAll(api, callers, '203.0.113.78');
-  expect(answers.map(({ headers }) => leftIn(headers['ratelimit']))).toEqual(callers.map(() => 13));
-  // The first one is looked up alone, and the others together.
-  expect(recorded().filter((statement) => statement.startsWith('api_key.caller')).length).toBeOneOf([1, 2]);
-});
+test(
+  'requests with keys of many organizations that arrive together share a statement',
+  MINUTE_ENDS,
+  async ({ api }) => {
+    const callers = await createCallers(api, TOGETHER);
+    await readAll(api, callers, '203.0.113.78');
+    const recorded = recordStatements(api.connection.pool);
+    const answers = await readAll(api, callers, '203.0.113.78');
+    expect(answers.map(({ headers }) => leftIn(headers['ratelimit']))).toEqual(callers.map(() => 13));
+    // The first one is looked up alone, and the others together.
+    expect(recorded().filter((statement) => statement.startsWith('api_key.caller')).length).toBeOneOf([1, 2]);
+  },
+);
 
-test('429 for exactly those beyond the budget of an address that many organizations share', async ({ api }) => {
-  const callers = await createCallers(api, ORGANIZATIONS_OF_ADDRESS + 2);
-  const others = Array.from({ length: 14 }, () => callers).flat();
-  const answers = [...(await readAll(api, callers, '203.0.113.77')), ...(await readAll(api, others, '203.0.113.77'))];
-  expect(answers.filter(({ statusCode }) => statusCode === 200)).toHaveLength(15 * ORGANIZATIONS_OF_ADDRESS);
-  expect(answers.filter(({ statusCode }) => statusCode === 429)).toHaveLength(15 * 2);
-});
+test(
+  '429 for exactly those beyond the budget of an address that many organizations share',
+  MINUTE_ENDS,
+  async ({ api }) => {
+    const callers = await createCallers(api, ORGANIZATIONS_OF_ADDRESS + 2);
+    const others = Array.from({ length: 14 }, () => callers).flat();
+    const answers = [...(await readAll(api, callers, '203.0.113.77')), ...(await readAll(api, others, '203.0.113.77'))];
+    expect(answers.filter(({ statusCode }) => statusCode === 200)).toHaveLength(15 * ORGANIZATIONS_OF_ADDRESS);
+    expect(answers.filter(({ statusCode }) => statusCode === 429)).toHaveLength(15 * 2);
+  },
+);
 
 test('requests with one key from two addresses that arrive together are judged each by its own', async ({ api }) => {
   const { orgId } = await api.createCaller();
@@ -111,15 +125,19 @@ test('a key whose count is locked fails alone, and the keys that share its state
   expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 503, 200, 200]);
 });
 
-test('two keys of an organization that share a statement are counted one after the other', async ({ api }) => {
-  const { orgId } = await api.createCaller();
-  const keys = [await api.createKey(orgId, 'read'), await api.createKey(orgId, 'read')];
-  await readAll(api, keys, '203.0.113.80');
-  const other = await createCallers(api, 1);
-  // The first one is looked up alone, and the two share the next statement.
-  const [, ...answers] = await readAll(api, [...other, ...keys], '203.0.113.80');
-  expect(answers.map(({ headers }) => leftIn(headers['ratelimit']))).toEqual([12, 11]);
-});
+test(
+  'two keys of an organization that share a statement are counted one after the other',
+  MINUTE_ENDS,
+  async ({ api }) => {
+    const { orgId } = await api.createCaller();
+    const keys = [await api.createKey(orgId, 'read'), await api.createKey(orgId, 'read')];
+    await readAll(api, keys, '203.0.113.80');
+    const other = await createCallers(api, 1);
+    // The first one is looked up alone, and the two share the next statement.
+    const [, ...answers] = await readAll(api, [...other, ...keys], '203.0.113.80');
+    expect(answers.map(({ headers }) => leftIn(headers['ratelimit']))).toEqual([12, 11]);
+  },
+);
 
 test('every request that waits for a failing statement fails, and the next one is served', async ({ newApi }) => {
   const api = await newApi();

@@ -8,13 +8,11 @@ import { sendCardproc } from '../support/cardproc.ts';
 import { callAs, createConsumerRecipient, signIn } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf, signUpFrom } from '../support/partner.ts';
+import { MINUTE_ENDS } from '../support/patience.ts';
 
 const QUOTA = 20;
 /** About 11 kB. */
 const METADATA = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`key-${n}`, 'x'.repeat(500)]));
-
-/** A minute may end between two requests of a test: then the counts begin again. */
-const MINUTE_ENDS = { retry: 1 };
 
 const test = withApi({ config: { rateLimitPerMinute: QUOTA } }).extend(
   'get',

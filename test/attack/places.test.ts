@@ -10,6 +10,7 @@ import { budgetsOf } from '../../domain/rate-limit.ts';
 import { whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf, signUpFrom } from '../support/partner.ts';
+import { MINUTE_ENDS } from '../support/patience.ts';
 
 const IN_FLIGHT = { ofOrganization: 5, ofAddress: 8 };
 
@@ -78,11 +79,13 @@ describe('connections', () => {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
-    const open = async (): Promise<Socket> => {
+    /** Opens a connection, and waits until the server has taken or closed it. */
+    const open = async () => {
+      const arrived: Promise<Socket[]> = once(server, 'connection');
       const socket = connect(port, '127.0.0.1');
       socket.on('error', () => undefined);
-      await once(socket, 'connect');
-      return socket;
+      const [[taken]] = await Promise.all([arrived, once(socket, 'connect')]);
+      return { socket, isClosed: () => taken?.destroyed };
     };
     return { server, open };
   }
@@ -90,38 +93,32 @@ describe('connections', () => {
   test('beyond those of an address are closed, until another one ends', async () => {
     const { server, open } = await listen([]);
     const [first, second, third] = [await open(), await open(), await open()];
-    third.resume();
-    await once(third, 'close');
-    expect([first.destroyed, second.destroyed]).toEqual([false, false]);
-    first.destroy();
+    third.socket.resume();
+    await once(third.socket, 'close');
+    expect([first.isClosed(), second.isClosed()]).toEqual([false, false]);
+    first.socket.destroy();
     await expect
       .poll(async () => {
         const next = await open();
-        next.resume();
-        const isClosed = await Promise.race([
-          once(next, 'close').then(() => true),
-          new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 100)),
-        ]);
-        next.destroy();
+        const isClosed = next.isClosed();
+        next.socket.destroy();
         return isClosed;
       })
       .toBe(false);
-    second.destroy();
+    second.socket.destroy();
     server.close();
   });
 
   test('of a trusted proxy have no limit of an address', async () => {
     const { server, open } = await listen(['127.0.0.1']);
     const sockets = [await open(), await open(), await open(), await open()];
-    for (const socket of sockets) socket.resume();
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false, false, false, false]);
-    for (const socket of sockets) socket.destroy();
+    expect(sockets.map(({ isClosed }) => isClosed())).toEqual([false, false, false, false]);
+    for (const { socket } of sockets) socket.destroy();
     server.close();
   });
 });
 
-describe('sign-ups of a network in a day', () => {
+describe('sign-ups of a network in a day', MINUTE_ENDS, () => {
   const PER_MINUTE = 30;
   const { quota } = budgetsOf(PER_MINUTE)['sign-ups-of-network'];
   const times = (count: number, run: (n: number) => Promise<Answer>) =>

@@ -12,15 +12,13 @@ import type { Caller, TestApi } from '../support/api.ts';
 import { digestTables } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf } from '../support/partner.ts';
-import { WAIT } from '../support/patience.ts';
+import { MINUTE_ENDS, WAIT } from '../support/patience.ts';
 import { ping, subscribe } from '../support/webhook.ts';
 
 const URL = 'http://127.0.0.1:9999/hook';
 const QUOTA = 60;
 /** More than there are connections, and fewer than may wait. */
 const LOOP = 150;
-/** A minute may end between two requests of a test: then the counts begin again. */
-const MINUTE_ENDS = { retry: 1 };
 /** About 11 kB. */
 const METADATA = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`key-${n}`, 'x'.repeat(500)]));
 
