@@ -13,7 +13,8 @@ import { stretched } from '../support/patience.ts';
 
 const TOGETHER = 12;
 const LAST = 'reference of the last one';
-const LOCK_TIMEOUT_MS = 500;
+/** Much longer than an acceptance that waits for no lock. */
+const LOCK_TIMEOUT_MS = 2_000;
 
 /** `other`: one more API on the same database, as another process has it, which waits this long for a lock. */
 const test = withApi().extend('other', async ({ api, newApi }, { onCleanup }) => {

@@ -112,7 +112,7 @@ test('a key whose count is locked fails alone, and the keys that share its state
   newApi,
   onTestFinished,
 }) => {
-  const tenants = { lockTimeoutMs: 500, turnTimeoutMs: stretched(30_000) };
+  const tenants = { lockTimeoutMs: 2_000, turnTimeoutMs: stretched(30_000) };
   const connection = connect(api.databaseUrl, { poolSizeMax: 10, name: 'test', onIdleError: () => undefined, tenants });
   onTestFinished(connection.close);
   const impatient = await newApi({ deps: { db: connection.db } });

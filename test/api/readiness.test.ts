@@ -40,13 +40,14 @@ test('a database that is migrated further than this version needs is ready, and 
 test('a clock that is more than five seconds from that of the database is not ready, and one that is four is', async ({
   newApi,
 }) => {
-  const offBy = async (ms: number) =>
-    await readinessOf(await newApi({ deps: { now: () => new Date(Date.now() + ms) } }));
-  expect(await offBy(4_000)).toMatchObject({ status: 'ready' });
-  const ahead = await offBy(40 * 60_000);
+  const offBy = (ms: number) => newApi({ deps: { now: () => new Date(Date.now() + ms) } });
+  expect(await readinessOf(await offBy(4_000))).toMatchObject({ status: 'ready' });
+  const ahead = await readinessOf(await offBy(40 * 60_000));
   expect(ahead).toMatchObject({ status: 'not_ready', postgres: 'up' });
   expect(ahead).toHaveProperty('clock_offset_ms', expect.closeTo(40 * 60_000, -4));
-  expect(await offBy(-6_000)).toMatchObject({ status: 'not_ready' });
+  // While the database answers a second late, the clock may be right.
+  const behind = await offBy(-6_000);
+  await expect.poll(() => readinessOf(behind)).toMatchObject({ status: 'not_ready' });
 });
 
 test('a database that answers late makes no clock wrong', async ({ own: { api } }) => {

@@ -55,7 +55,8 @@ describe('GET /v1/usage', () => {
     const caller = await api.createCaller();
     const { webhook_id: id } = await subscribe(api, caller, 'http://127.0.0.1:9999/hook');
     await ping(api, caller, id);
-    const ago = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
+    const nowMs = Date.now();
+    const ago = (days: number) => new Date(nowMs - days * 86_400_000).toISOString();
     await api.owner.pool.query(
       `UPDATE webhook_deliveries SET status = 'succeeded', next_attempt_at = NULL, lane_key = NULL, created_at = $1`,
       [ago(100)],
