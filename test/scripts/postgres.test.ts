@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
@@ -75,8 +76,8 @@ test('the server is PostgreSQL 18 in UTF-8, durable, and sorts by code point wha
 test('PostgreSQL takes another port when the requested one is taken', async () => {
   const other = mkdtempSync(path.join(os.tmpdir(), 'postgres-'));
   const neighbour = createServer();
-  const taken = await freePort();
-  await new Promise<void>((resolve) => neighbour.listen(taken, '127.0.0.1', resolve));
+  await once(neighbour.listen(0, '127.0.0.1'), 'listening');
+  const { port: taken } = neighbour.address() as AddressInfo;
   const second = await startCluster({ program, directory: other, wishedPort: taken, settings: { fsync: 'off' } });
   try {
     expect(second.port).not.toBe(taken);

@@ -1,12 +1,12 @@
+import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { localDirectory } from '../../process/local/place.ts';
 import { acquireDevServer } from '../../scripts/stack/binary.ts';
-import { freePort } from '../../scripts/stack/port.ts';
 import { hasEnded } from '../../scripts/stack/process.ts';
 import {
   databaseFileOf,
@@ -47,8 +47,8 @@ test('a program that is no server is an error with the path of its log', async (
 
 test('Temporal takes another port when the requested one is taken', async () => {
   const neighbour = createServer();
-  const taken = await freePort();
-  await new Promise<void>((resolve) => neighbour.listen(taken, '127.0.0.1', resolve));
+  await once(neighbour.listen(0, '127.0.0.1'), 'listening');
+  const { port: taken } = neighbour.address() as AddressInfo;
   const { databaseFile: _, ...inMemory } = options;
   const server = await startTemporal({ ...inMemory, wishedPort: taken });
   neighbour.close();
