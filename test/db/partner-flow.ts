@@ -206,6 +206,10 @@ export async function playKeys(api: TestApi): Promise<void> {
   });
   await call('GET', `/v1/wallets/${wallet.wallet_id}`);
   await call('GET', '/v1/me');
+  // Keys that were found before are looked up together.
+  const callers = await Promise.all(Array.from({ length: 4 }, () => api.createCaller()));
+  for (let time = 0; time < 2; time += 1)
+    await Promise.all(callers.map((caller) => call('GET', '/v1/me', undefined, caller)));
 }
 
 /** A consumer from the code to the certificate. */
