@@ -20,10 +20,15 @@ const Quota = z
 
 const Limits = z
   .object({
-    requests_per_minute: z.int().min(1).meta({
-      description: 'What all keys of the organization may spend in a minute. An answer costs one more for each 64 KiB.',
-      example: 1_200,
-    }),
+    requests_per_minute: z
+      .int()
+      .min(1)
+      .meta({
+        description:
+          'What all keys of the organization may spend in a minute. A request costs one, a PDF or a read of usage ten, ' +
+          'and an answer one more for each 64 KiB.',
+        example: 1_200,
+      }),
     quotas: z.array(Quota).meta({ description: 'One for each kind.' }),
   })
   .meta({ id: 'OrganizationLimits' });

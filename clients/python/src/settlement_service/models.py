@@ -1460,7 +1460,9 @@ class OrganizationCreatedResponse(OrganizationResponse):
 
 class OrganizationLimits(TypedDict):
     requests_per_minute: int
-    """What all keys of the organization may spend in a minute. An answer costs one more for each 64 KiB."""
+    """What all keys of the organization may spend in a minute. A request costs one, a PDF or a read of usage ten,
+    and an answer one more for each 64 KiB.
+    """
     quotas: list[Quota]
     """One for each kind."""
 
