@@ -25,8 +25,8 @@ const Limits = z
       .min(1)
       .meta({
         description:
-          'What all keys of the organization may spend in a minute. A request costs one, a PDF or a read of usage ten, ' +
-          'and an answer one more for each 64 KiB.',
+          'What all requests may cost in a minute: one each, ten for a PDF or a read of usage, one more for each 64 KiB ' +
+          'of an answer.',
         example: 1_200,
       }),
     quotas: z.array(Quota).meta({ description: 'One for each kind.' }),

@@ -1562,7 +1562,7 @@ export interface components {
             api_key: string;
         };
         OrganizationLimits: {
-            /** What all keys of the organization may spend in a minute. A request costs one, a PDF or a read of usage ten, and an answer one more for each 64 KiB. Example: `1200`. */
+            /** What all requests may cost in a minute: one each, ten for a PDF or a read of usage, one more for each 64 KiB of an answer. Example: `1200`. */
             requests_per_minute: number;
             /** @description One for each kind. */
             quotas: components["schemas"]["Quota"][];

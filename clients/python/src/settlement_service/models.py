@@ -1460,8 +1460,8 @@ class OrganizationCreatedResponse(OrganizationResponse):
 
 class OrganizationLimits(TypedDict):
     requests_per_minute: int
-    """What all keys of the organization may spend in a minute. A request costs one, a PDF or a read of usage ten,
-    and an answer one more for each 64 KiB.
+    """What all requests may cost in a minute: one each, ten for a PDF or a read of usage, one more for each 64 KiB
+    of an answer.
     """
     quotas: list[Quota]
     """One for each kind."""
