@@ -20,11 +20,11 @@ export const SANDBOX_SECRETS = [
  * The generated secrets of the local sandbox. The file is written once, and only its owner can read it. It is written
  * under another name and then linked to its own: a process that starts at the same time reads the whole file, or none.
  *
- * @throws ConfigError when the file was damaged
+ * @throws ConfigError when the file is damaged
  */
 export function sandboxSecrets(directory: string): Record<string, string> {
   const file = path.join(directory, 'sandbox-secrets.json');
-  // Nothing is written then: a full disk keeps no command from running.
+  // Only a missing file is written, so that a full disk stops no command that can read it.
   if (existsSync(file)) return readSecrets(file);
   mkdirSync(directory, { recursive: true });
   const text = () => randomBytes(KEY_BYTES).toString('hex');

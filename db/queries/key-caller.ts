@@ -41,7 +41,7 @@ type KeyCallerRow = {
 const ONE_KEY =
   'SELECT 1 AS place, $5::bytea[] AS hashes, $6::inet AS address, $7::text AS limit_caller, $8::int AS cost';
 /**
- * Of one key it would cost twice as much. The lengths of the arrays are hidden from the planner: a plan for a few keys
+ * For a single key, ONE_KEY costs half as much. The lengths of the arrays are hidden from the planner: a plan for a few keys
  * looks cheaper than the one that a connection keeps, so it would make one at each call.
  */
 const SEVERAL_KEYS = `

@@ -111,7 +111,8 @@ const readStatement = statement<
   { readonly recipient: readonly unknown[]; readonly version: string }
 >(
   'read_recipient',
-  `SELECT ${RECIPIENT.text} AS recipient, r.xmin::text AS version FROM recipients r WHERE r.org_id = $1 AND r.recipient_id = $2`,
+  `SELECT ${RECIPIENT.text} AS recipient, r.xmin::text AS version FROM recipients r
+  WHERE r.org_id = $1 AND r.recipient_id = $2`,
 );
 
 /** A recipient's row with the `version` that every change of the row replaces. */

@@ -99,7 +99,8 @@ const surroundingsStatement = statement<
   FactRow
 >(
   'read_step_facts',
-  `SELECT ${RECIPIENT.text} AS recipient, ${gateEvidenceSql('$3', '$4')} AS gate_evidence, ${evidenceSql('$5')} AS evidence,
+  `SELECT ${RECIPIENT.text} AS recipient,
+    ${gateEvidenceSql('$3', '$4')} AS gate_evidence, ${evidenceSql('$5')} AS evidence,
     ${exceptionsSql('$5')} AS exceptions, ${decisionAboutNameSql('r.org_id', 'r.recipient_id', '$6::bytea')} AS about_payee
   FROM recipients r WHERE org_id = $1 AND recipient_id = $2`,
 );

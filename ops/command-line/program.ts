@@ -254,7 +254,7 @@ function reportFailure<Deps>(error: unknown, { output, reached }: Session<Deps>)
   return EXIT.unexpected;
 }
 
-/** A file that another account has made, for example, or a full disk. The message names the file. */
+/** The system refused to read or write a file: because of its rights, or a full disk. The message names the file. */
 const SYSTEM_ERRORS: readonly unknown[] = ['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT'];
 
 const isSystemError = (error: unknown): error is Error =>

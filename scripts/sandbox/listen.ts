@@ -113,7 +113,7 @@ function readable(body: Buffer): string {
 async function subscribe(api: Api, url: string) {
   const ours = { url, description: 'npm run sandbox -- listen' };
   const { webhook_id: id, secret } = await callApi(api, async ({ webhooks }) => {
-    // This process has the port, so a listener that was killed left these.
+    // Only one process can listen at this port. So a listener that was killed has left these.
     for await (const left of webhooks.list())
       if (left.url === ours.url && left.description === ours.description) await webhooks.delete(left.webhook_id);
     return await webhooks.create({ ...ours, event_types: ['*'] });

@@ -67,7 +67,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       ]);
       return describeCluster(options, password, port, false);
     } catch (error) {
-      // pg_ctl may have ended first, by a signal or because a recovery takes long: nobody would stop the server later.
+      // pg_ctl may have ended before the server was ready: at a signal, or after its time limit. The server still runs.
       await stopCluster(options.directory);
       // Retry only if another program took the port between the probe and the start.
       const log = await readFile(logFile(options), 'utf8').catch(() => '');

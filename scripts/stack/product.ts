@@ -34,7 +34,7 @@ export const workerService = ({ ordinal, program = 'worker/main.ts', ...options 
 const named = (name: string, ordinal: string | undefined): string =>
   ordinal === undefined ? name : `${name} ${ordinal}`;
 
-/** A line of its log says that a process is ready. A level that hides the line would make a dead one count as ready. */
+/** At these levels, a line of the log says that the process is ready. */
 const withReadyLine = <Options extends Pick<ServiceOptions, 'env'>>(options: Options): Options => ({
   ...options,
   env: { ...options.env, LOG_LEVEL: options.env['LOG_LEVEL'] === 'debug' ? 'debug' : 'info' },

@@ -35,7 +35,7 @@ export async function removeData({
         `The stack of this clone is running (process ${running.pid}): stop it first.`,
       );
   }
-  // Their records keep every start of this clone from beginning until the data is gone.
+  // While their records exist, no start of this clone begins: its data would be removed.
   const supervisors: Supervisor[] = [];
   for (const folder of stacks) supervisors.push(await createSupervisor({ embedsDatabase: false, directory: folder }));
   for (const place of [directory, ...outside])

@@ -20,7 +20,7 @@ import { type Standby, startStandby } from '../support/standby.ts';
 const SETTINGS = { fsync: 'off', max_connections: '60' };
 const LISTS = ['/v1/recipients', '/v2/settlements', '/v1/events', '/v1/usage?from=2026-01-01&to=2026-01-02'];
 
-/** An answer that takes half a second is a fault of its own. */
+/** An answer that takes half a second is reported as another fault. A busy machine may take that long. */
 const MAY_BE_LATE = { retry: 3 };
 
 const onPort = (url: string, port: number): string => Object.assign(new URL(url), { port: String(port) }).href;

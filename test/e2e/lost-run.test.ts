@@ -114,7 +114,7 @@ describe('a sweep', () => {
     const { pool } = api.connection;
     const nothing = { settlement: 0, verification: 0, webhook_subscription: 0 };
     const id = await lost.terminated();
-    // Changed now, however long that took.
+    // As if it had changed at this moment: the lines above may take long.
     await pool.query(`UPDATE settlements SET updated_at = now(), clock_offset_ms = 0 WHERE settlement_id = $1`, [id]);
     expect(await lost.sweep()).toEqual(nothing);
     await lost.age();

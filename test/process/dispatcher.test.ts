@@ -190,7 +190,7 @@ test('a row that Temporal refuses does not slow down the others', async ({ conne
     return performance.now() - writtenMs;
   };
   await dispatchedAfterMs();
-  // A quarter of a second is the pause while Temporal accepts nothing. A busy machine is in time now and then.
+  // While Temporal accepts nothing, the pause is a quarter of a second. On a busy machine only some rounds are quick.
   await vi.waitUntil(async () => (await dispatchedAfterMs()) < 125, { ...WAIT, interval: 1 });
   await dispatcher.stop();
   await db.delete(outbox);

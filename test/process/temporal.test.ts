@@ -25,7 +25,7 @@ test('a process tries to connect to Temporal every second, however long Temporal
     await temporal.close();
     server.close();
   });
-  // gRPC's default would wait 40 s by now. A busy machine is in time now and then.
+  // By then, gRPC's default would wait 40 s. On a busy machine only some tries are in time.
   await vi.waitUntil(async () => {
     await temporal.health();
     const [before = 0, last = 0] = times.slice(-2);

@@ -46,7 +46,7 @@ export async function openRunFolder(parent?: string): Promise<RunFolder> {
 
 /** Does the work of a command. What it starts and its temporary files end with it, also when a signal ends it. */
 export async function inRunFolder<Value>(work: () => Promise<Value>): Promise<Value> {
-  // On the disk: what such a command measures waits for it.
+  // On the disk, not in memory: such commands measure how long writes to the disk take.
   const run = await openRunFolder(os.tmpdir());
   process.env['TMPDIR'] = run.folder;
   try {
