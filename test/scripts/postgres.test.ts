@@ -89,7 +89,7 @@ test('PostgreSQL takes another port when the requested one is taken', async () =
   }
 });
 
-test('a port is free, also when the requested one is the last of all and taken', async () => {
+test('another port is found when the requested one is taken and is the last of all', async () => {
   const last = 65_535;
   const neighbour = createServer();
   await new Promise<void>((resolve) => neighbour.listen(last, '127.0.0.1', resolve));
