@@ -12,11 +12,17 @@ marked() {
 }
 
 cat >/dev/null
-# Repeated, because a process may start another one while it is looked for.
-while pids=$(for pid in $(marked); do [ "$(ps -o ppid= -p "$pid" | tr -d ' ')" = "$main" ] || echo "$pid"; done)
-  [ -n "$pids" ]
-do
-  for pid in $pids; do ps -wwo args= -p "$pid" | cut -c1-200; kill -KILL "$pid" 2>/dev/null; done
-  sleep 0.1
+# Repeated, because a process may start another one while it is looked for, and because a main process that is killed
+# has its children for a moment longer.
+quiet=0
+while [ "$quiet" -lt 3 ]; do
+  quiet=$((quiet + 1))
+  for pid in $(marked); do
+    [ "$(ps -o ppid= -p "$pid" | tr -d ' ')" = "$main" ] && continue
+    quiet=0
+    ps -wwo args= -p "$pid" | cut -c1-200
+    kill -KILL "$pid" 2>/dev/null
+  done
+  sleep 0.3
 done
 rm -rf "$folder"
