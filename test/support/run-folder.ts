@@ -38,7 +38,11 @@ export async function openRunFolder(parent?: string): Promise<RunFolder> {
   return {
     folder,
     end: async () => {
-      const [killed] = await Promise.all([text(watchdog.stdout), once(watchdog, 'exit'), watchdog.stdin.end()]);
+      const [killed] = await Promise.all([
+        text(watchdog.stdout),
+        once(watchdog, 'exit'),
+        watchdog.stdin.end('lives\n'),
+      ]);
       return killed;
     },
   };
