@@ -23,8 +23,6 @@ export type KeyCaller = Pick<ApiKey, 'keyId' | 'orgId' | 'scope'> & {
 };
 
 type KeyCallerRow = {
-  /** Among the keys that were presented, from 1. */
-  readonly place: number;
   readonly key_id: string;
   readonly org_id: string;
   readonly scope: Scope;
@@ -38,39 +36,51 @@ type KeyCallerRow = {
   readonly reset_seconds: number | null;
 };
 
-const ONE_KEY =
-  'SELECT 1 AS place, $5::bytea[] AS hashes, $6::inet AS address, $7::text AS limit_caller, $8::int AS cost';
-/**
- * For a single key, ONE_KEY costs half as much. The lengths of the arrays are hidden from the planner: a plan for a few keys
- * looks cheaper than the one that a connection keeps, so it would make one at each call.
- */
-const SEVERAL_KEYS = `
-  SELECT place::int, ($5::bytea[])[(place - 1) * $6 + 1 : place * $6] AS hashes, address::inet, limit_caller, cost
-    FROM unnest((SELECT $7::text[]), (SELECT $8::text[]), (SELECT $9::int[])) WITH ORDINALITY
-           AS given (address, limit_caller, cost, place)`;
+/** `place` is that among the keys that were presented, from 1. */
+type PlacedRow = KeyCallerRow & { readonly place: number };
+
+const KEY_COLUMNS = 'key.key_id, key.org_id, key.scope, key.tier, key.limits, key.is_suspended, key.is_touch_due';
+
+/** @param condition which of the keys with one of the hashes */
+const foundSql = (hashes: string, address: string, condition: string): string => `
+  SELECT key_id, org_id, scope, tier, limits, suspended_at IS NOT NULL AS is_suspended,
+         coalesce(last_used_at < $3::timestamptz, true) AS is_touch_due,
+         allowed_cidrs IS NULL OR coalesce(${address} <<= ANY (allowed_cidrs::cidr[]), false) AS is_allowed
+    FROM api_keys JOIN organizations USING (org_id)
+   WHERE key_hash = ANY (${hashes}) AND api_keys.environment = $1 AND ${condition}
+     AND (expires_at IS NULL OR expires_at > $2::timestamptz)
+   LIMIT 1`;
+
+/** For one key. The statement for several costs half as much again. */
+const callerSql = (condition: string): string =>
+  `WITH key AS (${foundSql('$5::bytea[]', '$6::inet', condition)}),
+   counted AS (${countingSql(`SELECT caller, $4::int, $8::int
+     FROM key, LATERAL (VALUES ($7::text), ('org:' || org_id)) AS callers (caller)
+     WHERE is_allowed ORDER BY caller`)})
+   SELECT ${KEY_COLUMNS}, counts.* FROM key, LATERAL (
+     SELECT max(used) FILTER (WHERE caller <> $7) AS used, max(used) FILTER (WHERE caller = $7) AS used_by_address,
+            ${resetSecondsSql('max(begun)', '$4::int')} AS reset_seconds
+       FROM counted) counts`;
 
 /**
- * @param presented a row for each key: its place, its hashes, the client's address, who is counted for that, and the cost
- * @param condition which of the keys with one of the hashes
+ * The lengths of the arrays are hidden from the planner: a plan for a few keys looks cheaper than the one that a
+ * connection keeps, so it would make one at each call.
  */
-const callersSql = (presented: string, condition: string): string =>
-  `WITH presented AS (${presented}),
+const callersSql = (condition: string): string =>
+  `WITH presented AS (
+     SELECT place::int, ($5::bytea[])[(place - 1) * $6 + 1 : place * $6] AS hashes, address::inet, limit_caller, cost
+       FROM unnest((SELECT $7::text[]), (SELECT $8::text[]), (SELECT $9::int[])) WITH ORDINALITY
+              AS given (address, limit_caller, cost, place)
+   ),
    key AS (
      SELECT place, limit_caller, cost, found.* FROM presented, LATERAL (
-       SELECT key_id, org_id, scope, tier, limits, suspended_at IS NOT NULL AS is_suspended,
-              coalesce(last_used_at < $3::timestamptz, true) AS is_touch_due,
-              allowed_cidrs IS NULL OR coalesce(presented.address <<= ANY (allowed_cidrs::cidr[]), false) AS is_allowed
-         FROM api_keys JOIN organizations USING (org_id)
-        WHERE key_hash = ANY (presented.hashes) AND api_keys.environment = $1 AND ${condition}
-          AND (expires_at IS NULL OR expires_at > $2::timestamptz)
-        LIMIT 1
+       ${foundSql('presented.hashes', 'presented.address', condition)}
      ) found
    ),
    counted AS (${countingSql(`SELECT caller, $4::int, sum(cost)::int
      FROM key, LATERAL (VALUES (limit_caller), ('org:' || org_id)) AS callers (caller)
      WHERE is_allowed GROUP BY caller ORDER BY caller`)})
-   SELECT key.place, key.key_id, key.org_id, key.scope, key.tier, key.limits, key.is_suspended, key.is_touch_due,
-          own.used, address.used AS used_by_address,
+   SELECT key.place, ${KEY_COLUMNS}, own.used, address.used AS used_by_address,
           ${resetSecondsSql('own.begun', '$4::int')} AS reset_seconds
      FROM key LEFT JOIN counted own ON is_allowed AND own.caller = 'org:' || key.org_id
        LEFT JOIN counted address ON is_allowed AND address.caller = key.limit_caller`;
@@ -87,24 +97,18 @@ type CallersParameters = [
 ];
 
 const ACTIVE = `status = 'active'`;
-const callerStatement = statement<CallerParameters, KeyCallerRow>('api_key.caller', callersSql(ONE_KEY, ACTIVE));
-const callersStatement = statement<CallersParameters, KeyCallerRow>(
-  'api_key.callers',
-  callersSql(SEVERAL_KEYS, ACTIVE),
-);
+const callerStatement = statement<CallerParameters, KeyCallerRow>('api_key.caller', callerSql(ACTIVE));
+const callersStatement = statement<CallersParameters, PlacedRow>('api_key.callers', callersSql(ACTIVE));
 
 /** A rotated key, with the idempotency key by which it has rotated itself, while the answer is kept. */
 const rotatedCallerStatement = statement<[...CallerParameters, keyId: string, idempotencyKey: string], KeyCallerRow>(
   'api_key.rotated_caller',
-  callersSql(
-    ONE_KEY,
-    `status = 'rotated' AND key_id = $9 AND EXISTS (
+  callerSql(`status = 'rotated' AND key_id = $9 AND EXISTS (
         SELECT FROM api_keys successor
           JOIN idempotency_keys bound ON bound.org_id = successor.org_id AND bound.resource_id = successor.key_id
           JOIN idempotency_secrets answer ON answer.org_id = bound.org_id AND answer.key = bound.key
          WHERE successor.key_id = api_keys.rotated_to AND successor.created_by = api_keys.key_id
-           AND bound.key = $10 AND answer.expires_at > $2::timestamptz)`,
-  ),
+           AND bound.key = $10 AND answer.expires_at > $2::timestamptz)`),
 );
 
 /** A key as it is presented. */
@@ -138,10 +142,11 @@ export async function authenticateApiKeys(
   presented: readonly [Presented, ...(readonly Presented[])],
   presentation: Presentation,
 ): Promise<(KeyCaller | undefined)[]> {
-  const rows =
-    presented.length === 1
-      ? await callerStatement(db, ...callerParameters(presented[0], presentation))
-      : await callersStatement(db, ...callersParameters(presented, presentation));
+  if (presented.length === 1) {
+    const [row] = await callerStatement(db, ...callerParameters(presented[0], presentation));
+    return [toCaller(row)];
+  }
+  const rows = await callersStatement(db, ...callersParameters(presented, presentation));
   const found = new Map(rows.map((row) => [row.place, row]));
   return presented.map((_, index) => toCaller(found.get(index + 1)));
 }

@@ -42,7 +42,7 @@ const IS_PRESENT = `kept.window_start BETWEEN excluded.window_start AND now() + 
 export const countingSql = (source: string): string => `
   INSERT INTO rate_limits AS kept (caller, window_start, used)
   SELECT asked.caller,
-         to_timestamp(floor(extract(epoch FROM now()) / asked.seconds) * asked.seconds),
+         date_bin(make_interval(secs => asked.seconds), now(), '1970-01-01Z'),
          asked.cost
     FROM (${source}) AS asked (caller, seconds, cost)
   ON CONFLICT (caller) DO UPDATE SET
