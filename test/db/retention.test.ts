@@ -32,7 +32,7 @@ const MONTHS_AGO = DAYS + 35;
 const KEPT = { events: DAYS, quotes: 1 };
 const REFUSED = { code: '23001' };
 const DENIED = { code: '42501' };
-const MISSING = { cause: { code: '42883' } };
+const MISSING = { code: '42883' };
 
 const test = withApi().extend('world', FILE, async ({ api }) => {
   const caller = await api.createCaller();
