@@ -6,7 +6,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-const endsOf = new WeakMap<Socket, Set<() => void>>();
+type Ends = (() => void)[];
+
+const endsOf = new WeakMap<ServerResponse, Ends>();
+const underWayOf = new WeakMap<Socket, Set<() => void>>();
 
 /** Whether the request is over. Its handler may still run. */
 export const isOver = ({ socket }: IncomingMessage, response: ServerResponse): boolean =>
@@ -14,25 +17,31 @@ export const isOver = ({ socket }: IncomingMessage, response: ServerResponse): b
 
 /** Calls `end` once, when the request is over; soon, if it is over already. */
 export function whenOver(request: IncomingMessage, response: ServerResponse, end: () => void): void {
-  if (isOver(request, response)) {
-    setImmediate(end);
-    return;
-  }
-  const { socket } = request;
-  const ends = endsOf.get(socket) ?? watch(socket);
+  if (isOver(request, response)) setImmediate(end);
+  else (endsOf.get(response) ?? watch(request.socket, response)).push(end);
+}
+
+/** One listener for all that waits for the end of a request. */
+function watch(socket: Socket, response: ServerResponse): Ends {
+  const ends: Ends = [];
+  const underWay = underWayOf.get(socket) ?? watchSocket(socket);
   const endOnce = (): void => {
-    if (ends.delete(endOnce)) end();
+    if (!underWay.delete(endOnce)) return;
+    endsOf.delete(response);
+    for (const end of ends) end();
   };
-  ends.add(endOnce);
+  endsOf.set(response, ends);
+  underWay.add(endOnce);
   response.once('close', endOnce);
+  return ends;
 }
 
 /** One listener for all requests of a connection. */
-function watch(socket: Socket): Set<() => void> {
-  const ends = new Set<() => void>();
-  endsOf.set(socket, ends);
+function watchSocket(socket: Socket): Set<() => void> {
+  const underWay = new Set<() => void>();
+  underWayOf.set(socket, underWay);
   socket.once('close', () => {
-    for (const end of ends) end();
+    for (const end of underWay) end();
   });
-  return ends;
+  return underWay;
 }
