@@ -74,10 +74,10 @@ test('a key is looked up and its request counted in one statement, for any numbe
   await expect.poll(() => pepperOf(api, caller)).toBe(NEW.id);
   const query = vi.spyOn(api.connection.pool, 'query');
   expect((await many.inject(request)).statusCode).toBe(200);
-  const statements = query.mock.calls.map(([statement]) => JSON.stringify(statement));
+  const statements = query.mock.calls.map(([sent]) => (sent as { readonly name?: string }).name);
   query.mockRestore();
   await many.close();
-  expect(statements).toEqual([expect.stringContaining('"name":"api_key.caller"')]);
+  expect(statements).toEqual(['api_key.caller']);
 });
 
 test('a key that is issued after the rotation has the new pepper', async ({ api, rotation }) => {
