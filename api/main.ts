@@ -60,7 +60,7 @@ const app = await buildApp(
 );
 
 const { host, metricsPort } = config;
-const expositions = [stateExposition(metrics, { db: deps.db, config, now: deps.now, log })];
+const expositions = [stateExposition(metrics, { ...deps, config, log })];
 const metricsServer =
   metricsPort === undefined ? undefined : await serveMetrics({ host, port: metricsPort, expositions });
 

@@ -7,6 +7,7 @@ import type { Database } from '../db/client.ts';
 import { COUNTED_STATUSES, countStates, type StateCounts } from '../db/queries/metric.ts';
 import { OUTBOX_KINDS } from '../domain/outbox.ts';
 import type { RetentionDays } from '../domain/retention.ts';
+import type { RuntimeEnvironment } from '../domain/runtime.ts';
 import { OPEN_STATUSES, TERMINAL_STATUSES } from '../domain/settlement/state.ts';
 import type { Exposition } from './metrics.ts';
 
@@ -14,6 +15,8 @@ const CACHE_MS = 5_000;
 
 export type StateMetricsDeps = {
   readonly db: Database;
+  /** A launch gate is asked about its own environment alone. */
+  readonly runtime: RuntimeEnvironment;
   readonly config: {
     /** Beyond this many rows of the outbox, new commands are refused. */
     readonly outboxMaxRows: number;
@@ -27,7 +30,7 @@ export type StateMetricsDeps = {
  * Adds the gauges to a registry. When PostgreSQL cannot be read, they are absent and `settlement_database_up` is 0: a
  * stale number would look like a current one.
  */
-export function stateExposition(registry: Registry, { db, config, now, log }: StateMetricsDeps): Exposition {
+export function stateExposition(registry: Registry, { db, runtime, config, now, log }: StateMetricsDeps): Exposition {
   const registers = [registry];
   const up = new Gauge({
     name: 'settlement_database_up',
@@ -46,7 +49,10 @@ export function stateExposition(registry: Registry, { db, config, now, log }: St
     // A failed read is cached too: a database that has failed is not read at every scrape.
     // By the difference in either direction: the clock may have been set back.
     if (!latest || Math.abs(now().getTime() - latest.atMs) >= CACHE_MS)
-      latest = { atMs: now().getTime(), counts: countStates(db, now(), config.retentionDays) };
+      latest = {
+        atMs: now().getTime(),
+        counts: countStates(db, { runtime, now: now(), retentionDays: config.retentionDays }),
+      };
     try {
       const counts = await latest.counts;
       for (const { set } of parts) set(counts);

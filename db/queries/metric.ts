@@ -3,6 +3,7 @@ import { type SQL, sql } from 'drizzle-orm';
 import { expiringEvidence, type GateEvidence } from '../../domain/gate.ts';
 import type { OutboxKind, SweptKind } from '../../domain/outbox.ts';
 import type { RetentionDays } from '../../domain/retention.ts';
+import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import { EVIDENCE_STATUSES, type SettlementStatus, TERMINAL_STATUSES } from '../../domain/settlement/state.ts';
 import { type DeliveryStatus, IN_FLIGHT, WAITS_MAX_MS } from '../../domain/webhook.ts';
 import type { Aggregated } from '../aggregated.ts';
@@ -31,7 +32,7 @@ export type StateCounts = {
   readonly refundsDue: number;
   /** Since money of the oldest of them is due. */
   readonly refundOldestSeconds: number;
-  /** Approved evidence that decides a launch gate and expires soon, or has expired. */
+  /** Approved evidence that decides a launch gate of this environment, and expires soon or has expired. */
   readonly evidenceExpiring: number;
   /** Organizations whose last key of scope full expires soon. */
   readonly keysExpiring: number;
@@ -123,8 +124,17 @@ export function isExpiringLastKey(now: Date): SQL {
         AND later.scope = 'full' AND coalesce(later.expires_at > ${soon}, true))`;
 }
 
+/** Of which process the state is, and when. */
+type StateQuestion = {
+  readonly runtime: RuntimeEnvironment;
+  readonly now: Date;
+  readonly retentionDays: RetentionDays;
+};
+
 /** Waits are compared on each settlement's own clock, outbox rows on the database's clock. */
-export async function countStates(db: Queryable, now: Date, { events, quotes }: RetentionDays): Promise<StateCounts> {
+export async function countStates(db: Queryable, question: StateQuestion): Promise<StateCounts> {
+  const { runtime, now } = question;
+  const { events, quotes } = question.retentionDays;
   const ago = (ms: number) => new Date(now.getTime() - ms).toISOString();
   const ownNow = sql`(${now.toISOString()}::timestamptz + clock_offset_ms * interval '1 millisecond')`;
   const { rows } = await db.execute<
@@ -159,7 +169,7 @@ export async function countStates(db: Queryable, now: Date, { events, quotes }: 
       (SELECT count(*)::int FROM settlements WHERE ${hasRefundDue}) AS "refundsDue",
       (SELECT coalesce(greatest(0, extract(epoch FROM max(${ownNow} - ${refundDueSince}))), 0)::float8
         FROM settlements WHERE ${hasRefundDue}) AS "refundOldestSeconds",
-      ${sql.raw(gateEvidenceJson('true'))} AS evidence,
+      ${sql.raw(gateEvidenceJson(`e.environment = '${environmentName(runtime)}'`))} AS evidence,
       (SELECT count(DISTINCT org_id)::int FROM api_keys WHERE ${isExpiringLastKey(now)}) AS "keysExpiring",
       (SELECT extract(epoch FROM min(ends_at) - now())::float8 / 86400 FROM (
         SELECT max(to_at) AS ends_at FROM partitions() GROUP BY table_name) months) AS "partitionDaysAhead",

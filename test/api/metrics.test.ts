@@ -11,6 +11,7 @@ import { requestEnd } from '../../api/plugins/request-end.ts';
 import { LOW_PRIORITY, turn } from '../../api/plugins/turn.ts';
 import { connect } from '../../db/client.ts';
 import { asTenant, WAITING } from '../../db/tenant.ts';
+import type { RuntimeEnvironment } from '../../domain/runtime.ts';
 import { TEMPORAL_CAUSES, type TemporalHealth, temporalFault } from '../../domain/temporal-health.ts';
 import { activityMetrics } from '../../process/activity-metrics.ts';
 import { processRegistry, serveMetrics } from '../../process/metrics.ts';
@@ -59,7 +60,13 @@ const test = withApi({ deps: { metrics, lowPriority: LOW_PRIORITY } })
     // The clock of the cache. `scrapeAnew` moves it past the cache's lifetime.
     let clockMs = Date.now();
     const expositions = [
-      stateExposition(metrics, { db: api.connection.db, config, now: () => new Date(clockMs), log: quiet }),
+      stateExposition(metrics, {
+        ...api.deps,
+        db: api.connection.db,
+        config,
+        now: () => new Date(clockMs),
+        log: quiet,
+      }),
     ];
     const server = await serveMetrics({ host: '127.0.0.1', port: 0, expositions });
     onCleanup(() => server.close());
@@ -267,6 +274,26 @@ describe('the counts of requests', () => {
     expect(sampleOf(page, 'settlement_keys_expiring')).toBe(1);
     const ops = createOps(api.connection.db);
     expect((await ops('list', 'settlements', '--refund-due')).printed).toEqual([expect.stringContaining(settlement)]);
+  });
+
+  test('evidence that expires is counted for the own environment alone', async ({ newApi }) => {
+    const { owner, connection } = await newApi();
+    await owner.pool.query(`
+      INSERT INTO launch_gate_evidence (evidence_id, gate, environment, corridor, reference, sha256, recorded_by,
+        recorded_at, expires_at)
+      SELECT environment || corridor, 'rail_admission', environment, corridor, 'file.pdf', sha256(''), 'ana', now(),
+        now() + interval '3 days'
+      FROM (VALUES ('local sandbox', 'US-JM'), ('remote sandbox', 'US-JM'), ('remote sandbox', 'US-HT')
+      ) AS e (environment, corridor);
+      INSERT INTO launch_gate_approvals (evidence_id, operator, approved_at)
+      SELECT evidence_id, operator, now() FROM launch_gate_evidence, unnest(ARRAY['ana', 'bo']) operator`);
+    const countOf = async (runtime: RuntimeEnvironment) => {
+      const deps = { db: connection.db, runtime, config, now: () => new Date(), log: quiet };
+      return sampleOf(await stateExposition(new Registry(), deps)(), 'settlement_gate_evidence_expiring');
+    };
+    expect(await countOf('local-sandbox')).toBe(1);
+    expect(await countOf('remote-sandbox')).toBe(2);
+    expect(await countOf('production')).toBe(0);
   });
 
   test('deliveries by status, and those that no lane took in time', async ({ api, partner, scraper }) => {
@@ -567,6 +594,7 @@ describe('the database', () => {
   test('is down: settlement_database_up is 0, and no old value is shown', async () => {
     const page = await stateExposition(registryOf(0), {
       db: nowhere.db,
+      runtime: 'local-sandbox',
       config,
       now: () => new Date(),
       log: quiet,

@@ -113,7 +113,11 @@ export async function createActs(stack: BenchStack, { processes }: Product, subs
       await untilNone(database, 'delivery of every event', undelivered, DONE);
       return DELIVERED;
     },
-    'metrics scrape': () => times(() => countStates(db, new Date(), { events: 90, quotes: 90 }), COMMANDS),
+    'metrics scrape': () =>
+      times(
+        () => countStates(db, { runtime: 'local-sandbox', now: new Date(), retentionDays: { events: 90, quotes: 90 } }),
+        COMMANDS,
+      ),
     'ops waiting': () => times(() => ops('waiting'), COMMANDS),
     'ops stuck': () => times(() => ops('stuck'), COMMANDS),
   };

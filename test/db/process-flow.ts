@@ -109,7 +109,7 @@ export async function playUpkeep(api: TestApi): Promise<void> {
   await otpActivities(deps).sendOtp({ challengeId: 'challenge-1' });
   const log = { warn: () => undefined };
   const config = { outboxMaxRows: 1_000, retentionDays: deps.retentionDays };
-  await stateExposition(new Registry(), { db: deps.db, config, now: deps.now, log })();
+  await stateExposition(new Registry(), { ...deps, config, log })();
   await startLanes(deps, 'test');
   const { encryption } = TEST_SECRETS;
   const earlier = { ...encryption, id: 'earlier' };

@@ -104,7 +104,8 @@ function createWorld(api: TestApi, caller: Caller, webhookId: string) {
         ...activityDeps(api, 'http://127.0.0.1:1', { nudge: () => undefined }),
         ...given,
       }).restartLostRuns({ nowMs: Date.now() + temporalAheadMs }),
-    overdueDays: async () => (await countStates(db, new Date(), KEPT)).retentionOverdueDays,
+    overdueDays: async () =>
+      (await countStates(db, { runtime: 'local-sandbox', now: new Date(), retentionDays: KEPT })).retentionOverdueDays,
     /** Without triggers, so that no test finds the rows of another one. */
     clear: () =>
       withoutTriggers(api.owner.pool, (owner) =>
