@@ -69,33 +69,36 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
   const closeOwn = async (): Promise<void> => {
     if (deps.connection === undefined) await connection.close();
   };
-  const shared = {
-    connection,
-    namespace,
-    workflowBundle: deps.bundle ?? (await workflowBundle({ traced: tracing !== undefined })),
-    activities,
-    dataConverter: dataConverterOf(config),
-    shutdownGraceTime: SHUTDOWN_GRACE_MS,
-    shutdownForceTime: SHUTDOWN_FORCE_MS,
-    maxCachedWorkflows: CACHED_WORKFLOWS_MAX,
-    maxConcurrentLocalActivityExecutions: CONCURRENT_LOCAL_ACTIVITIES_MAX,
-    debugMode,
-    ...versionOf(config),
-    ...tracing?.worker,
-    ...(workflowFailureErrorTypes === undefined ? {} : { workflowFailureErrorTypes }),
-  } satisfies Partial<WorkerOptions>;
   const workers: Worker[] = [];
-  try {
-    for (const taskQueue of config.workerQueues)
-      workers.push(await Worker.create({ ...shared, taskQueue, ...QUEUES[taskQueue] }));
-  } catch (error) {
-    // A worker that was made keeps its connection.
-    if (workers.length === 0) await closeOwn();
-    throw error;
-  }
   const shutdown = (): void => {
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
   };
+  try {
+    const shared = {
+      connection,
+      namespace,
+      workflowBundle: deps.bundle ?? (await workflowBundle({ traced: tracing !== undefined })),
+      activities,
+      dataConverter: dataConverterOf(config),
+      shutdownGraceTime: SHUTDOWN_GRACE_MS,
+      shutdownForceTime: SHUTDOWN_FORCE_MS,
+      maxCachedWorkflows: CACHED_WORKFLOWS_MAX,
+      maxConcurrentLocalActivityExecutions: CONCURRENT_LOCAL_ACTIVITIES_MAX,
+      debugMode,
+      ...versionOf(config),
+      ...tracing?.worker,
+      ...(workflowFailureErrorTypes === undefined ? {} : { workflowFailureErrorTypes }),
+    } satisfies Partial<WorkerOptions>;
+    for (const taskQueue of config.workerQueues)
+      workers.push(await Worker.create({ ...shared, taskQueue, ...QUEUES[taskQueue] }));
+  } catch (error) {
+    // A worker keeps its threads and its connection until it has run.
+    const ends = workers.map(runOrFail);
+    shutdown();
+    await Promise.allSettled(ends);
+    await closeOwn().catch(() => undefined);
+    throw error;
+  }
   return {
     run: async () => {
       const ends = await Promise.allSettled(workers.map((worker) => runOrFail(worker).finally(shutdown)));

@@ -1,0 +1,26 @@
+/** What is left of the workers of a process when one of them cannot be made. */
+import { NativeConnection, Worker } from '@temporalio/worker';
+import { expect, test, vi } from 'vitest';
+import type { Activities } from '../../activities/index.ts';
+import { createWorker } from '../../worker/worker.ts';
+import { devServer, testWorkflowBundle, workerConfig } from '../support/temporal.ts';
+
+test('a worker that was made before another one could not be made has ended, and its connection is closed', async ({
+  onTestFinished,
+}) => {
+  const server = await devServer();
+  onTestFinished(server.close);
+  const made: Worker[] = [];
+  const create = Worker.create.bind(Worker);
+  vi.spyOn(Worker, 'create').mockImplementation(async (options) => {
+    if (made.length > 0) throw new Error('a second one cannot be made');
+    made.push(await create(options));
+    return made[0] ?? expect.unreachable();
+  });
+  const close = vi.spyOn(NativeConnection.prototype, 'close');
+  onTestFinished(() => void vi.restoreAllMocks());
+  const deps = { config: workerConfig(server), activities: {} as Activities, bundle: await testWorkflowBundle() };
+  await expect(createWorker(deps)).rejects.toThrow('a second one cannot be made');
+  expect(made.map((worker) => worker.getState())).toEqual(['STOPPED']);
+  await expect(close.mock.results[0]?.value).resolves.toBeUndefined();
+});
