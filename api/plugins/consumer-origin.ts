@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import type { ApiDeps } from '../deps.ts';
 import { headerLines } from '../http/header-lines.ts';
+import { splitAddress } from '../http/query-string.ts';
 
 const CONSUMER_PATH = '/consumer/';
 /** For how long a browser may remember what a preflight answered. */
@@ -35,13 +36,18 @@ export const consumerOrigin = fp(async (app: FastifyInstance, { deps }: { deps: 
     const [origin = '', ...more] = headerLines(raw, 'origin');
     return more.length === 0 && allowed.has(origin) ? origin : undefined;
   };
-  const isOffered = (url: string, method: string): boolean =>
-    app.operations.some((operation) => operation.url === url && operation.method === method);
+  // An address without a route, too: its page reads the 404 that follows the preflight.
+  const isBelow = ({ routeOptions, url }: FastifyRequest): boolean =>
+    (routeOptions.url ?? splitAddress(url).path).startsWith(CONSUMER_PATH);
+  const isOffered = (url: string | undefined, method: string): boolean =>
+    url === undefined
+      ? app.supportedMethods.includes(method)
+      : app.operations.some((operation) => operation.url === url && operation.method === method);
 
   app.addHook('onRequest', async (request, reply) => {
-    const { url = '' } = request.routeOptions;
+    const { url } = request.routeOptions;
     const asked = request.headers['access-control-request-method'];
-    if (request.method !== 'OPTIONS' || !url.startsWith(CONSUMER_PATH) || asked === undefined) return undefined;
+    if (request.method !== 'OPTIONS' || !isBelow(request) || asked === undefined) return undefined;
     if (originOf(request) === undefined || !isOffered(url, asked)) return undefined;
     return reply
       .headers({
@@ -55,7 +61,7 @@ export const consumerOrigin = fp(async (app: FastifyInstance, { deps }: { deps: 
 
   // On every answer, refusals too: otherwise the page could not read why.
   app.addHook('onSend', async (request, reply) => {
-    if (!request.routeOptions.url?.startsWith(CONSUMER_PATH)) return;
+    if (!isBelow(request)) return;
     addVary(reply, request.method === 'OPTIONS' ? 'Origin, Access-Control-Request-Method' : 'Origin');
     const origin = originOf(request);
     if (origin === undefined) return;

@@ -103,6 +103,23 @@ describe('a page of an allowed origin', () => {
     }
   });
 
+  test('reads that there is no such address below /consumer/', async ({ server }) => {
+    for (const path of ['/consumer/nothing', '/consumer/transfers/a/b?c=d', '/consumer/']) {
+      const { status, headers } = await sendRaw(
+        server,
+        { method: 'GET', path, lines: ['Origin', APP], body: undefined },
+        false,
+      );
+      expect([path, status, headers['access-control-allow-origin']]).toEqual([path, 404, APP]);
+      // With a session, the browser asks before it sends.
+      const asked = await sendRaw(server, { method: 'OPTIONS', path, lines: preflight(APP), body: undefined }, false);
+      expect([asked.status, asked.headers['access-control-allow-methods']]).toEqual([204, 'POST']);
+      const stranger = { method: 'OPTIONS', path, lines: preflight('https://evil.example'), body: undefined };
+      expect(corsOf((await sendRaw(server, stranger, false)).headers)).toEqual([]);
+      expect(varyOf(headers)).toContain('Origin');
+    }
+  });
+
   test('may send what an operation does not offer as little as anybody', async ({ server }) => {
     for (const method of ['DELETE', 'PATCH', 'post', 'TRACE', '']) {
       const asked = { method: 'OPTIONS', path: '/consumer/me', lines: preflight(APP, method), body: undefined };
