@@ -23,7 +23,7 @@ import {
 
 import { environmentName } from '../domain/runtime.ts';
 import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps, operator, timedCommand } from './command.ts';
-import { oneOf, optional, type Reader, required, text } from './command-line/parameter.ts';
+import { file, oneOf, optional, type Reader, required, text } from './command-line/parameter.ts';
 import { EXIT, type ExitCode, group } from './command-line/program.ts';
 
 type Document = { readonly reference: string; readonly sha256: Buffer };
@@ -245,12 +245,16 @@ function expiry(now: () => Date): Reader<Date> {
 }
 
 const document: Reader<Document> = {
-  read: (file) => {
+  read: (given) => {
+    const reading = file.read(given);
+    if ('fault' in reading) return reading;
     const fault = 'must be a file that can be read and is not empty.';
     try {
-      const bytes = readFileSync(file);
+      const bytes = readFileSync(reading.value);
       if (bytes.length === 0) return { fault };
-      return { value: { reference: path.basename(file), sha256: createHash('sha256').update(bytes).digest() } };
+      return {
+        value: { reference: path.basename(reading.value), sha256: createHash('sha256').update(bytes).digest() },
+      };
     } catch {
       return { fault };
     }

@@ -10,7 +10,7 @@ import { findStatuses, listSettled, type Period, type Stored } from '../db/queri
 import { settlementWorkflowId, verificationWorkflowId } from '../domain/workflow-id.ts';
 import { type ListedRun, RUNS_LISTED_MAX } from '../process/runs.ts';
 import { type OpsCommand, type OpsDeps, timedCommand } from './command.ts';
-import { optional, text, withDefault } from './command-line/parameter.ts';
+import { file, optional, withDefault } from './command-line/parameter.ts';
 import { CommandError, EXIT } from './command-line/program.ts';
 import { span } from './list.ts';
 
@@ -26,7 +26,7 @@ export const reconcileCommand: OpsCommand = timedCommand({
   name: 'reconcile',
   description: 'Compares the settlements with the runs of Temporal and with the payouts of the rail. Changes nothing.',
   takes: {
-    rail: optional('--rail <file>', 'what the rail paid: CSV with the columns settlement_id and outcome', text),
+    rail: optional('--rail <file>', 'what the rail paid: CSV with the columns settlement_id and outcome', file),
     since: withDefault('--since <span>', 'runs, and settled settlements, that are not older than this', span, '3d'),
     until: withDefault(
       '--until <span>',

@@ -39,6 +39,9 @@ function describeSubject(content: unknown): string {
 
 const KeySetFile = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) });
 
+/** `npm run` changes into the clone, so a relative name begins where the caller was. */
+const fromCaller = (file: string): string => path.resolve(process.env['INIT_CWD'] ?? '', file);
+
 /** What is no set of keys is refused. Of a key, the verifier itself checks all that it uses. */
 const readKeySet = (bytes: Buffer) => KeySetFile.parse(JSON.parse(bytes.toString())) as KeySet;
 
@@ -46,7 +49,7 @@ const readKeySet = (bytes: Buffer) => KeySetFile.parse(JSON.parse(bytes.toString
 function readAs<T>(what: string, file: string, read: (bytes: Buffer) => T | undefined): T {
   let content: T | undefined;
   try {
-    content = read(readFileSync(file));
+    content = read(readFileSync(fromCaller(file)));
   } catch {
     content = undefined;
   }
@@ -70,7 +73,9 @@ function readDownload(args: readonly string[]): Download {
   const given = values.signature;
   if (given === undefined)
     return { ...readAs('a signed file (give --signature if it is none)', file, readSigned), certId, jwks };
-  const signature = existsSync(given) ? readAs('a signature', given, (bytes) => bytes.toString().trim()) : given;
+  const signature = existsSync(fromCaller(given))
+    ? readAs('a signature', given, (bytes) => bytes.toString().trim())
+    : given;
   return { bytes: readAs('a certificate', file, (bytes) => bytes), certId, signature, jwks };
 }
 

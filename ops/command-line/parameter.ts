@@ -1,4 +1,5 @@
 /** The arguments and options of a command: how the usage shows them, and how their texts become values. */
+import path from 'node:path';
 
 /** A value, or the rule that the text breaks, as the end of a sentence: "must be a port number." */
 export type Reading<Value> = { readonly value: Value } | { readonly fault: string };
@@ -29,6 +30,14 @@ const MISSING = { fault: 'is required.' } as const;
 
 export const text: Reader<string> = {
   read: (given) => (given.trim() === '' ? MISSING : { value: given.trim() }),
+};
+
+/** The path of a file. `npm run` changes into the clone, so a relative name begins where the caller was. */
+export const file: Reader<string> = {
+  read: (given) => {
+    const reading = text.read(given);
+    return 'fault' in reading ? reading : { value: path.resolve(process.env['INIT_CWD'] ?? '', reading.value) };
+  },
 };
 
 export function oneOf<Value extends string>(choices: readonly Value[]): Reader<Value> {

@@ -1,7 +1,9 @@
 /** The command line that operators, the sandbox and the benchmarks share. */
+import path from 'node:path';
 import { execa } from 'execa';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
+  file,
   flag,
   oneOf,
   optional,
@@ -55,6 +57,19 @@ async function run(...args: string[]) {
   });
   return { exitCode, printed, warned, provided };
 }
+
+test('a relative file is one of the folder where the caller called npm, and without npm of the working directory', () => {
+  onTestFinished(() => void vi.unstubAllEnvs());
+  vi.stubEnv('INIT_CWD', '/home/ana');
+  expect(['a.csv', '../a.csv', '/tmp/a.csv', ' '].map(file.read)).toEqual([
+    { value: '/home/ana/a.csv' },
+    { value: '/home/a.csv' },
+    { value: '/tmp/a.csv' },
+    { fault: 'is required.' },
+  ]);
+  vi.stubEnv('INIT_CWD', undefined);
+  expect(file.read('a.csv')).toEqual({ value: path.resolve('a.csv') });
+});
 
 test('each parameter gets its value', async () => {
   const args = ['send', ' box', '--weight', '7', '--label', 'a', '--label=b', '--express', '--note', ' why '];

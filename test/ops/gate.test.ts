@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { eq } from 'drizzle-orm';
-import { describe, expect } from 'vitest';
+import { describe, expect, vi } from 'vitest';
 import { listGateEvidence } from '../../db/queries/gate.ts';
 import { auditEntries } from '../../db/schema/index.ts';
 import { CORRIDOR_IDS } from '../../domain/corridor.ts';
@@ -101,6 +101,18 @@ test('all faults of a command line are reported at once, with a pointer to the h
     '--operator is required.',
     'See npm run ops -- gate record --help',
   ]);
+});
+
+test('the document of a gate is looked for in the folder where its caller called npm', async ({
+  ops,
+  directory,
+  onTestFinished,
+}) => {
+  onTestFinished(() => void vi.unstubAllEnvs());
+  vi.stubEnv('INIT_CWD', directory);
+  const args = recordArgs('', { corridor: 'GB-JM' });
+  expect(args).toContain('review.txt');
+  expect((await ops(...args)).exitCode).toBe(0);
 });
 
 test('evidence is recorded, approved by two operators, listed as open and revoked, each with its audit entry', async ({

@@ -96,6 +96,16 @@ test('reconcile on a machine whose clock is a day behind still names what has ju
   expect(JSON.parse(printed.join('')).settlements_without_payout).toEqual([settled]);
 });
 
+test('reconcile looks for a relative file in the folder where its caller called npm', async ({
+  api,
+  onTestFinished,
+}) => {
+  onTestFinished(() => void vi.unstubAllEnvs());
+  vi.stubEnv('INIT_CWD', '/home/nobody');
+  const { exitCode, warned } = await createOps(api.connection.db)('reconcile', '--rail', 'payouts.csv');
+  expect([exitCode, warned]).toEqual([1, ['/home/nobody/payouts.csv: cannot be read.']]);
+});
+
 test('reconcile leaves out a run that ends while it compares', async ({ api, partner }) => {
   const [ending, stale] = [
     await openSettlement(api, partner, [...PAYING_OUT, 'failed']),

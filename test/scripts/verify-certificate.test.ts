@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
 import {
@@ -275,6 +275,13 @@ describe('the command', () => {
     expect([exitCode, beginnings(printed)]).toEqual([0, ['yes', 'yes', 'yes', 'yes', 'CER']]);
     const subject = 'It certifies settlement stl_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: a simulation, unanchored.';
     expect(printed.at(-1)).toContain(`is valid. ${subject}`);
+  });
+
+  test('finds a relative file in the folder where its caller called npm', () => {
+    onTestFinished(() => void vi.unstubAllEnvs());
+    vi.stubEnv('INIT_CWD', folder);
+    const args = [path.basename(bareFile()), '--signature', 'signature.txt', '--jwks', 'jwks.json'];
+    expect(run(args)).toMatchObject({ exitCode: 0, said: [] });
   });
 });
 
