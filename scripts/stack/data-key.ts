@@ -4,10 +4,11 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { NamedKey } from '../../config/environment.ts';
 import type { Config } from '../../config/load.ts';
+import { replaceFile } from './replace-file.ts';
 
 /**
  * Remembers the active key of a new database, by its hash.
@@ -24,7 +25,7 @@ export async function matchKeys(databaseDirectory: string, encryptionKeys: Confi
     );
   if (known === hashOf(active)) return;
   await mkdir(databaseDirectory, { recursive: true });
-  await writeFile(file, `${hashOf(active)}\n`, { mode: 0o600 });
+  replaceFile(file, `${hashOf(active)}\n`);
 }
 
 const hashOf = ({ key }: NamedKey): string => createHash('sha256').update(key).digest('hex');

@@ -1,5 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -110,6 +120,20 @@ describe('the keys of the data', () => {
     await expect(matchKeys(outside, [key('k1')])).rejects.toThrow(
       /^the keys of the data in .+outside are gone .+: put the old file back, or run `npm run reset` to start with empty data\.$/,
     );
+  });
+
+  test('the file of the key is replaced as a whole, so that a crash leaves no half of it', async () => {
+    const [first, second] = [key('k1'), key('k2')];
+    await matchKeys(outside, [first]);
+    const file = path.join(outside, 'key.sha256');
+    const before = readFileSync(file, 'utf8');
+    const link = path.join(outside, 'before');
+    linkSync(file, link);
+    await matchKeys(outside, [second, first]);
+    expect(readFileSync(file, 'utf8')).not.toBe(before);
+    // Written in place, this one would have changed too.
+    expect(readFileSync(link, 'utf8')).toBe(before);
+    expect(readdirSync(outside).toSorted()).toEqual(['before', 'key.sha256']);
   });
 
   test('the same key is accepted at every start, and a new active key while the old one is listed', async () => {
