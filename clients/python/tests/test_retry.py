@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import httpx
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 from scripted import BASE, KEY, Run, Script, answer, problem
 
 from settlement_service import ApiError, AsyncClient, Client, ConnectionFailedError, RetryPolicy, errors
@@ -252,8 +253,9 @@ def test_an_answer_that_trickles_ends_with_its_attempt() -> None:
             yield b" "
 
     async def async_parts() -> AsyncIterator[bytes]:
-        for part in parts():
-            yield part
+        for _ in range(20):
+            await anyio.sleep(0.03)
+            yield b" "
 
     once = RetryPolicy(attempt_timeout=0.05, attempts_max=1)
     trickling = httpx.MockTransport(lambda _request: httpx.Response(200, content=parts()))
@@ -264,6 +266,33 @@ def test_an_answer_that_trickles_ends_with_its_attempt() -> None:
         anyio.run(
             AsyncClient(BASE, KEY, retry=once, http=httpx.AsyncClient(transport=trickling)).settlements.get, "stl_1"
         )
+
+
+def test_headers_that_trickle_end_with_their_attempt() -> None:
+    async def trickle(stream: SocketStream) -> None:
+        async with stream:
+            await stream.send(b"HTTP/1.1 200 OK\r\n")
+            for _ in range(60):
+                await anyio.sleep(0.05)
+                await stream.send(b"X-Slow: 1\r\n")
+
+    async def main() -> None:
+        async with (
+            await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(listener.serve, trickle)
+            base = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"  # noqa: S610
+            once = RetryPolicy(attempt_timeout=0.3, attempts_max=1)
+            start = time.monotonic()
+            async with AsyncClient(base, KEY, retry=once) as client:
+                with pytest.raises(ConnectionFailedError, match="took too long") as caught:
+                    await client.settlements.get("stl_1")
+            assert time.monotonic() - start < 2
+            assert caught.value.maybe_done
+            tasks.cancel_scope.cancel()
+
+    anyio.run(main)
 
 
 def test_no_attempt_begins_after_the_total_timeout(run: Run) -> None:
