@@ -3,11 +3,12 @@
  * `.local`, where they find the packages of this clone, unless they need others.
  */
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 import { z } from 'zod';
 import { localDirectory, repositoryRoot } from '../../process/local/place.ts';
+import { findProcess } from '../../process/local/process-record.ts';
 import type { OtherVersion } from '../support/process-stack.ts';
 
 export type Released = OtherVersion & {
@@ -45,6 +46,7 @@ export async function whyNotReleased(): Promise<string | undefined> {
 export async function releasedSources(): Promise<string> {
   const commit = await releasedCommit();
   const directory = path.join(localDirectory, 'released', commit);
+  await removeAbandoned(path.dirname(directory));
   const isComplete = async () =>
     existsSync(path.join(directory, 'node_modules')) || (existsSync(directory) && (await sharesPackages(directory)));
   if (await isComplete()) return directory;
@@ -63,6 +65,15 @@ export async function releasedSources(): Promise<string> {
     if (!(await isComplete())) throw error;
   });
   return directory;
+}
+
+/** Removes what builds left that were interrupted: their process, whose id ends the name, is gone. */
+export async function removeAbandoned(folder: string): Promise<void> {
+  for (const name of existsSync(folder) ? await readdir(folder) : []) {
+    const pid = /\.([0-9]+)(\.tar)?$/.exec(name)?.[1];
+    if (pid !== undefined && findProcess(Number(pid)) === undefined)
+      await rm(path.join(folder, name), { recursive: true, force: true });
+  }
 }
 
 /** Begins with links to the packages of this clone, so that npm only installs what differs. */
