@@ -289,23 +289,6 @@ describe('a 422 lists', () => {
       );
   });
 
-  test('the faults of a header, in the spelling of the contract, and of the body together', async ({
-    api,
-    partner,
-  }) => {
-    expect(outcome(await api.call(partner, 'POST', '/v2/settle', {}))).toEqual([
-      422,
-      expect.arrayContaining([
-        ['header.Idempotency-Key', 'missing'],
-        ['body.amount', 'missing'],
-      ]),
-    ]);
-    expect(outcome(await api.call(partner, 'POST', '/v2/settle', {}, { 'idempotency-key': 'short' }))).toEqual([
-      422,
-      expect.arrayContaining([['header.Idempotency-Key', 'string_too_short']]),
-    ]);
-  });
-
   test('positions in lists as numbers, and names as strings', async ({ post }) => {
     const answer = await post(recipientBody({ metadata: { 0: 1 } }));
     expect(jsonOf(answer).detail).toEqual([
