@@ -14,7 +14,7 @@ export type Database = NodePgDatabase<typeof schema>;
 export type Tx = Parameters<Parameters<Database['transaction']>[0]>[0];
 export type Queryable = Database | Tx;
 
-/** What sends the queries of a database or an open transaction. Drizzle has it, and does not show that of a transaction. */
+/** What sends the queries of a database or a transaction. Drizzle does not show that of a transaction. */
 export const driverOf = (db: Queryable): pg.Pool | pg.PoolClient =>
   (db._.session as unknown as { readonly client: pg.Pool | pg.PoolClient }).client;
 

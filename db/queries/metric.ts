@@ -124,7 +124,7 @@ export function isExpiringLastKey(now: Date): SQL {
         AND later.scope = 'full' AND coalesce(later.expires_at > ${soon}, true))`;
 }
 
-/** Of which process the state is, and when. */
+/** What the counts depend on. Launch gates are those of the process's environment. */
 type StateQuestion = {
   readonly runtime: RuntimeEnvironment;
   readonly now: Date;
