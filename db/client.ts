@@ -14,7 +14,7 @@ export type Database = NodePgDatabase<typeof schema>;
 export type Tx = Parameters<Parameters<Database['transaction']>[0]>[0];
 export type Queryable = Database | Tx;
 
-/** What sends the queries of a database or a transaction. Drizzle does not show that of a transaction. */
+/** The pool of a database, or the connection of a transaction. Drizzle has no public way to the second. */
 export const driverOf = (db: Queryable): pg.Pool | pg.PoolClient =>
   (db._.session as unknown as { readonly client: pg.Pool | pg.PoolClient }).client;
 

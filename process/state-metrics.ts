@@ -15,7 +15,7 @@ const CACHE_MS = 5_000;
 
 export type StateMetricsDeps = {
   readonly db: Database;
-  /** A launch gate is asked about its own environment alone. */
+  /** Evidence of its environment alone is counted. */
   readonly runtime: RuntimeEnvironment;
   readonly config: {
     /** Beyond this many rows of the outbox, new commands are refused. */

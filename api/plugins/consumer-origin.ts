@@ -36,8 +36,8 @@ export const consumerOrigin = fp(async (app: FastifyInstance, { deps }: { deps: 
     const [origin = '', ...more] = headerLines(raw, 'origin');
     return more.length === 0 && allowed.has(origin) ? origin : undefined;
   };
-  // An address without a route, too: its page reads the 404 that follows the preflight.
-  const isBelow = ({ routeOptions, url }: FastifyRequest): boolean =>
+  // An unknown address counts too, so that a page can read its 404. The preflight comes before that request.
+  const isOfConsumers = ({ routeOptions, url }: FastifyRequest): boolean =>
     (routeOptions.url ?? splitAddress(url).path).startsWith(CONSUMER_PATH);
   const isOffered = (url: string | undefined, method: string): boolean =>
     url === undefined
@@ -47,7 +47,7 @@ export const consumerOrigin = fp(async (app: FastifyInstance, { deps }: { deps: 
   app.addHook('onRequest', async (request, reply) => {
     const { url } = request.routeOptions;
     const asked = request.headers['access-control-request-method'];
-    if (request.method !== 'OPTIONS' || !isBelow(request) || asked === undefined) return undefined;
+    if (request.method !== 'OPTIONS' || !isOfConsumers(request) || asked === undefined) return undefined;
     if (originOf(request) === undefined || !isOffered(url, asked)) return undefined;
     return reply
       .headers({
@@ -61,7 +61,7 @@ export const consumerOrigin = fp(async (app: FastifyInstance, { deps }: { deps: 
 
   // On every answer, refusals too: otherwise the page could not read why.
   app.addHook('onSend', async (request, reply) => {
-    if (!isBelow(request)) return;
+    if (!isOfConsumers(request)) return;
     addVary(reply, request.method === 'OPTIONS' ? 'Origin, Access-Control-Request-Method' : 'Origin');
     const origin = originOf(request);
     if (origin === undefined) return;

@@ -36,7 +36,7 @@ type KeyCallerRow = {
   readonly reset_seconds: number | null;
 };
 
-/** `place` is that among the keys that were presented, from 1. */
+/** `place` counts the presented keys from 1. */
 type PlacedRow = KeyCallerRow & { readonly place: number };
 
 const KEY_COLUMNS = 'key.key_id, key.org_id, key.scope, key.tier, key.limits, key.is_suspended, key.is_touch_due';
@@ -63,7 +63,7 @@ const callerSql = (condition: string): string =>
        FROM counted) counts`;
 
 /**
- * The lengths of the arrays are hidden from the planner: a plan for a few keys looks cheaper than the one that a
+ * For several keys. The lengths of the arrays are hidden from the planner: a plan for a few keys looks cheaper than the one that a
  * connection keeps, so it would make one at each call.
  */
 const callersSql = (condition: string): string =>

@@ -124,7 +124,7 @@ export function isExpiringLastKey(now: Date): SQL {
         AND later.scope = 'full' AND coalesce(later.expires_at > ${soon}, true))`;
 }
 
-/** What the counts depend on. Launch gates are those of the process's environment. */
+/** What the counts depend on. Evidence is counted for the environment of `runtime` alone. */
 type StateQuestion = {
   readonly runtime: RuntimeEnvironment;
   readonly now: Date;

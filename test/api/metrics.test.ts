@@ -276,7 +276,7 @@ describe('the counts of requests', () => {
     expect((await ops('list', 'settlements', '--refund-due')).printed).toEqual([expect.stringContaining(settlement)]);
   });
 
-  test('evidence that expires is counted for the own environment alone', async ({ newApi }) => {
+  test('evidence that expires is counted only for the environment of the process', async ({ newApi }) => {
     const { owner, connection } = await newApi();
     await owner.pool.query(`
       INSERT INTO launch_gate_evidence (evidence_id, gate, environment, corridor, reference, sha256, recorded_by,

@@ -58,7 +58,7 @@ async function run(...args: string[]) {
   return { exitCode, printed, warned, provided };
 }
 
-test('a relative file is one of the folder where the caller called npm, and without npm of the working directory', () => {
+test('a relative file name begins in the folder where npm was called, and without npm in the working directory', () => {
   onTestFinished(() => void vi.unstubAllEnvs());
   vi.stubEnv('INIT_CWD', '/home/ana');
   expect(['a.csv', '../a.csv', '/tmp/a.csv', ' '].map(file.read)).toEqual([

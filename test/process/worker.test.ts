@@ -5,7 +5,7 @@ import type { Activities } from '../../activities/index.ts';
 import { createWorker } from '../../worker/worker.ts';
 import { devServer, testWorkflowBundle, workerConfig } from '../support/temporal.ts';
 
-test('a worker that was made before another one could not be made has ended, and its connection is closed', async ({
+test('when a second worker cannot be made, the first one ends and its connection is closed', async ({
   onTestFinished,
 }) => {
   const server = await devServer();

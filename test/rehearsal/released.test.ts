@@ -5,7 +5,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { removeAbandoned } from './released.ts';
 
-test('what an interrupted build of a released version left is removed, and nothing that is complete or under way', async ({
+test('what an interrupted build of a released version left is removed; a complete or a running one stays', async ({
   onTestFinished,
 }) => {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'released-'));

@@ -260,7 +260,7 @@ describe('no second request is sent', () => {
     // On a slow machine, the time may be over before the first attempt.
     expect(asked.length).toBeLessThanOrEqual(4);
     const startedMs = performance.now();
-    // A request of the call before may arrive late, and take one.
+    // A late request of the previous call may take one of them.
     answers = Array.from({ length: 20 }, () => silent);
     await expect(open().settlements.get('stl_1', { timeoutMs: 50 })).rejects.toThrow('did not answer in time');
     expect(performance.now() - startedMs).toBeLessThan(stretched(10_000));

@@ -25,7 +25,7 @@ CREDENTIAL = re.compile(r"[\x21-\x7e]+")
 #: After these, nothing has reached the service.
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
-#: In seconds. The limits of `httpx` come first: it knows whether anything was sent.
+#: In seconds. The limits of `httpx` shall end an attempt first, because `httpx` knows whether anything was sent.
 MARGIN = 0.1
 
 OnRetry = Callable[[str, float], None]
@@ -148,7 +148,7 @@ class AsyncTransport:
     async def _send(self, call: Call[T], step: Send) -> Answer | NoAnswer:
         method, url, headers, body = self.settings.request_of(call)
         options = _options(step)
-        # Around all of it: the limits of `httpx` begin anew with each part that comes, of the headers too.
+        # The limits of `httpx` begin again with each part that arrives, also of the headers. This one does not.
         with anyio.move_on_after(step.timeout + MARGIN):
             try:
                 async with self.http.stream(method, url, headers=headers, content=body, **options) as response:
