@@ -4,11 +4,12 @@ import type { CertificateFacts, SettlementFacts, StepPosting } from '../../domai
 import { DomainError } from '../../domain/error.ts';
 import type { SettlementChange } from '../../domain/settlement/change.ts';
 import type { SettlementTransition } from '../../domain/settlement/state.ts';
-import type { Aggregated } from '../aggregated.ts';
+import { type Aggregated, jsonListSql } from '../aggregated.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { certificates } from '../schema/certificate.ts';
 import { postings } from '../schema/settlement.ts';
 import { statement } from '../statement.ts';
+import { transitionsOf, transitionsSql } from './settlement-history.ts';
 
 export type CertificateRow = typeof certificates.$inferSelect;
 
@@ -39,19 +40,11 @@ type FactsRow = {
 
 const factsStatement = statement<[settlementId: string], FactsRow>(
   'read_certificate_facts',
-  `SELECT (
-    SELECT coalesce(jsonb_agg(jsonb_build_object('sequence', sequence, 'from', from_status, 'to', to_status, 'at', at,
-      'reason', reason, 'evidenceId', evidence_id) ORDER BY sequence), '[]')
-    FROM settlement_transitions WHERE settlement_id = $1
-  ) AS transitions, (
-    SELECT coalesce(jsonb_agg(jsonb_build_object('evidenceId', evidence_id, 'kind', kind,
-      'sha256', encode(sha256, 'hex')) ORDER BY position), '[]')
-    FROM evidence WHERE settlement_id = $1
-  ) AS evidence, (
-    SELECT coalesce(jsonb_agg(jsonb_build_object('step', step, 'account', account, 'currency', currency,
-      'amountMinor', amount_minor::text) ORDER BY line), '[]')
-    FROM postings WHERE settlement_id = $1
-  ) AS postings`,
+  `SELECT ${transitionsSql('$1')} AS transitions, ${jsonListSql(`
+    SELECT json_build_object('evidenceId', evidence_id, 'kind', kind, 'sha256', encode(sha256, 'hex'))
+    FROM evidence WHERE settlement_id = $1 ORDER BY position`)} AS evidence, ${jsonListSql(`
+    SELECT json_build_object('step', step, 'account', account, 'currency', currency, 'amountMinor', amount_minor::text)
+    FROM postings WHERE settlement_id = $1 ORDER BY line`)} AS postings`,
 );
 
 /**
@@ -64,11 +57,10 @@ export async function readCertificateFacts(
 ): Promise<CertificateFacts> {
   const [row] = await factsStatement(tx, settlement.settlementId);
   const { transitions = [], evidence = [], postings: posted = [] } = row ?? {};
-  const recorded = transitions.map(({ at, ...transition }) => ({ ...transition, at: new Date(at) }));
   const booked = posted.map(({ amountMinor, ...posting }) => ({ ...posting, amountMinor: BigInt(amountMinor) }));
   return {
     settlement,
-    transitions: [...recorded, ...change.transitions],
+    transitions: [...transitionsOf(transitions), ...change.transitions],
     evidence: change.evidence ? [...evidence, change.evidence] : evidence,
     postings: [...booked, ...change.postings].toSorted(byStep),
   };

@@ -15,7 +15,7 @@ import {
 } from '../../domain/gate.ts';
 import { type EnvironmentName, environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
-import type { Aggregated } from '../aggregated.ts';
+import { type Aggregated, jsonListSql } from '../aggregated.ts';
 import type { Queryable, Tx } from '../client.ts';
 import { newId } from '../id.ts';
 import { launchGateApprovals, launchGateEvidence } from '../schema/gate.ts';
@@ -45,15 +45,16 @@ export async function judgeGates(db: Queryable, question: GateQuestion): Promise
  *
  * @param where a condition, in which `e` is the evidence
  */
-export const gateEvidenceJson = (where: string): string => `(
-    SELECT coalesce(json_agg(json_build_object(
+export const gateEvidenceJson = (where: string): string =>
+  jsonListSql(`
+    SELECT json_build_object(
       'evidenceId', e.evidence_id, 'gate', e.gate, 'environment', e.environment, 'corridor', e.corridor,
       'reference', e.reference, 'sha256', encode(e.sha256, 'hex'), 'recordedBy', e.recorded_by,
       'recordedAt', e.recorded_at, 'expiresAt', e.expires_at, 'revokedAt', e.revoked_at, 'readAt', statement_timestamp(),
-      'approvals', (SELECT coalesce(json_agg(json_build_object('operator', a.operator, 'approvedAt', a.approved_at)
-        ORDER BY a.approved_at), '[]') FROM launch_gate_approvals a WHERE a.evidence_id = e.evidence_id)
-    ) ORDER BY e.recorded_at, e.evidence_id), '[]')
-    FROM launch_gate_evidence e WHERE ${where})`;
+      'approvals', ${jsonListSql(`
+        SELECT json_build_object('operator', a.operator, 'approvedAt', a.approved_at)
+        FROM launch_gate_approvals a WHERE a.evidence_id = e.evidence_id ORDER BY a.approved_at`)})
+    FROM launch_gate_evidence e WHERE ${where} ORDER BY e.recorded_at, e.evidence_id`);
 
 /**
  * The evidence of one corridor.

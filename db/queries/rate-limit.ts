@@ -48,7 +48,7 @@ export const countingSql = (source: string): string => `
   ON CONFLICT (caller) DO UPDATE SET
     window_start = CASE WHEN ${IS_PRESENT} THEN kept.window_start ELSE excluded.window_start END,
     used = CASE WHEN ${IS_PRESENT} THEN kept.used ELSE 0 END + excluded.used
-  RETURNING caller, used, extract(epoch FROM window_start - now()) AS begun`;
+  RETURNING caller, used, date_part('epoch', window_start - now()) AS begun`;
 
 /** The seconds until the window ends, of a row of `countingSql`. */
 export const resetSecondsSql = (begun: string, seconds: string): string =>

@@ -3,7 +3,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import type { Facts } from '../../domain/settlement/facts.ts';
 import { REFUND_STEP } from '../../domain/settlement/posting.ts';
-import type { Aggregated } from '../aggregated.ts';
+import { type Aggregated, jsonListSql } from '../aggregated.ts';
 import type { Tx } from '../client.ts';
 import { statement } from '../statement.ts';
 import { type ExceptionRows, exceptionsOf, exceptionsSql } from './settlement-exception.ts';
@@ -13,11 +13,10 @@ const factsStatement = statement<
   ExceptionRows & { readonly refunds: Aggregated<Facts['refunds']> }
 >(
   'read_refund_facts',
-  `SELECT (
-    SELECT coalesce(jsonb_agg(jsonb_build_object('reference', substr(step, ${REFUND_STEP.length + 1}),
-      'amountMinor', amount_minor::text)), '[]')
+  `SELECT ${jsonListSql(`
+    SELECT json_build_object('reference', substr(step, ${REFUND_STEP.length + 1}), 'amountMinor', amount_minor::text)
     FROM postings WHERE settlement_id = $1 AND starts_with(step, '${REFUND_STEP}') AND account = 'refund_due'
-  ) AS refunds, ${exceptionsSql('$1')} AS exceptions`,
+  `)} AS refunds, ${exceptionsSql('$1')} AS exceptions`,
 );
 
 /** The facts for a decision about a refund of a locked settlement. */

@@ -3,7 +3,7 @@
  * of them.
  */
 import type { SettlementException } from '../../domain/settlement/evidence.ts';
-import type { Aggregated } from '../aggregated.ts';
+import { type Aggregated, jsonListSql } from '../aggregated.ts';
 
 export type ExceptionRows = { readonly exceptions: readonly Aggregated<SettlementException>[] };
 
@@ -12,12 +12,12 @@ export type ExceptionRows = { readonly exceptions: readonly Aggregated<Settlemen
  *
  * @param settlementId the expression that holds it
  */
-export const exceptionsSql = (settlementId: string): string => `(
-    SELECT coalesce(jsonb_agg(jsonb_build_object('type', x.type, 'at', x.at, 'evidenceId', x.evidence_id,
+export const exceptionsSql = (settlementId: string): string =>
+  jsonListSql(`
+    SELECT json_build_object('type', x.type, 'at', x.at, 'evidenceId', x.evidence_id,
       'amountMinor', x.amount_minor::text, 'currency', x.currency, 'reason', e.failure->>'code')
-      ORDER BY x.at, x.exception_id), '[]')
     FROM settlement_exceptions x LEFT JOIN evidence e ON e.evidence_id = x.evidence_id
-    WHERE x.settlement_id = ${settlementId})`;
+    WHERE x.settlement_id = ${settlementId} ORDER BY x.at, x.exception_id`);
 
 export const exceptionsOf = (row: ExceptionRows | undefined): readonly SettlementException[] =>
   (row?.exceptions ?? []).map(({ at, amountMinor, ...exception }) => ({

@@ -8,7 +8,7 @@ import type { Recipient } from '../../domain/recipient.ts';
 import { PAYOUT_ANSWERS, type RecordedEvidence } from '../../domain/settlement/evidence.ts';
 import type { Facts, NameDecision } from '../../domain/settlement/facts.ts';
 import type { Settlement } from '../../domain/settlement/state.ts';
-import type { Aggregated } from '../aggregated.ts';
+import { type Aggregated, jsonListSql } from '../aggregated.ts';
 import type { Tx } from '../client.ts';
 import { columnsOf, jsonColumns } from '../column-list.ts';
 import { dataKeySql } from '../data-key.ts';
@@ -73,12 +73,14 @@ export async function lockForDecision(tx: Tx, orgId: string, settlementId: strin
 }
 
 /** The evidence of the settlement `$n` that still counts, as a JSON array. */
-const evidenceSql = (settlementId: string): string => `(
-    SELECT coalesce(jsonb_agg(jsonb_build_object('evidenceId', evidence_id, 'kind', kind, 'provider', provider,
+const evidenceSql = (settlementId: string): string =>
+  jsonListSql(`
+    SELECT json_build_object('evidenceId', evidence_id, 'kind', kind, 'provider', provider,
       'eventId', event_id, 'amountMinor', amount_minor::text, 'currency', currency, 'failure', failure,
-      'pending', pending, 'reversedMinor', reversed_minor::text) ORDER BY position), '[]')
+      'pending', pending, 'reversedMinor', reversed_minor::text)
     FROM evidence WHERE settlement_id = ${settlementId}
-      AND (pending OR kind IN (${['collection_succeeded', ...PAYOUT_ANSWERS].map((kind) => `'${kind}'`).join(', ')})))`;
+      AND (pending OR kind IN (${['collection_succeeded', ...PAYOUT_ANSWERS].map((kind) => `'${kind}'`).join(', ')}))
+    ORDER BY position`);
 
 type KnownRow = ExceptionRows & { readonly evidence: readonly Aggregated<RecordedEvidence>[] };
 type FactRow = KnownRow & {

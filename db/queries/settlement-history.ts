@@ -8,7 +8,7 @@ import { COUNTED_MAX, PAGE, type Page, type Paged } from '../../domain/page.ts';
 import { erasedPayeeResource, payeeResource } from '../../domain/payee.ts';
 import type { SettlementWithHistory } from '../../domain/resource/settlement.ts';
 import type { Settlement, SettlementTransition } from '../../domain/settlement/state.ts';
-import type { Aggregated } from '../aggregated.ts';
+import { type Aggregated, jsonListSql } from '../aggregated.ts';
 import { columnsOf, jsonColumns } from '../column-list.ts';
 import { type DataKey, dataKeySql, dataKeysOf, type KeyOwner, type ReadDeps } from '../data-key.ts';
 import { openPayee } from '../payee.ts';
@@ -34,13 +34,19 @@ const SETTLEMENT = jsonColumns<Settlement>(
   's',
 );
 
+/** The transitions of a settlement as a JSON array. @param settlementId the expression that holds it */
+export const transitionsSql = (settlementId: string): string =>
+  jsonListSql(`
+    SELECT json_build_object('sequence', t.sequence, 'from', t.from_status, 'to', t.to_status, 'at', t.at,
+      'reason', t.reason, 'evidenceId', t.evidence_id)
+    FROM settlement_transitions t WHERE t.settlement_id = ${settlementId} ORDER BY t.sequence`);
+
+export const transitionsOf = (transitions: readonly Aggregated<SettlementTransition>[]): SettlementTransition[] =>
+  transitions.map((transition) => ({ ...transition, at: new Date(transition.at) }));
+
 /** A settlement `s` with its history. */
-const SELECTED = `SELECT ${SETTLEMENT.text} AS settlement, (
-    SELECT coalesce(json_agg(json_build_object('sequence', t.sequence, 'from', t.from_status, 'to', t.to_status,
-      'at', t.at, 'reason', t.reason, 'evidenceId', t.evidence_id) ORDER BY t.sequence), '[]')
-    FROM settlement_transitions t WHERE t.settlement_id = s.settlement_id
-  ) AS transitions, ${exceptionsSql('s.settlement_id')} AS exceptions,
-  ${dataKeySql('s.recipient_id')} AS data_key_sealed`;
+const SELECTED = `SELECT ${SETTLEMENT.text} AS settlement, ${transitionsSql('s.settlement_id')} AS transitions,
+  ${exceptionsSql('s.settlement_id')} AS exceptions, ${dataKeySql('s.recipient_id')} AS data_key_sealed`;
 
 type SelectedRow = ExceptionRows & {
   readonly settlement: readonly unknown[];
@@ -210,7 +216,7 @@ const withHistory =
     const dataKey = dataKeyOf({ recipientId, dataKeySealed: row.data_key_sealed });
     return Object.assign(settlement, {
       payee: dataKey ? payeeResource(openPayee(dataKey, settlement)) : erasedPayeeResource(settlement),
-      transitions: row.transitions.map((transition) => ({ ...transition, at: new Date(transition.at) })),
+      transitions: transitionsOf(row.transitions),
       exceptions: exceptionsOf(row),
     });
   };
