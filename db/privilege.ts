@@ -35,7 +35,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
     update: { allBut: ['keyId', 'orgId', 'scope', 'environment', 'allowedCidrs', 'createdAt', 'createdBy'] },
   },
   auditEntries: PERMANENT,
-  banklinkTokens: { ...PERMANENT, update: ['exchangedAt'] },
+  banklinkTokens: { ...PASSING, update: ['exchangedAt'] },
   certificates: PERMANENT,
   consumerSessions: { ...PERMANENT, update: ['endedAt'] },
   // Sealed and hashed again under other keys.

@@ -4,6 +4,8 @@
 export const LINK_TOKEN_LIFETIME_MS = 30 * 60_000;
 
 export const PUBLIC_TOKEN_PREFIX = 'public-sandbox-';
+/** Of the public tokens that are issued. Any other public token names a test account. */
+export const ISSUED_TOKEN_PREFIX = `${PUBLIC_TOKEN_PREFIX}link-`;
 export const PUBLIC_TOKEN_PATTERN = /^public-sandbox-[A-Za-z0-9-]{1,64}$/;
 
 type LinkedAccount = { readonly mask: string; readonly type: 'checking'; readonly name: string };

@@ -7,7 +7,7 @@ import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import type { z } from 'zod';
 import { sealAccessToken } from '../../db/banklink-token.ts';
 import { exchangeBanklinkToken, insertBanklinkToken } from '../../db/queries/banklink.ts';
-import { LINK_TOKEN_LIFETIME_MS, linkedAccount, PUBLIC_TOKEN_PREFIX } from '../../domain/banklink.ts';
+import { ISSUED_TOKEN_PREFIX, LINK_TOKEN_LIFETIME_MS, linkedAccount } from '../../domain/banklink.ts';
 import { ValidationError } from '../../domain/error.ts';
 import { environmentName } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -42,7 +42,7 @@ export const banklinkRoutes =
     app.post(
       '/v2/banklink/link-token',
       { config: PARTNER, schema: { tags: ['Bank linking'], operationId: 'createLinkToken', ...LINK_TOKEN } },
-      async (request) => createLinkToken(deps, principalOf(request).orgId, request.body),
+      async (request) => createLinkToken(deps, principalOf(request).orgId),
     );
 
     app.post(
@@ -57,7 +57,7 @@ export const banklinkRoutes =
         config: CONSUMER,
         schema: { tags: ['Consumer'], operationId: 'createConsumerLinkToken', headers: SessionHeader, ...LINK_TOKEN },
       },
-      async (request) => createLinkToken(deps, consumerOf(request).orgId, request.body),
+      async (request) => createLinkToken(deps, consumerOf(request).orgId),
     );
 
     app.post(
@@ -70,12 +70,11 @@ export const banklinkRoutes =
     );
   };
 
-async function createLinkToken(deps: ApiDeps, orgId: string, body: z.output<typeof LinkTokenRequest>) {
+async function createLinkToken(deps: ApiDeps, orgId: string) {
   const createdAt = deps.now();
   const expiresAt = new Date(createdAt.getTime() + LINK_TOKEN_LIFETIME_MS);
-  const publicToken = `${PUBLIC_TOKEN_PREFIX}${randomUUID()}`;
-  const userReference = body?.user_reference ?? null;
-  await insertBanklinkToken(deps.db, orgId, { publicToken, userReference, createdAt, expiresAt });
+  const publicToken = `${ISSUED_TOKEN_PREFIX}${randomUUID()}`;
+  await insertBanklinkToken(deps.db, orgId, { publicToken, createdAt, expiresAt });
   return {
     link_token: `link-sandbox-${randomUUID()}`,
     sandbox_public_token: publicToken,
@@ -88,8 +87,8 @@ async function createLinkToken(deps: ApiDeps, orgId: string, body: z.output<type
 /** @throws ValidationError on `public_token` */
 async function exchangePublicToken(deps: ApiDeps, orgId: string, body: z.output<typeof ExchangeRequest>) {
   const { public_token: publicToken } = body;
-  const outcome = await exchangeBanklinkToken(deps.db, orgId, publicToken, deps.now());
-  if (outcome === 'refused')
+  const isIssued = publicToken.startsWith(ISSUED_TOKEN_PREFIX);
+  if (isIssued && !(await exchangeBanklinkToken(deps.db, orgId, publicToken, deps.now())))
     throw new ValidationError([{ field: 'public_token', rule: 'has expired, was exchanged before, or is not yours' }]);
   return {
     access_token: sealAccessToken(deps.sealer, orgId, publicToken),

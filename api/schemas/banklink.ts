@@ -25,7 +25,7 @@ export const LinkTokenRequest = nullAsAbsent(
   z
     .strictObject({
       user_reference: nullAsAbsent(visibleText(1, USER_REFERENCE_LENGTH_MAX)).meta({
-        description: "The caller's own reference for the payer. It must not contain personal data.",
+        description: "The caller's own reference for the payer. It is not stored.",
         example: 'payer-7',
       }),
     })
@@ -37,7 +37,7 @@ export const LinkTokenResponse = z
     link_token: outputText('Opens a linking widget.', 'link-sandbox-5d1f7c30-2f0e-4b53-9f7b-9d7d3c1b7a10'),
     sandbox_public_token: outputText(
       'The token that a linking widget would return. It can be exchanged once.',
-      'public-sandbox-checking',
+      'public-sandbox-link-c95ad447-74ed-46e2-9475-9a79f8276fff',
     ),
     expires_at: timestamp('Until this time the public token can be exchanged.'),
     environment: environment(),

@@ -1,16 +1,17 @@
 /**
- * Public tokens of bank linking (contract §10). Only their hashes are stored. Rows stay, so a used token stays used.
+ * Public tokens of bank linking (contract §10). Only their hashes are stored. A token whose row is deleted after its time
+ * is refused as a used one is.
  */
 import { createHash } from 'node:crypto';
-import { and, eq, gt, isNull } from 'drizzle-orm';
+import { and, eq, gt, isNull, sql } from 'drizzle-orm';
 import type { Queryable } from '../client.ts';
 import { banklinkTokens } from '../schema/banklink.ts';
+import { deleteExpiredRows } from './retention.ts';
 
 const hashOf = (publicToken: string): Buffer => createHash('sha256').update(publicToken).digest();
 
 export type NewBanklinkToken = {
   readonly publicToken: string;
-  readonly userReference: string | null;
   readonly createdAt: Date;
   readonly expiresAt: Date;
 };
@@ -27,30 +28,29 @@ export async function insertBanklinkToken(
 /**
  * Exchanges a public token.
  *
- * @returns `exchanged` at the first exchange by the organization that it was issued to, before it expires; `refused`
- *   for every other issued token; `not_issued` for an unknown one
+ * @returns whether it is the first exchange by the organization that the token was issued to, before it expires
  */
 export async function exchangeBanklinkToken(
   db: Queryable,
   orgId: string,
   publicToken: string,
   at: Date,
-): Promise<'exchanged' | 'refused' | 'not_issued'> {
-  const tokenHash = hashOf(publicToken);
-  const issued = eq(banklinkTokens.tokenHash, tokenHash);
+): Promise<boolean> {
   const exchanged = await db
     .update(banklinkTokens)
     .set({ exchangedAt: at })
     .where(
       and(
-        issued,
+        eq(banklinkTokens.tokenHash, hashOf(publicToken)),
         eq(banklinkTokens.orgId, orgId),
         isNull(banklinkTokens.exchangedAt),
         gt(banklinkTokens.expiresAt, at),
       ),
     )
     .returning({ orgId: banklinkTokens.orgId });
-  if (exchanged.length === 1) return 'exchanged';
-  const known = await db.select({ orgId: banklinkTokens.orgId }).from(banklinkTokens).where(issued).limit(1);
-  return known.length === 1 ? 'refused' : 'not_issued';
+  return exchanged.length === 1;
 }
+
+/** Deletes tokens that have expired, a bounded number of them. @returns how many */
+export const deleteExpiredBanklinkTokens = (db: Queryable): Promise<number> =>
+  deleteExpiredRows(db, banklinkTokens, sql`${banklinkTokens.expiresAt} <= now()`);

@@ -69,6 +69,13 @@ describe('a public token', () => {
     expect((await exchange(own)).statusCode).toBe(200);
   });
 
+  test('422 for a used one also when its row was deleted', async ({ api, link, exchange }) => {
+    const { sandbox_public_token: once } = await link();
+    expect((await exchange(once)).statusCode).toBe(200);
+    await api.owner.pool.query('DELETE FROM banklink_tokens');
+    expect(await refusal(exchange(once))).toEqual([422, ['body.public_token value_error'], false]);
+  });
+
   test('200 for one of twenty exchanges of an issued one at the same moment', async ({ link, exchange }) => {
     const { sandbox_public_token: publicToken } = await link();
     const answers = await Promise.all(Array.from({ length: 20 }, () => exchange(publicToken)));
@@ -96,7 +103,7 @@ describe('a link token', () => {
       const answer = await link(partner, body);
       expect(answer).toEqual({
         link_token: expect.stringMatching(/^link-sandbox-/),
-        sandbox_public_token: expect.stringMatching(/^public-sandbox-/),
+        sandbox_public_token: expect.stringMatching(/^public-sandbox-link-/),
         expires_at: expect.any(String),
         environment: 'local sandbox',
         simulation: true,
@@ -170,12 +177,17 @@ describe('an access token', () => {
     expect([again.statusCode, again.body, again.headers['idempotency-replayed']]).toEqual([202, first.body, 'true']);
   });
 
-  test('no token and no account is readable in the database', async ({ api, partner, link, settle }) => {
+  test('no token, no account and no reference of a payer is readable in the database', async ({
+    api,
+    partner,
+    link,
+    settle,
+  }) => {
     const publicToken = `public-sandbox-${crypto.randomUUID()}`;
     const token = await linkAccount(api, partner, publicToken);
-    const { sandbox_public_token: issued } = await link();
+    const { sandbox_public_token: issued } = await link(partner, { user_reference: 'payer-of-the-test' });
     expect((await settle(token)).statusCode).toBe(202);
     const dump = await dumpTables(api.connection.pool);
-    for (const secret of [publicToken, token, issued]) expect(dump).not.toContain(secret);
+    for (const secret of [publicToken, token, issued, 'payer-of-the-test']) expect(dump).not.toContain(secret);
   });
 });

@@ -7,7 +7,6 @@ import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { expect, test } from 'vitest';
 import { DATA_KEY_COLUMNS, SEALED_COLUMNS } from '../../db/queries/sealed.ts';
 import {
-  banklinkTokens,
   consumers,
   organizations,
   providerEvents,
@@ -96,7 +95,6 @@ test('what SECURITY.md says is sealed or not is so in the tables', () => {
     organizations.contactEmail,
     verifications.rejectionReason,
     settlements.reference,
-    banklinkTokens.userReference,
     webhooks.description,
     settlements.metadata,
     recipients.metadata,

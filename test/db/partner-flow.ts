@@ -119,6 +119,8 @@ export async function playSettlements(api: TestApi, { partner }: Large): Promise
   const wire = await waiting(BY_WIRE);
   await sendBankledger(api, bankledgerBody(wire));
   await activities.reviewSettlement(step(wire));
+  const { sandbox_public_token: publicToken } = jsonOf(await call('POST', '/v2/banklink/link-token'));
+  await linkAccount(api, partner, publicToken);
   const ach = await waiting({
     payment_method: 'ach',
     card_token: undefined,

@@ -279,7 +279,7 @@ describe('what is younger than 90 days', () => {
   });
 });
 
-test('what is kept for an hour or a day goes by itself, whatever the clocks of the worker and of Temporal: one-time codes with their contacts, and secrets', async ({
+test('what is kept for an hour or a day goes by itself, whatever the clocks of the worker and of Temporal: one-time codes with their contacts, secrets and link tokens', async ({
   api,
   world,
 }) => {
@@ -304,15 +304,22 @@ test('what is kept for an hour or a day goes by itself, whatever the clocks of t
      FROM webhooks, (VALUES ('old secret', -1), ('new secret', 1)) AS s (id, hours) WHERE org_id = $1`,
     [world.caller.orgId],
   );
+  await pool.query(
+    `INSERT INTO banklink_tokens (token_hash, org_id, created_at, expires_at)
+     SELECT id::bytea, $1, now(), now() + seconds * interval '1 second'
+     FROM (VALUES ('old token', -1), ('new token', 1800)) AS t (id, seconds)`,
+    [world.caller.orgId],
+  );
   await world.sweep({ now: () => new Date(Date.now() + aheadMs) }, aheadMs);
   await world.sweep({ now: () => new Date(Date.now() - aheadMs) }, -aheadMs);
   const left = await pool.query(
     `SELECT challenge_id AS id FROM otp_challenges WHERE challenge_id = ANY ($1)
      UNION ALL SELECT key FROM idempotency_secrets WHERE org_id = $2
-     UNION ALL SELECT secret_id FROM webhook_earlier_secrets WHERE secret_sealed = 'sealed'`,
+     UNION ALL SELECT secret_id FROM webhook_earlier_secrets WHERE secret_sealed = 'sealed'
+     UNION ALL SELECT convert_from(token_hash, 'UTF8') FROM banklink_tokens WHERE org_id = $2`,
     [asked, world.caller.orgId],
   );
-  expect(left.rows).toEqual([{ id: newCode }, { id: 'new' }, { id: 'new secret' }]);
+  expect(left.rows).toEqual([{ id: newCode }, { id: 'new' }, { id: 'new secret' }, { id: 'new token' }]);
 });
 
 test.for(['add_partitions', 'delete_expired_deliveries', 'drop_expired_partition', 'the list of runs'])(

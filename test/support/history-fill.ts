@@ -59,7 +59,7 @@ const OF_ORGANIZATION = [
     SELECT ${idAt('now()')} || '-' || n, 'org-' || n, 'US-JM', 25000, 'USD', 'card', 'bank_transfer', now(), now()
     FROM generate_series(1, $1::int) n`,
   `INSERT INTO banklink_tokens (token_hash, org_id, created_at, expires_at)
-    SELECT sha256(n::text::bytea), 'org-' || n, now(), now() FROM generate_series(1, $1::int) n`,
+    SELECT sha256(n::text::bytea), 'org-' || n, now(), now() + interval '1 day' FROM generate_series(1, $1::int) n`,
   `INSERT INTO wallets (wallet_id, org_id, name, network, address, signers, threshold, created_at)
     SELECT 'wallet-' || n, 'org-' || n, 'Treasury', 'base', '0x', '[{}]', 1, now() FROM generate_series(1, $1::int) n`,
   `INSERT INTO idempotency_secrets (org_id, key, body_sealed, expires_at)

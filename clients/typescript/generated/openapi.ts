@@ -1449,13 +1449,13 @@ export interface components {
         /** @description An account of the simulated ledger. May grow. */
         LedgerAccount: "card_clearing" | "bank_clearing" | "internal_funding" | "settlement_funds" | "payout_in_transit" | "fx_position" | "payout_paid" | "input_fee_income" | "platform_fee_income" | "refund_due";
         LinkTokenRequest: {
-            /** The caller's own reference for the payer. It must not contain personal data. Example: `payer-7`. */
+            /** The caller's own reference for the payer. It is not stored. Example: `payer-7`. */
             user_reference?: string | null;
         };
         LinkTokenResponse: {
             /** Opens a linking widget. Example: `link-sandbox-5d1f7c30-2f0e-4b53-9f7b-9d7d3c1b7a10`. */
             link_token: string;
-            /** The token that a linking widget would return. It can be exchanged once. Example: `public-sandbox-checking`. */
+            /** The token that a linking widget would return. It can be exchanged once. Example: `public-sandbox-link-c95ad447-74ed-46e2-9475-9a79f8276fff`. */
             sandbox_public_token: string;
             /** Until this time the public token can be exchanged. Example: `2026-11-21T08:00:00.000Z`. */
             expires_at: string;

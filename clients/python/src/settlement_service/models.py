@@ -1323,7 +1323,7 @@ class LaunchGatesResponse(TypedDict):
 
 class LinkTokenRequest(TypedDict):
     user_reference: NotRequired[str | None]
-    """The caller's own reference for the payer. It must not contain personal data."""
+    """The caller's own reference for the payer. It is not stored."""
 
 
 class LinkTokenResponse(TypedDict):
