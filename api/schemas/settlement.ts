@@ -1,6 +1,6 @@
 /** Settlements (contract §6): the accepted settlement, the settlement as read, and the lists of them. */
 import { z } from 'zod';
-import { EXCEPTION_TYPES } from '../../domain/settlement/evidence.ts';
+import { EXCEPTION_TYPES, EXCEPTIONS_SHOWN_MAX } from '../../domain/settlement/evidence.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import {
   Conditions,
@@ -168,7 +168,10 @@ export const SettlementResponse = z
       description: 'Why it did not succeed; null unless it is `failed`, `rejected` or `expired`.',
       example: null,
     }),
-    exceptions: z.array(SettlementException).meta({ description: 'Evidence that needs attention, in its order.' }),
+    exceptions: z
+      .array(SettlementException)
+      .max(EXCEPTIONS_SHOWN_MAX)
+      .meta({ description: 'Evidence that needs attention, in its order: the latest 100.' }),
     payment_instructions: PaymentInstructions.nullable().meta({
       description: 'With payment_method wire, while the money is waited for.',
       example: null,

@@ -7,6 +7,7 @@ import type { Certificate } from '../../domain/certificate.ts';
 import { certificateEventData } from '../../domain/resource/certificate.ts';
 import { settlementEventData } from '../../domain/resource/settlement.ts';
 import { type ChangeEvent, isEmpty, type SettlementChange } from '../../domain/settlement/change.ts';
+import type { SettlementException } from '../../domain/settlement/evidence.ts';
 import type { Settlement, SettlementTransition } from '../../domain/settlement/state.ts';
 import type { Tx } from '../client.ts';
 import { statement } from '../statement.ts';
@@ -114,14 +115,7 @@ function changeJson({ before, after, at, ...change }: SettlementChange, requestI
     decided: change.decided,
     transitions: change.transitions.map(transitionJson),
     postings: change.postings.map(({ amountMinor, ...posting }) => ({ ...posting, amount_minor: String(amountMinor) })),
-    exceptions: change.exceptions.map(({ type, at: exceptedAt, evidenceId, amountMinor, currency }, place) => ({
-      exception_id: exceptionId(before, change.knownExceptions.length + place),
-      type,
-      at: exceptedAt,
-      evidence_id: evidenceId,
-      amount_minor: amountMinor === null ? null : String(amountMinor),
-      currency,
-    })),
+    exceptions: change.events.flatMap((event) => (event.exception ? [exceptionJson(event, event.exception)] : [])),
     messages: change.messages.map(({ kind, objectId, signal, context }) => ({
       kind,
       object_id: objectId,
@@ -137,11 +131,23 @@ function changeJson({ before, after, at, ...change }: SettlementChange, requestI
   };
 }
 
-const PLACE_DIGITS = 9;
+const SEQUENCE_DIGITS = 9;
 
-/** Numbered, because several can have one date, also of processes whose clocks differ. They are read by date and id. */
-const exceptionId = ({ settlementId }: Settlement, place: number): string =>
-  `${settlementId}:${String(place).padStart(PLACE_DIGITS, '0')}`;
+/**
+ * Numbered as its event is, because several can have one date, also of processes whose clocks differ. They are read by
+ * date and id. The released version counts them, without the letter.
+ */
+const exceptionId = ({ settlement: { settlementId }, sequence }: ChangeEvent): string =>
+  `${settlementId}:e${String(sequence).padStart(SEQUENCE_DIGITS, '0')}`;
+
+const exceptionJson = (event: ChangeEvent, exception: SettlementException) => ({
+  exception_id: exceptionId(event),
+  type: exception.type,
+  at: exception.at,
+  evidence_id: exception.evidenceId,
+  amount_minor: exception.amountMinor === null ? null : String(exception.amountMinor),
+  currency: exception.currency,
+});
 
 const certificateJson = ({ certId, ...certificate }: Certificate) => ({ ...certificate, cert_id: certId });
 

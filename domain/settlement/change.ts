@@ -9,6 +9,7 @@ import { smaller } from '../money.ts';
 import type { OutboxMessage } from '../outbox.ts';
 import {
   type Evidence,
+  EXCEPTIONS_SHOWN_MAX,
   type ExceptionType,
   type NewEvidence,
   type Reception,
@@ -44,7 +45,7 @@ export type ChangeEvent = {
   readonly sequence: number;
   readonly at: Date;
   readonly settlement: Settlement;
-  /** All of the settlement's exceptions by then, in the order in which they were added. */
+  /** The settlement's latest exceptions by then, in the order in which they were added. */
   readonly exceptions: readonly SettlementException[];
   /** The one that the event is about. */
   readonly exception?: SettlementException | undefined;
@@ -287,7 +288,7 @@ const withPostings = (change: SettlementChange, step: string, added: readonly Po
 function withEvent(change: SettlementChange, type: EventType, exception?: SettlementException): SettlementChange {
   const { after, at } = change;
   const sequence = after.eventSequence + 1;
-  const exceptions = [...change.knownExceptions, ...change.exceptions];
+  const exceptions = [...change.knownExceptions, ...change.exceptions].slice(-EXCEPTIONS_SHOWN_MAX);
   const event = { type, sequence, at, settlement: after, exceptions, exception };
   return { ...change, after: { ...after, eventSequence: sequence }, events: [...change.events, event] };
 }

@@ -6,10 +6,11 @@ import { createHmac, randomUUID } from 'node:crypto';
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { evidence, providerEvents } from '../../db/schema/index.ts';
+import { EXCEPTIONS_SHOWN_MAX } from '../../domain/settlement/evidence.ts';
 import { TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
 import { withApi } from '../support/fixture.ts';
-import { jsonOf } from '../support/partner.ts';
+import { type Json, jsonOf } from '../support/partner.ts';
 import { cardprocSignature } from '../support/provider-event.ts';
 import { expectInvalid, expectUnchanged } from '../support/refusal.ts';
 import { BY_MANUAL_CARD } from '../support/settlement.ts';
@@ -222,4 +223,24 @@ describe('an event of a known type', () => {
   ] as const)('422 for %s, and nothing is stored', async ([_case, change, faults], { api }) => {
     await expectInvalid(api, () => sendCardproc(api, { ...cardprocBody('stl_unknown'), ...change }), faults);
   });
+});
+
+test('a settlement and its events show the latest hundred exceptions, and each exception has an event', async ({
+  api,
+  partner,
+  steps,
+}) => {
+  const settlementId = await steps.accept(BY_MANUAL_CARD);
+  for (let number = 1; number <= EXCEPTIONS_SHOWN_MAX + 3; number += 1)
+    expect((await sendCardproc(api, cardprocBody(settlementId, { currency: 'eur' }))).statusCode).toBe(200);
+  const events = jsonOf(await api.call(partner, 'GET', `/v1/events?limit=${EXCEPTIONS_SHOWN_MAX}`));
+  const idsOf = (exceptions: Json[]) => exceptions.map(({ evidence_id: id }) => id);
+  const all = (await evidenceOf(api, settlementId))
+    .toSorted((one, other) => Number(one.position) - Number(other.position))
+    .map(({ evidenceId }) => evidenceId);
+  expect(idsOf(events.map(({ data }: Json) => data.exception)).toReversed()).toEqual(all.slice(3));
+  const shown = jsonOf(await api.call(partner, 'GET', `/v2/settle/${settlementId}`));
+  expect(idsOf(shown.exceptions)).toEqual(all.slice(3));
+  expect(idsOf(events[0].data.exceptions)).toEqual(all.slice(3));
+  expect(idsOf(events[1].data.exceptions)).toEqual(all.slice(2, -1));
 });

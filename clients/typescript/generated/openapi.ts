@@ -2021,7 +2021,7 @@ export interface components {
             amount_refunded: string;
             /** Why it did not succeed; null unless it is `failed`, `rejected` or `expired`. Example: `null`. */
             failure: components["schemas"]["Failure"] | null;
-            /** @description Evidence that needs attention, in its order. */
+            /** @description Evidence that needs attention, in its order: the latest 100. */
             exceptions: components["schemas"]["SettlementException"][];
             /** With payment_method wire, while the money is waited for. Example: `null`. */
             payment_instructions: components["schemas"]["PaymentInstructions"] | null;
@@ -2294,7 +2294,7 @@ export interface components {
             payee: components["schemas"]["Payee"];
             /** Why it did not succeed; null unless it is `failed`, `rejected` or `expired`. Example: `null`. */
             failure: components["schemas"]["Failure"] | null;
-            /** @description Evidence that needs attention, in its order. */
+            /** @description Evidence that needs attention, in its order: the latest 100. */
             exceptions: components["schemas"]["SettlementException"][];
             /** With payment_method wire, while the money is waited for. Example: `null`. */
             payment_instructions: components["schemas"]["PaymentInstructions"] | null;

@@ -50,7 +50,7 @@ export const listExceptions = (db: Queryable, settlementId: string) =>
       .select()
       .from(settlementExceptions)
       .where(eq(settlementExceptions.settlementId, settlementId))
-      .orderBy(desc(settlementExceptions.exceptionId)),
+      .orderBy(desc(settlementExceptions.at), desc(settlementExceptions.exceptionId)),
   );
 
 /** In the order in which they were booked. */

@@ -1852,7 +1852,7 @@ class SettlementEventData(SettleResponseV2):
     failure: Failure | None
     """Why it did not succeed; null unless it is `failed`, `rejected` or `expired`."""
     exceptions: list[SettlementException]
-    """Evidence that needs attention, in its order."""
+    """Evidence that needs attention, in its order: the latest 100."""
     payment_instructions: PaymentInstructions | None
     """With payment_method wire, while the money is waited for."""
     certificate_id: str | None
@@ -2082,7 +2082,7 @@ class TransferResponse(SettlementFields):
     failure: Failure | None
     """Why it did not succeed; null unless it is `failed`, `rejected` or `expired`."""
     exceptions: list[SettlementException]
-    """Evidence that needs attention, in its order."""
+    """Evidence that needs attention, in its order: the latest 100."""
     payment_instructions: PaymentInstructions | None
     """With payment_method wire, while the money is waited for."""
     certificate_id: str | None
