@@ -13,6 +13,9 @@ from threading import Event, Thread
 
 from settlement_service import WebhookVerificationError, webhooks
 
+# No event is larger. Anybody can send to this address: a body without a limit would fill the memory.
+BODY_BYTES_MAX = 1_048_576
+
 secrets = os.environ["WEBHOOK_SECRETS"].split(",")
 arrived = Event()
 
@@ -25,9 +28,16 @@ def database() -> sqlite3.Connection:
 
 
 class Receiver(BaseHTTPRequestHandler):
+    timeout = 15
+
     def do_POST(self) -> None:
+        length = int(self.headers.get("content-length", 0))
+        if length > BODY_BYTES_MAX:
+            self.close_connection = True
+            self.send_error(413)
+            return
         try:
-            body = self.rfile.read(int(self.headers["content-length"]))
+            body = self.rfile.read(length)
             event = webhooks.verify(body, self.headers, secrets)
             with closing(database()) as events, events:  # committed before the answer
                 # An event can arrive twice: then its id and its bytes are the same.

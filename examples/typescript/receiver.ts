@@ -13,6 +13,9 @@ const secrets = (process.env['WEBHOOK_SECRETS'] ?? '').split(',');
 const folder = process.env['EVENTS'] ?? 'events';
 mkdirSync(folder, { recursive: true });
 
+/** No event is larger. Anybody can send to this address: a body without a limit would fill the memory. */
+const BODY_BYTES_MAX = 1_048_576;
+
 /** Id and body together, or nothing. An event can arrive twice: then its id and its bytes are the same. */
 function store(id: string, body: Buffer): void {
   const file = path.join(folder, id);
@@ -33,6 +36,8 @@ function handleStored(): void {
 
 handleStored();
 createServer(async (request, response) => {
+  if (!(Number(request.headers['content-length']) <= BODY_BYTES_MAX))
+    return void response.writeHead(413, { connection: 'close' }).end();
   try {
     const body = Buffer.concat(await request.toArray());
     store(webhooks.verify(body, request.headers, secrets).id, body);

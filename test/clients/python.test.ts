@@ -160,7 +160,7 @@ test.concurrent('an example says in one sentence that API_KEY is missing', async
   expect([ran.exitCode, ran.stderr]).toEqual([1, "Set API_KEY to a key of yours, as in the README's five minutes."]);
 });
 
-test.concurrent('the receiver of the examples handles what the service sends once, with one of its secrets', async ({
+test.concurrent('the receiver of the examples handles what the service sends once, with one of its secrets, and reads no large body', async ({
   python,
   stack,
 }) => {
@@ -170,5 +170,5 @@ test.concurrent('the receiver of the examples handles what the service sends onc
     API: stack.baseUrl,
     API_KEY: apiKey,
   });
-  expect(stdout).toBe('settlement.settled, number 1\nsettlement.failed, number 2');
+  expect(stdout).toBe('settlement.settled, number 1\nsettlement.failed, number 2\n413');
 });

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { request } from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -149,7 +150,7 @@ async function startReceiver({ port, events, lines }: Receiver, secrets: readonl
 }
 
 plain(
-  'the receiver of the examples handles each event once, also one that it stored before it died',
+  'the receiver of the examples handles each event once, also one that it stored before it died, and reads no large body',
   async ({ onTestFinished }) => {
     const receiver: Receiver = { port: await freePort(), events: await storeOf(onTestFinished), lines: [] };
     const now = new Date(Math.floor(Date.now() / 1_000) * 1_000);
@@ -160,6 +161,11 @@ plain(
       const { status } = await fetch(`http://127.0.0.1:${receiver.port}`, { method: 'POST', headers, body: BODY });
       expect(status).toBe(204);
     }
+    const large = request({ port: receiver.port, method: 'POST', headers: { 'content-length': 1_048_577 } });
+    large.flushHeaders();
+    const [refusal] = await once(large, 'response');
+    large.destroy();
+    expect(refusal.statusCode).toBe(413);
     await stop();
     await (await startReceiver(receiver, [SECRET]))();
     const handled = receiver.lines.filter((line) => !line.startsWith('refused'));

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from http.client import HTTPConnection
 from pathlib import Path
 
 from settlement_service import Client, models
@@ -60,6 +61,11 @@ def main(program: str, port: int) -> None:
             wait_for_deliveries(client, webhook_id, 2)
             client.webhooks.send_test_event(webhook_id, event_type="settlement.failed")
             print(receiver.stdout.readline().strip())
+            large = HTTPConnection("127.0.0.1", port)
+            large.putrequest("POST", "/")
+            large.putheader("content-length", "1048577")
+            large.endheaders()
+            print(large.getresponse().status)
             receiver.kill()
 
 
