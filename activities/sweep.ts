@@ -1,6 +1,7 @@
 /** The activity of a sweep: restarts lost runs, makes coming months, and deletes what was kept for long enough. */
 import { restartLostRuns, wakeUnheard } from '../db/commands/lost-run.ts';
 import { deleteExpiredBanklinkTokens } from '../db/queries/banklink.ts';
+import { deleteExpiredSessions } from '../db/queries/consumer.ts';
 import { deleteExpiredSecretAnswers } from '../db/queries/idempotency-secret.ts';
 import { deleteOldChallenges } from '../db/queries/otp.ts';
 import { addPartitions, deleteExpiredDeliveries, dropExpiredPartition } from '../db/queries/retention.ts';
@@ -22,7 +23,7 @@ export function sweepActivities(deps: ActivityDeps) {
      * subscription with a due retry and of each lane, if it has none. Wakes those of subscriptions that are late. Then
      * deletes deliveries that were kept for long enough, drops a month that has expired, and deletes secrets of
      * subscriptions that no longer sign, answers with a secret that are no longer repeated, one-time codes with their
-     * contacts, and link tokens that have expired, a bounded number of each. May be repeated.
+     * contacts, and sessions and link tokens that have expired, a bounded number of each. May be repeated.
      *
      * If a step fails, as when Temporal lists no runs, the others are taken nevertheless, and then the activity fails.
      */
@@ -42,6 +43,7 @@ export function sweepActivities(deps: ActivityDeps) {
       await step(deleteExpiredSecretAnswers(deps.db));
       await step(deleteOldChallenges(deps.db));
       await step(deleteExpiredBanklinkTokens(deps.db));
+      await step(deleteExpiredSessions(deps.db));
       if (!restarted || faults.length > 0) throw faults[0];
       return restarted;
     },

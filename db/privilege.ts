@@ -37,7 +37,7 @@ const SERVICE_PRIVILEGES: { readonly [Key in TableKey]: Privileges<ColumnOf<Key>
   auditEntries: PERMANENT,
   banklinkTokens: { ...PASSING, update: ['exchangedAt'] },
   certificates: PERMANENT,
-  consumerSessions: { ...PERMANENT, update: ['endedAt'] },
+  consumerSessions: { ...PASSING, update: ['endedAt'] },
   // Sealed and hashed again under other keys.
   consumers: { ...PERMANENT, update: ['contactHash', 'pepperId', 'contactSealed'] },
   events: PERMANENT,

@@ -2,7 +2,7 @@
  * Consumers and their sessions. A session is looked up by its token's hash at every request, so that an ended session
  * is over at once.
  */
-import { and, count, desc, eq, gt, inArray, isNull, ne, notExists } from 'drizzle-orm';
+import { and, count, desc, eq, gt, inArray, isNull, ne, notExists, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Consumer, ConsumerSession, ContactHash } from '../../domain/consumer.ts';
 import type { Counted } from '../../domain/rate-limit.ts';
@@ -12,6 +12,7 @@ import { columnsOf, jsonColumns } from '../column-list.ts';
 import { consumerSessions, consumers } from '../schema/consumer.ts';
 import { statement } from '../statement.ts';
 import { type Count, countingSql, resetSecondsSql } from './rate-limit.ts';
+import { deleteExpiredRows } from './retention.ts';
 
 /**
  * The consumer of this environment with this contact. There may be another one under an older pepper, from before that
@@ -171,3 +172,7 @@ export async function endSession(db: Queryable, consumerId: string, sessionId: s
       ),
     );
 }
+
+/** Deletes sessions that have expired, a bounded number of them. @returns how many */
+export const deleteExpiredSessions = (db: Queryable): Promise<number> =>
+  deleteExpiredRows(db, consumerSessions, sql`${consumerSessions.expiresAt} <= now()`);

@@ -38,5 +38,6 @@ export const consumerSessions = pgTable(
   (table) => [
     uniqueIndex('consumer_sessions_token_hash').on(table.tokenHash),
     index('consumer_sessions_consumer').on(table.consumerId),
+    index('consumer_sessions_expiry').on(table.expiresAt),
   ],
 );

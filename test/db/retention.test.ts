@@ -17,6 +17,7 @@ import {
 import { DELIVERIES_DELETED_MAX, PARTITIONS_AHEAD, RETENTION } from '../../domain/retention.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { Caller, TestApi } from '../support/api.ts';
+import { signIn } from '../support/consumer.ts';
 import { whileLocked, withoutTriggers } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { dropComingMonths, startMonthsAgo } from '../support/months.ts';
@@ -279,7 +280,7 @@ describe('what is younger than 90 days', () => {
   });
 });
 
-test('what is kept for an hour or a day goes by itself, whatever the clocks of the worker and of Temporal: one-time codes with their contacts, secrets and link tokens', async ({
+test('what is kept for an hour or a day goes by itself, whatever the clocks of the worker and of Temporal: one-time codes with their contacts, sessions, secrets and link tokens', async ({
   api,
   world,
 }) => {
@@ -310,16 +311,30 @@ test('what is kept for an hour or a day goes by itself, whatever the clocks of t
      FROM (VALUES ('old token', -1), ('new token', 1800)) AS t (id, seconds)`,
     [world.caller.orgId],
   );
+  const { consumerId } = await signIn(api);
+  await pool.query(
+    `INSERT INTO consumer_sessions (session_id, consumer_id, token_hash, created_at, expires_at)
+     VALUES ('old session', $1, 'old', now(), now() - interval '1 second')`,
+    [consumerId],
+  );
   await world.sweep({ now: () => new Date(Date.now() + aheadMs) }, aheadMs);
   await world.sweep({ now: () => new Date(Date.now() - aheadMs) }, -aheadMs);
   const left = await pool.query(
     `SELECT challenge_id AS id FROM otp_challenges WHERE challenge_id = ANY ($1)
      UNION ALL SELECT key FROM idempotency_secrets WHERE org_id = $2
      UNION ALL SELECT secret_id FROM webhook_earlier_secrets WHERE secret_sealed = 'sealed'
-     UNION ALL SELECT convert_from(token_hash, 'UTF8') FROM banklink_tokens WHERE org_id = $2`,
-    [asked, world.caller.orgId],
+     UNION ALL SELECT convert_from(token_hash, 'UTF8') FROM banklink_tokens WHERE org_id = $2
+     UNION ALL SELECT CASE session_id WHEN 'old session' THEN session_id ELSE 'new session' END
+       FROM consumer_sessions WHERE consumer_id = $3`,
+    [asked, world.caller.orgId, consumerId],
   );
-  expect(left.rows).toEqual([{ id: newCode }, { id: 'new' }, { id: 'new secret' }, { id: 'new token' }]);
+  expect(left.rows).toEqual([
+    { id: newCode },
+    { id: 'new' },
+    { id: 'new secret' },
+    { id: 'new token' },
+    { id: 'new session' },
+  ]);
 });
 
 test.for(['add_partitions', 'delete_expired_deliveries', 'drop_expired_partition', 'the list of runs'])(

@@ -49,7 +49,8 @@ const OF_ORGANIZATION = [
     SELECT 'org-' || n, 'email', sha256(n::text::bytea), 'old', 'sealed', 'local sandbox', now()
     FROM generate_series(1, $1::int) n`,
   `INSERT INTO consumer_sessions (session_id, consumer_id, token_hash, created_at, expires_at)
-    SELECT 'session-' || n, 'org-' || n, sha256(n::text::bytea), now(), now() FROM generate_series(1, $1::int) n`,
+    SELECT 'session-' || n, 'org-' || n, sha256(n::text::bytea), now(), now() + interval '1 day'
+    FROM generate_series(1, $1::int) n`,
   `INSERT INTO otp_challenges (challenge_id, channel, contact_hash, contact_sealed, code_hash, attempts, created_at,
       expires_at)
     SELECT 'challenge-' || n, 'email', sha256(n::text::bytea), 'sealed', ''::bytea, 0, now(), now()
