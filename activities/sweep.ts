@@ -8,6 +8,7 @@ import { addPartitions, deleteExpiredDeliveries, dropExpiredPartition } from '..
 import { deleteExpiredSecrets } from '../db/queries/webhook.ts';
 import type { SweptKind } from '../domain/outbox.ts';
 import { DELIVERIES_DELETED_MAX } from '../domain/retention.ts';
+import { attemptTime } from './attempt.ts';
 import type { ActivityDeps } from './deps.ts';
 
 /** A sweep begins no further step after this time. A second is enough for the deliveries of hundreds of settlements. */
@@ -35,7 +36,7 @@ export function sweepActivities(deps: ActivityDeps) {
           return undefined;
         });
       await step(addMonths(deps));
-      const restarted = await step(restart(deps, new Date(nowMs)));
+      const restarted = await step(restart(deps, attemptTime(nowMs)));
       await step(wakeUnheard(deps));
       await step(deleteDeliveries(deps));
       await step(dropMonth(deps));

@@ -1,4 +1,5 @@
 /** The sweep for lost runs against the database; `running` are the workflows that Temporal knows of. */
+import { MockActivityEnvironment } from '@temporalio/testing';
 import { describe, expect, vi } from 'vitest';
 import { sweepActivities } from '../../activities/sweep.ts';
 import { ALL_LANES } from '../../domain/webhook.ts';
@@ -45,6 +46,12 @@ const test = withApi().extend('sweep', FILE, ({ api, partner }) => {
     during,
     /** A sweep a minute from now. */
     run: (inMs = MINUTE_MS) => restartLostRuns({ nowMs: Date.now() + inMs }),
+    /** A sweep that begins now, at its attempt so much later. */
+    attemptAfter: (ms: number) =>
+      new MockActivityEnvironment({ scheduledTimestampMs: 0, currentAttemptScheduledTimestampMs: ms }).run(
+        restartLostRuns,
+        { nowMs: Date.now() },
+      ),
     /** An open settlement whose outbox row was dispatched. */
     open: async (): Promise<string> => {
       const id = await openSettlement(api, partner);
@@ -140,6 +147,15 @@ describe('a sweep', () => {
     const id = await sweep.open();
     expect((await sweep.run(0)).settlement).toBe(0);
     await sweep.run();
+    expect(await sweep.takeQueued()).toContain(id);
+    sweep.running.add(settlementWorkflowId(id));
+  });
+
+  test('that is repeated for a minute starts again what had just changed at its first attempt', async ({ sweep }) => {
+    const id = await sweep.open();
+    await sweep.attemptAfter(0);
+    expect(await sweep.takeQueued()).not.toContain(id);
+    await sweep.attemptAfter(MINUTE_MS);
     expect(await sweep.takeQueued()).toContain(id);
     sweep.running.add(settlementWorkflowId(id));
   });
