@@ -91,10 +91,12 @@ export async function listLostRuns(
 
 /**
  * Restarts the workflow of each open object that has none, through the outbox. May be repeated: an object with an
- * outbox row is left out.
+ * outbox row is left out. A kind whose search fails does not stop the others: Temporal may list no runs, and the lanes
+ * need no list.
  *
  * @param now the workflow's time
  * @returns how many of each kind are started again
+ * @throws Error after the last kind, when a search has failed
  */
 export async function restartLostRuns(
   deps: CommitDeps & SearchDeps,
@@ -102,16 +104,20 @@ export async function restartLostRuns(
 ): Promise<Readonly<Record<SweptKind, number>>> {
   const requestId = `sweep-${newId()}`;
   const counts = { settlement: 0, verification: 0, webhook_subscription: 0, webhook_lane: 0 };
+  const faults: unknown[] = [];
   for (const kind of SWEPT_KINDS) {
     const after = await getSweepPosition(deps.db, kind);
     const search = { after, recent: recentAt(now), lostMax: RESTARTED_MAX };
-    const { lost, afterId } = await searchLost(deps, kind, search, requestId);
+    const found = await searchLost(deps, kind, search, requestId).catch((fault: unknown) => void faults.push(fault));
+    if (!found) continue;
+    const { lost, afterId } = found;
     counts[kind] = lost.length;
     await commit(deps, 'lost_runs.restart', async (tx) => {
       await enqueue(tx, ...lost.map(({ message }) => message));
       await recordSweep(tx, kind, { afterId, restarted: lost.length });
     });
   }
+  if (faults.length > 0) throw faults[0];
   return counts;
 }
 

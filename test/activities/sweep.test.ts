@@ -239,6 +239,21 @@ test('a sweep starts a lane that does not run, once', async ({ api, sweep }) => 
   sweep.lanes.add(laneWorkflowId(2));
 });
 
+test('a sweep for which Temporal lists no settlements starts a lane nevertheless, and fails', async ({
+  api,
+  sweep,
+}) => {
+  sweep.lanes.delete(laneWorkflowId(2));
+  await sweep.open();
+  sweep.during.happens = async () => {
+    throw new Error('no list');
+  };
+  await expect(sweep.run()).rejects.toThrow('no list');
+  const { rows } = await api.connection.pool.query('DELETE FROM outbox RETURNING kind, object_id');
+  expect(rows).toContainEqual({ kind: 'webhook_lane', object_id: '2' });
+  sweep.lanes.add(laneWorkflowId(2));
+});
+
 describe('a sweep of subscriptions', () => {
   const due = async (api: TestApi, partner: Caller, ago: string): Promise<string> => {
     const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/hook', ['webhook.ping']);
