@@ -4,6 +4,7 @@
  * whether the workflow must be woken, and no retry is missed.
  */
 import { and, eq } from 'drizzle-orm';
+import { DomainError } from '../../domain/error.ts';
 import { subscriptionMessage } from '../../domain/outbox.ts';
 import { type DisabledReason, PENDING_COUNT_MAX, type Webhook, type WebhookStatus } from '../../domain/webhook.ts';
 import type { Queryable, Tx } from '../client.ts';
@@ -132,6 +133,6 @@ const lookStatement = statement<[webhookId: string, countMax: number], RetryLook
 export async function lookForRetries(tx: Tx, webhookId: string): Promise<RetryLook> {
   await lockSubscriptions(tx, [webhookId]);
   const [row] = await lookStatement(tx, webhookId, PENDING_COUNT_MAX);
-  if (!row) throw new Error(`subscription ${webhookId} does not exist`);
+  if (!row) throw new DomainError('not_found');
   return row;
 }

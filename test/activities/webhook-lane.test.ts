@@ -10,7 +10,7 @@ import { exchangeDeliveries, laneKeysOf } from '../../db/queries/webhook-lane.ts
 import { LANES, laneOf } from '../../domain/webhook.ts';
 import { activityDeps } from '../support/activity.ts';
 import type { TestApi } from '../support/api.ts';
-import { whileWritesFail } from '../support/database.ts';
+import { whileWritesFail, withoutTriggers } from '../support/database.ts';
 import type { Json } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { recordQueries, recordStatements } from '../support/statement-count.ts';
@@ -299,6 +299,23 @@ describe('a lane', () => {
     await vi.waitUntil(async () => (await outcomes())[0] === 'failed', WAIT);
     await stop();
     expect(await outcomes()).toEqual(['failed']);
+  });
+
+  test('records what failed although the database has lost another subscription that failed, and ends', async ({
+    world,
+    api,
+  }) => {
+    const lost = await world.subscribe('http://127.0.0.1:9999/lost');
+    const delivery = await world.ping();
+    await world.ping(lost.webhook_id);
+    const { release, stop } = await hold(world, 2, { given: answered(500) });
+    await withoutTriggers(api.owner.pool, async (client) => {
+      for (const table of ['webhook_deliveries', 'webhooks'])
+        await client.query(`DELETE FROM ${table} WHERE webhook_id = $1`, [lost.webhook_id]);
+    });
+    release();
+    await stop();
+    expect(await world.readDelivery(delivery)).toMatchObject({ attempts: [{ number: 1, outcome: 'failed' }] });
   });
 
   test('gives a delivery whose secret no key opens to the workflow of its subscription, where the fault is seen', async ({
