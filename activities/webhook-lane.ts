@@ -174,10 +174,11 @@ async function work(lane: Lane, stop: AbortSignal): Promise<void> {
   }
 }
 
-/** Records what was sent, claims up to `limit` deliveries, and sends them. */
+/** Sends what waits for a place of the lane. Then records what was sent, claims up to `limit`, and sends that. */
 async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: boolean; readonly count: number }> {
   const { deps, claimant, known, keys, after, failure } = lane;
   if (failure) throw failure.error;
+  for (const subscriber of lane.subscribers.values()) sendQueued(lane, subscriber);
   const results = [...lane.finished];
   const free = freePlaces(lane.subscribers.values(), lane.inFlight);
   const nowMs = performance.now();
@@ -221,7 +222,7 @@ function take(lane: Lane, delivery: ClaimedDelivery): void {
 function sendQueued(lane: Lane, subscriber: Subscriber): void {
   while (subscriber.judged.length === 0 && subscriber.inFlight < subscriber.inFlightMax) {
     const [queued] = subscriber.queue;
-    if (!queued) return;
+    if (!queued || lane.inFlight >= LANE_IN_FLIGHT_MAX) return;
     const destination = { url: queued.delivery.url, isFailing: subscriber.isFailing };
     if (!lane.destinations.take(destination, subscriber.whenFree)) return;
     subscriber.queue.shift();

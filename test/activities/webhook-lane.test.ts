@@ -231,6 +231,58 @@ describe('a lane', () => {
     await stop();
   });
 
+  test('has 512 requests in flight at most, also when slow subscribers with much that is claimed are fast again', async ({
+    world,
+    api,
+  }) => {
+    const addTo = async (path: string, subscriptions: number, count: number) => {
+      let owner = await api.createCaller();
+      while (laneOf(owner.orgId) !== 0) owner = await api.createCaller();
+      for (let n = 0; n < subscriptions; n += 1) {
+        const { webhook_id: webhookId } = await subscribe(api, owner, `http://127.0.0.1:9999${path}`, ['webhook.ping']);
+        await world.burst(count, { orgId: owner.orgId, webhookId });
+      }
+    };
+    const paths = ['/0', '/1', '/2', '/3'];
+    const requests = new Map([...paths, '/hang'].map((path) => [path, held()]));
+    const fast = new Map(paths.map((path) => [path, 40]));
+    const countOf = (path: string) => requests.get(path)?.count() ?? 0;
+    const inFlight = () => [...requests.keys()].reduce((sum, path) => sum + countOf(path), 0);
+    let most = 0;
+    let durationMs = 14_000;
+    world.answer = async (url) => {
+      const { pathname: path } = new URL(url);
+      const left = fast.get(path) ?? 0;
+      fast.set(path, left - 1);
+      if (left > 0) return await succeeding(url);
+      const answer = requests.get(path)?.answer(url);
+      most = Math.max(most, inFlight());
+      await answer;
+      return { ...answered(200), durationMs };
+    };
+    for (const path of paths) await addTo(path, 1, 160);
+    const stop = world.startLanes(createDestinations(1_000));
+    await vi.waitUntil(() => paths.every((path) => countOf(path) === 32), WAIT);
+    for (const path of paths) requests.get(path)?.release();
+    await vi.waitUntil(() => paths.every((path) => countOf(path) === 4), WAIT);
+    for (let n = 0; n < 7; n += 1) await addTo('/hang', 18, 4);
+    await vi.waitUntil(() => inFlight() > 480, WAIT);
+    durationMs = 5;
+    for (const path of paths) {
+      fast.set(path, 28);
+      requests.get(path)?.release();
+    }
+    await delay(200);
+    for (const [path, { release }] of requests) {
+      fast.set(path, Number.POSITIVE_INFINITY);
+      release();
+    }
+    await vi.waitUntil(async () => !(await world.isDue()), WAIT);
+    await stop();
+    expect(most).toBeLessThanOrEqual(512);
+    expect(world.sent).toHaveLength(4 * 160 + 7 * 18 * 4);
+  });
+
   test('sends nothing twice and loses nothing when the database fails for a moment', async ({ world, api }) => {
     const { pool } = api.connection;
     const query: (...given: unknown[]) => Promise<unknown> = pool.query.bind(pool);
