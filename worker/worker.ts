@@ -57,7 +57,7 @@ export type RunningWorker = {
   isPolling(): boolean;
   /** Starts the shutdown of the running workers. */
   shutdown(): void;
-  /** Closes the connection, unless it is the caller's. */
+  /** Closes the connection, unless it is the caller's. To be called when the workers have ended, or never ran. */
   close(): Promise<void>;
 };
 
@@ -72,6 +72,12 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
   const workers: Worker[] = [];
   const shutdown = (): void => {
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+  };
+  /** A worker keeps its threads and its connection until it has run. */
+  const endUnrun = async (): Promise<void> => {
+    const ends = workers.filter((worker) => worker.getState() === 'INITIALIZED').map(runOrFail);
+    shutdown();
+    await Promise.allSettled(ends);
   };
   try {
     const shared = {
@@ -92,10 +98,7 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
     for (const taskQueue of config.workerQueues)
       workers.push(await Worker.create({ ...shared, taskQueue, ...QUEUES[taskQueue] }));
   } catch (error) {
-    // A worker keeps its threads and its connection until it has run.
-    const ends = workers.map(runOrFail);
-    shutdown();
-    await Promise.allSettled(ends);
+    await endUnrun();
     await closeOwn().catch(() => undefined);
     throw error;
   }
@@ -107,7 +110,10 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
     },
     isPolling: () => workers.every((worker) => worker.getState() === 'RUNNING'),
     shutdown,
-    close: closeOwn,
+    close: async () => {
+      await endUnrun();
+      await closeOwn();
+    },
   };
 }
 

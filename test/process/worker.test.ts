@@ -1,4 +1,4 @@
-/** What is left of the workers of a process when one of them cannot be made. */
+/** What is left of the workers of a process when one of them cannot be made, and when they never run. */
 import { NativeConnection, Worker } from '@temporalio/worker';
 import { expect, test, vi } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
@@ -23,4 +23,17 @@ test('when a second worker cannot be made, the first one ends and its connection
   await expect(createWorker(deps)).rejects.toThrow('a second one cannot be made');
   expect(made.map((worker) => worker.getState())).toEqual(['STOPPED']);
   await expect(close.mock.results[0]?.value).resolves.toBeUndefined();
+});
+
+test('a worker whose process stops before it runs ends, and its connection is closed', async ({ onTestFinished }) => {
+  const server = await devServer();
+  onTestFinished(server.close);
+  const create = vi.spyOn(Worker, 'create');
+  onTestFinished(() => void vi.restoreAllMocks());
+  const deps = { config: workerConfig(server), activities: {} as Activities, bundle: await testWorkflowBundle() };
+  const worker = await createWorker(deps);
+  worker.shutdown();
+  await expect(worker.close()).resolves.toBeUndefined();
+  const made = await Promise.all(create.mock.results.map(({ value }) => value));
+  expect(made.map((each: Worker) => each.getState())).toEqual(['STOPPED', 'STOPPED']);
 });
