@@ -34,15 +34,16 @@ export function watchTemporal(deps: WatchDeps): TemporalWatch {
     resolve = settle;
   });
   const watch = async (): Promise<void> => {
-    // At first the schedule is also made like that of this version.
-    let schedule: typeof createSweepSchedule | typeof ensureSweepSchedule = ensureSweepSchedule;
+    // Until it succeeds for the first time, the schedule is also made like that of this version.
+    let schedule: typeof ensureSweepSchedule = async (at) => {
+      const found = await ensureSweepSchedule(at);
+      schedule = createSweepSchedule;
+      return found;
+    };
     while (!stopping.signal.aborted) {
       const health = await putBack(deps, schedule);
       report(health);
-      if (health.status === 'up') {
-        schedule = createSweepSchedule;
-        resolve();
-      }
+      if (health.status === 'up') resolve();
       const lookMs = health.status === 'up' ? LOOK_MS.up : LOOK_MS.down;
       await delay(deps.lookMs ?? lookMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     }

@@ -1,6 +1,7 @@
 /** What Temporal answers wrongly: how it is named, and what a worker puts back. */
 import { createServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import { type Client, ScheduleAlreadyRunning } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { TransportError } from '@temporalio/worker';
 import { expect, test, vi } from 'vitest';
@@ -195,6 +196,27 @@ test('what is wrong is logged at once when it changes, and again each minute whi
   await watch.stop();
   await temporal.close();
   expect(causes()).toEqual(['right_missing', 'not_answering', 'not_answering']);
+});
+
+test('a schedule of an earlier version that could not be changed at first is changed at the next look, once', async () => {
+  const update = vi.fn().mockRejectedValueOnce(new Error('conflict')).mockResolvedValue(undefined);
+  const create = vi.fn().mockRejectedValue(new ScheduleAlreadyRunning('it exists', SWEEP_ID));
+  const temporal = {
+    client: {
+      withDeadline: (_at: number, call: () => unknown) => call(),
+      schedule: { create, getHandle: () => ({ update }) },
+    } as unknown as Client,
+    address: 'any',
+    namespace: 'any',
+    health: async () => ({ status: 'up', cause: null }) as const,
+    addSearchAttributes: async () => undefined,
+  };
+  const log = { info: vi.fn(), warn: vi.fn() };
+  const watch = watchTemporal({ temporal, log, lookMs: 5 });
+  await vi.waitUntil(() => create.mock.calls.length > 4, WAIT);
+  await watch.stop();
+  expect(update).toHaveBeenCalledTimes(2);
+  expect(log.warn.mock.calls.map(([, message]) => message)).toEqual(['the schedule of the sweep could not be written']);
 });
 
 test('a worker that stops before Temporal is up waits for it no longer', async () => {
