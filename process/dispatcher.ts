@@ -18,7 +18,8 @@ import { isKnownKind, rereadMessage, workflowStartOf } from './workflow-start.ts
 const BATCH_SIZE = 32;
 /**
  * More calls at once finish no sooner. They wait for each other in Temporal, and when it is busy, all of them miss
- * their deadline and are repeated. Even when every call takes until its deadline, a batch ends before its lease.
+ * their deadline and are repeated. A batch of such calls ends before its lease. A row whose run exists makes two calls:
+ * while Temporal is as slow as that, another process may make them as well.
  */
 const CALLS_AT_ONCE = 8;
 const CALL_TIMEOUT_MS = 2_000;
