@@ -8,6 +8,7 @@ import { budgetsOf, REQUEST_WEIGHTS } from '../../domain/rate-limit.ts';
 import { newEmail, otherThan } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
+import { MINUTE_ENDS } from '../support/patience.ts';
 
 const PER_MINUTE = 1_200;
 const BUDGET = budgetsOf(PER_MINUTE)['one-time-code'];
@@ -51,7 +52,7 @@ const many = async <T>(count: number, run: () => Promise<T>): Promise<T[]> => {
   return results;
 };
 
-describe('one-time codes of one address', () => {
+describe('one-time codes of one address', MINUTE_ENDS, () => {
   const own = '203.0.113.1';
 
   test('429 once it was given twenty codes in an hour that nobody proved, to however many contacts', async ({

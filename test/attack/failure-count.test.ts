@@ -12,6 +12,7 @@ import type { TestApi } from '../support/api.ts';
 import { newEmail, otherThan, signIn } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
+import { MINUTE_ENDS } from '../support/patience.ts';
 import { recordStatements } from '../support/statement-count.ts';
 import { SIGNATURES } from './world.ts';
 
@@ -41,6 +42,13 @@ const times = async (count: number, send: () => Promise<number>): Promise<Set<nu
 };
 const unknownKey = () => ({ headers: { 'x-api-key': generateApiKey('local-sandbox') } });
 const unknownSession = () => ({ url: '/consumer/me', headers: { authorization: `Bearer ${generateSessionToken()}` } });
+
+/** Failures are counted by this process's clock. It stands still, so that their minute does not end. */
+test.beforeEach(async ({ api }) => {
+  await api.owner.pool.query('DELETE FROM rate_limits');
+  vi.useFakeTimers({ toFake: ['performance'] });
+});
+test.afterEach(() => void vi.useRealTimers());
 
 describe('a valid credential', () => {
   test.for([
@@ -99,9 +107,8 @@ describe('a clock that is set anew', () => {
   test.for([
     ['back', at - HOUR_MS],
     ['forward', at + HOUR_MS],
-  ] as const)('%s changes no window, and no valid credential is forgotten', ([_case, changed], { onTestFinished }) => {
+  ] as const)('%s changes no window, and no valid credential is forgotten', ([_case, changed]) => {
     vi.useFakeTimers({ now: at, toFake: ['Date', 'performance'] });
-    onTestFinished(() => void vi.useRealTimers());
     const failures = createFailureCount({ windowSeconds: 60 });
     const recent = createRecentCredentials();
     failures.add('203.0.113.30');
@@ -158,7 +165,7 @@ describe('a bad signature of a provider', () => {
   });
 });
 
-describe('a right one-time code', () => {
+describe('a right one-time code', MINUTE_ENDS, () => {
   const post = (api: TestApi, remoteAddress: string, url: string, payload: object) =>
     inject(api, remoteAddress, { method: 'POST', url, payload });
   const ask = async (api: TestApi, address: string) =>
