@@ -1,16 +1,19 @@
 /** Free TCP ports on the loopback interface. Another program may take a port before it is used, so callers retry. */
+import { randomInt } from 'node:crypto';
 import { connect, createServer } from 'node:net';
 
 const NEIGHBOURS = 20;
 const LAST = 65_535;
+/** Below the ports that the system gives to connections, and to servers that take any port. */
+const QUIET = [11_000, 31_000] as const;
 
-/** The wished port, or the next free one after it. Without a wish, or if all of those are taken, the system chooses. */
+/** The wished port, or the next free one after it. Without a wish, or if all of those are taken, any quiet one. */
 export async function freePort(wished = 0): Promise<number> {
   for (let port = wished; port !== 0 && port <= Math.min(wished + NEIGHBOURS, LAST); port += 1) {
     const free = await probe(port);
     if (free !== undefined) return free;
   }
-  const chosen = await probe(0);
+  const chosen = (await probe(randomInt(...QUIET))) ?? (await probe(0));
   if (chosen === undefined) throw new Error('The system has no free port on 127.0.0.1.');
   return chosen;
 }

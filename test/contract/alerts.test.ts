@@ -3,7 +3,6 @@
  * explains them. A real Prometheus reads both.
  */
 import { spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import path from 'node:path';
 import { describe, expect, vi } from 'vitest';
@@ -16,7 +15,7 @@ import { TASK_QUEUE } from '../../workflows/contract.ts';
 import { FILE, withDatabase } from '../support/fixture.ts';
 import { WAIT } from '../support/patience.ts';
 import { testPrograms } from '../support/program.ts';
-import { findPrometheus, localConfig, startPrometheus } from '../support/prometheus.ts';
+import { findPrometheus, freeMetricsPort, localConfig, startPrometheus } from '../support/prometheus.ts';
 import { readSource } from '../support/source.ts';
 import { devServer } from '../support/temporal.ts';
 
@@ -105,17 +104,6 @@ const test = withDatabase().extend('observed', FILE, async ({ database }, { onCl
   };
 });
 test.beforeAll(({ observed: _ }) => undefined);
-
-/**
- * A port for the API's metrics, with the one after it free for the worker's. They are below the ports that the system
- * gives to outgoing connections, which may have taken the second one.
- */
-async function freeMetricsPort(): Promise<number> {
-  for (;;) {
-    const port = await freePort(randomInt(10_000, 30_000));
-    if ((await freePort(workerMetricsPort(port))) === workerMetricsPort(port)) return port;
-  }
-}
 
 /** The metrics of a process, once they contain `sample`. */
 async function scrape(port: number, sample: string): Promise<string> {

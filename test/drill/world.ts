@@ -7,10 +7,15 @@ import { CommandError, EXIT } from '../../ops/command-line/program.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { workerMetricsPort } from '../../process/metrics.ts';
 import { type Partner, signUp } from '../../scripts/sandbox/partner.ts';
-import { freePort } from '../../scripts/stack/port.ts';
 import { queryOnce } from '../support/connection.ts';
 import { type ProcessStack, startProcessStack } from '../support/process-stack.ts';
-import { findPrometheus, localConfig, type Prometheus, startPrometheus } from '../support/prometheus.ts';
+import {
+  findPrometheus,
+  freeMetricsPort,
+  localConfig,
+  type Prometheus,
+  startPrometheus,
+} from '../support/prometheus.ts';
 import { SERVICE_ENV } from '../support/provider-event.ts';
 import { until } from '../support/wait.ts';
 import { runOperator } from '../torture/operator.ts';
@@ -87,14 +92,6 @@ export async function onTemporal<T>({ stack }: World, run: (temporal: Client) =>
 /** The option of Node that loads a fixture before a program. */
 export const preload = (fixture: string): string =>
   `--import=${pathToFileURL(path.join(repositoryRoot, 'test', 'fixtures', fixture))}`;
-
-/** The worker's port is the one after the API's. */
-async function freeMetricsPort(): Promise<number> {
-  for (;;) {
-    const port = await freePort();
-    if ((await freePort(workerMetricsPort(port))) === workerMetricsPort(port)) return port;
-  }
-}
 
 function prometheusConfig(folder: string, metricsPort: number): string {
   const read = (file: string): string => readFileSync(path.join(repositoryRoot, 'docs', file), 'utf8');

@@ -9,6 +9,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { z } from 'zod';
 import { localDirectory } from '../../process/local/place.ts';
+import { workerMetricsPort } from '../../process/metrics.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { findOnPath, isExecutable } from '../../scripts/stack/program-path.ts';
 import { stretched } from './patience.ts';
@@ -78,6 +79,14 @@ export type Prometheus = {
   query(expr: string): Promise<Record<string, string>[]>;
   stop(): Promise<void>;
 };
+
+/** A port for the API's metrics, with the one after it free for the worker's. */
+export async function freeMetricsPort(): Promise<number> {
+  for (;;) {
+    const port = await freePort();
+    if ((await freePort(workerMetricsPort(port))) === workerMetricsPort(port)) return port;
+  }
+}
 
 /** @param config the text of its configuration. Its data is in a temporary folder, and is deleted at the end. */
 export async function startPrometheus({ prometheus }: Programs, config: string): Promise<Prometheus> {
