@@ -7,6 +7,7 @@ import net, { type AddressInfo } from 'node:net';
 import path from 'node:path';
 import { test as base, describe, expect, vi } from 'vitest';
 import { createGuardedHttp, type GuardOptions, keepConnections } from '../../activities/providers/guarded-http.ts';
+import { freePort } from '../../scripts/stack/port.ts';
 import { FILE } from '../support/fixture.ts';
 import { collectGarbage } from '../support/garbage.ts';
 import { stretched, WAIT } from '../support/patience.ts';
@@ -278,11 +279,10 @@ describe('the limits of an answer', () => {
   });
 
   test('a closed port refuses the connection', async () => {
-    const unused = net.createServer();
-    await new Promise<void>((resolve) => unused.listen(0, '127.0.0.1', resolve));
-    const { port: free } = unused.address() as AddressInfo;
-    await new Promise((resolve) => unused.close(resolve));
-    expect(await post(`http://127.0.0.1:${free}/`, local)).toMatchObject({ status: null, error: 'connect' });
+    expect(await post(`http://127.0.0.1:${await freePort()}/`, local)).toMatchObject({
+      status: null,
+      error: 'connect',
+    });
   });
 });
 

@@ -8,6 +8,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { expect, vi } from 'vitest';
 import { repositoryRoot } from '../../process/local/place.ts';
+import { freePort } from '../../scripts/stack/port.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import { acquirePython, PYTHON_DIRECTORY } from '../support/python-program.ts';
 import { readSource } from '../support/source.ts';
@@ -169,6 +170,7 @@ test.concurrent('the receiver of the examples handles what the service sends onc
   const { stdout } = await run(python, [program, path.join(EXAMPLES, 'receiver.py')], {
     API: stack.baseUrl,
     API_KEY: apiKey,
+    PORT: String(await freePort()),
   });
   expect(stdout).toBe('settlement.settled, number 1\nsettlement.failed, number 2\n413');
 });

@@ -1,6 +1,6 @@
 """Runs the receiver of the examples, lets the service send it an event twice, then another one.
 
-`python receiver_example.py <receiver.py>`, with API and API_KEY. It prints what the receiver printed.
+`python receiver_example.py <receiver.py>`, with API, API_KEY and PORT. It prints what the receiver printed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,6 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from settlement_service import Client, models
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def until_listening(port: int) -> None:
@@ -70,4 +64,4 @@ def main(program: str, port: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], free_port())
+    main(sys.argv[1], int(os.environ["PORT"]))
