@@ -2,6 +2,7 @@
 import { describe, expect } from 'vitest';
 import { withApi } from '../support/fixture.ts';
 import { createRecipient, jsonOf, settle } from '../support/partner.ts';
+import { MINUTE_ENDS } from '../support/patience.ts';
 import { faultsOf } from '../support/refusal.ts';
 import { enterStates } from '../support/settlement.ts';
 import { complete, openVerification } from '../support/verification.ts';
@@ -9,7 +10,7 @@ import { ping, subscribe } from '../support/webhook.ts';
 
 const test = withApi();
 
-describe('GET /v1/usage', () => {
+describe('GET /v1/usage', MINUTE_ENDS, () => {
   test.for([
     [
       '',

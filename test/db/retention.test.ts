@@ -22,7 +22,7 @@ import { whileLocked, withoutTriggers } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { dropComingMonths, startMonthsAgo } from '../support/months.ts';
 import { jsonOf } from '../support/partner.ts';
-import { stretched } from '../support/patience.ts';
+import { MINUTE_ENDS, stretched } from '../support/patience.ts';
 import { subscribe } from '../support/webhook.ts';
 
 const DAYS = RETENTION.events.daysMin;
@@ -382,7 +382,7 @@ async function whileRenamed(owner: pg.Pool, name: string, run: () => Promise<unk
   }
 }
 
-describe('an expired month', () => {
+describe('an expired month', MINUTE_ENDS, () => {
   test.beforeEach(({ api }) => startMonthsAgo(api.owner.pool, 6));
 
   test('is dropped with its events and attempts once none of their deliveries is left', async ({ api, world }) => {
@@ -477,7 +477,7 @@ describe('an expired month', () => {
   });
 });
 
-describe('the months to come', () => {
+describe('the months to come', MINUTE_ENDS, () => {
   test('are made ahead, and again only when one is missing', async ({ api }) => {
     const { db } = api.connection;
     expect(await addPartitions(db)).toBe(0);

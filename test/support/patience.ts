@@ -27,5 +27,5 @@ export const stretched = (ms: number): number => Math.ceil(ms * slowness);
 /** For `vi.waitFor` and `vi.waitUntil`. `expect.poll` waits as long without it (vitest.config.ts). */
 export const WAIT = { timeout: stretched(30_000), interval: 100 } as const;
 
-/** For tests of what is counted in a minute, or an hour. It may end between two requests: then counts begin again. */
+/** For tests of what goes by minutes, hours, days or months: one may end between two steps, and the next one begin. */
 export const MINUTE_ENDS = { retry: 3 } as const;
