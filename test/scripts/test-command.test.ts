@@ -34,6 +34,7 @@ test('a killed test run leaves no process, neither a server nor what a test star
 test.each(['SIGINT', 'SIGKILL'] as const)(
   'a command that runs a stack of its own and ends by %s leaves no process and no file',
   async (signal) => {
+    expect.hasAssertions();
     const command = `import { spawn } from 'node:child_process';
       import { mkdtempSync } from 'node:fs';
       import os from 'node:os';
