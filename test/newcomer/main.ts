@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, symlinkSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -19,6 +19,7 @@ import {
 } from '../../ops/command-line/program.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { findOnPath } from '../../scripts/stack/program-path.ts';
+import { inRunFolder, markOfRun } from '../support/run-folder.ts';
 
 /** In addition to Node, Python and git: what every Linux and macOS has, and npm and the embedded PostgreSQL use. */
 const BASIC_TOOLS = ['sh', 'id', 'chmod', 'cat', 'cp', 'env', 'uname'];
@@ -29,8 +30,8 @@ const POLL_MS = 50;
 const TAKES = { keeps: flag('--keep', 'keep the clone, and print where it is') };
 
 /** A folder for the clone, an empty home, and a PATH with nothing but what a newcomer has. */
-async function createMachine() {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'newcomer-'));
+async function createMachine(parent: string) {
+  const folder = mkdtempSync(path.join(parent, 'newcomer-'));
   chmodSync(folder, 0o755);
   const [home, programs] = [path.join(folder, 'home'), path.join(folder, 'programs')];
   for (const made of [home, programs]) mkdirSync(made);
@@ -42,7 +43,8 @@ async function createMachine() {
   // The program itself: a shim of a version manager needs its home.
   const { stdout: python } = await execa('python3', ['-c', 'import sys; print(sys.executable)']);
   symlinkSync(python, path.join(programs, 'python3'));
-  return { folder, clone: path.join(folder, 'clone'), env: { PATH: programs, HOME: home, LANG: 'C.UTF-8' } };
+  const env = { PATH: programs, HOME: home, LANG: 'C.UTF-8', ...markOfRun() };
+  return { folder, clone: path.join(folder, 'clone'), env };
 }
 
 type Machine = Awaited<ReturnType<typeof createMachine>>;
@@ -112,15 +114,17 @@ const program = command({
   description: 'Clones this repository on a bare machine, starts it twice, and settles. Prints the time of each part.',
   takes: TAKES,
   json: false,
-  run: async (printer: Printer, { keeps }: ValuesOf<typeof TAKES>) => {
-    const machine = await createMachine();
-    try {
-      await play(printer, machine);
-      return EXIT.done;
-    } finally {
-      if (keeps) printer.print(`The clone is ${machine.clone}.`);
-      else rmSync(machine.folder, { recursive: true, force: true });
-    }
+  run: (printer: Printer, { keeps }: ValuesOf<typeof TAKES>) => {
+    const outside = os.tmpdir();
+    return inRunFolder(async () => {
+      const machine = await createMachine(keeps ? outside : os.tmpdir());
+      try {
+        await play(printer, machine);
+        return EXIT.done;
+      } finally {
+        if (keeps) printer.print(`The clone is ${machine.clone}.`);
+      }
+    });
   },
 });
 

@@ -48,6 +48,9 @@ export async function openRunFolder(parent?: string): Promise<RunFolder> {
   };
 }
 
+/** For the environment of a process that does not inherit this one's: it belongs to the run all the same. */
+export const markOfRun = (): NodeJS.ProcessEnv => ({ [MARKS]: process.env[MARKS] });
+
 /** Does the work of a command. What it starts and its temporary files end with it, also when a signal ends it. */
 export async function inRunFolder<Value>(work: () => Promise<Value>): Promise<Value> {
   // On the disk, not in memory: such commands measure how long writes to the disk take.
