@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect } from 'vitest';
+import { freePort } from '../../scripts/stack/port.ts';
 import { withStack } from '../support/fixture.ts';
 
 const DEMO = path.resolve(import.meta.dirname, '../../scripts/demo.ts');
@@ -16,6 +17,8 @@ test('the demo finds every answer as documented, and prints no key', async ({ st
   expect(all).not.toMatch(/sk_local_[0-9A-Za-z]{20}/);
 });
 
-test('the demo exits with 1 when no service answers', async () => {
-  expect((await demo('http://127.0.0.1:9')).exitCode).toBe(1);
+test('the demo exits with 1, and says why, when no service answers', async () => {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  const { exitCode, all } = await demo(url);
+  expect([exitCode, all]).toEqual([1, expect.stringContaining(`no connection to ${url}`)]);
 });
