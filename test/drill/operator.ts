@@ -9,6 +9,7 @@ import pg from 'pg';
 import { settlementIdOf } from '../../db/id.ts';
 import { migrate } from '../../db/migrate.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
+import { EXIT } from '../../ops/command-line/program.ts';
 import { cardSettlementBody, recipientBody, settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { TASK_QUEUE } from '../../workflows/contract.ts';
@@ -238,7 +239,7 @@ export async function playTrouble(scene: Scene, { wrong, cause, remedy }: Remedy
   const values = { name: ANA, why: 'a drill', ...trouble.values };
   const causeShown = await playCell(scene, cause, trouble.cause, values);
   await trouble.before?.();
-  const remedyShown = await playCell(scene, remedy, trouble.remedy, values);
+  const remedyShown = await playCell(scene, remedy, trouble.remedy, values, EXIT.done);
   await trouble.after?.();
   return { wrong, cause: cause.words, causeShown, remedy: remedy.words, remedyShown };
 }
@@ -247,11 +248,13 @@ const fail = (why: string): never => {
   throw new DrillError(why);
 };
 
+/** @param exitCode what each command must exit with; undefined: whatever, as where nothing answers */
 async function playCell(
   { world }: Scene,
   { words, commands }: Cell,
   shows: RegExp | Act,
   values: Readonly<Record<string, string>>,
+  exitCode?: number,
 ): Promise<string> {
   if (!(shows instanceof RegExp)) {
     const texts: string[] = [];
@@ -264,7 +267,10 @@ async function playCell(
   let found: string | undefined;
   let text = '';
   for (const args of runs) {
-    ({ text } = await world.ops(args));
+    const ran = await world.ops(args);
+    text = ran.text;
+    if (exitCode !== undefined && ran.exitCode !== exitCode)
+      throw new DrillError(`ops ${args.join(' ')} exited with ${ran.exitCode}:\n${text}`);
     found = text.split('\n').find((line) => shows.test(line)) ?? found;
   }
   if (found === undefined) throw new DrillError(`${words} did not show ${shows}:\n${text}`);
