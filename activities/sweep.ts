@@ -11,6 +11,15 @@ import { DELIVERIES_DELETED_MAX } from '../domain/retention.ts';
 import { attemptTime } from './attempt.ts';
 import type { ActivityDeps } from './deps.ts';
 
+/** What is kept for hours or minutes. */
+const DELETIONS = [
+  deleteExpiredSecrets,
+  deleteExpiredSecretAnswers,
+  deleteOldChallenges,
+  deleteExpiredBanklinkTokens,
+  deleteExpiredSessions,
+] as const;
+
 /** A sweep begins no further step after this time. A second is enough for the deliveries of hundreds of settlements. */
 const DELETING_MS = 5_000;
 
@@ -40,11 +49,7 @@ export function sweepActivities(deps: ActivityDeps) {
       await step(wakeUnheard(deps));
       await step(deleteDeliveries(deps));
       await step(dropMonth(deps));
-      await step(deleteExpiredSecrets(deps.db));
-      await step(deleteExpiredSecretAnswers(deps.db));
-      await step(deleteOldChallenges(deps.db));
-      await step(deleteExpiredBanklinkTokens(deps.db));
-      await step(deleteExpiredSessions(deps.db));
+      for (const deleteExpired of DELETIONS) await step(deleteExpired(deps.db));
       if (!restarted || faults.length > 0) throw faults[0];
       return restarted;
     },

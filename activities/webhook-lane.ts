@@ -174,7 +174,7 @@ async function work(lane: Lane, stop: AbortSignal): Promise<void> {
   }
 }
 
-/** Sends what waits for a place of the lane. Then records what was sent, claims up to `limit`, and sends that. */
+/** Sends what waited because the lane was full. Then records what was sent, claims up to `limit`, and sends that. */
 async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: boolean; readonly count: number }> {
   const { deps, claimant, known, keys, after, failure } = lane;
   if (failure) throw failure.error;

@@ -18,8 +18,8 @@ import { isKnownKind, rereadMessage, workflowStartOf } from './workflow-start.ts
 const BATCH_SIZE = 32;
 /**
  * More calls at once finish no sooner. They wait for each other in Temporal, and when it is busy, all of them miss
- * their deadline and are repeated. A batch of such calls ends before its lease. A row whose run exists makes two calls:
- * while Temporal is as slow as that, another process may make them as well.
+ * their deadline and are repeated. A batch in which every call takes until its deadline ends before its lease, unless
+ * many of its rows need a second call, because their run exists. Then another process may repeat the calls.
  */
 const CALLS_AT_ONCE = 8;
 const CALL_TIMEOUT_MS = 2_000;

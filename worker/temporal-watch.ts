@@ -34,7 +34,7 @@ export function watchTemporal(deps: WatchDeps): TemporalWatch {
     resolve = settle;
   });
   const watch = async (): Promise<void> => {
-    // Until it succeeds for the first time, the schedule is also made like that of this version.
+    // Until this succeeds once, a schedule of an earlier version is changed to that of this one.
     let schedule: typeof ensureSweepSchedule = async (at) => {
       const found = await ensureSweepSchedule(at);
       schedule = createSweepSchedule;

@@ -57,7 +57,7 @@ export type RunningWorker = {
   isPolling(): boolean;
   /** Starts the shutdown of the running workers. */
   shutdown(): void;
-  /** Closes the connection, unless it is the caller's. To be called when the workers have ended, or never ran. */
+  /** Closes the connection, unless it is the caller's. Call it after the workers have ended, or if they never ran. */
   close(): Promise<void>;
 };
 

@@ -1,6 +1,6 @@
 /**
- * Public tokens of bank linking (contract §10). Only their hashes are stored. A token whose row is deleted after its time
- * is refused as a used one is.
+ * Public tokens that were issued with a link token (contract §10). Only their hashes are stored. A token without a row is
+ * refused: it has expired, or was never issued.
  */
 import { createHash } from 'node:crypto';
 import { and, eq, gt, isNull, sql } from 'drizzle-orm';

@@ -61,8 +61,8 @@ const callerSql = (condition: string): string =>
      FROM key LEFT JOIN counted own ON own.caller <> $7 LEFT JOIN counted address ON address.caller = $7`;
 
 /**
- * For several keys. The lengths of the arrays are hidden from the planner: a plan for a few keys looks cheaper than the one that a
- * connection keeps, so it would make one at each call.
+ * For several keys. The lengths of the arrays are hidden from the planner: a plan for a few keys looks cheaper than the
+ * one that a connection keeps, so it would make one at each call.
  */
 const callersSql = (condition: string): string =>
   `WITH presented AS (

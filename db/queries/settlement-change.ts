@@ -134,8 +134,8 @@ function changeJson({ before, after, at, ...change }: SettlementChange, requestI
 const SEQUENCE_DIGITS = 9;
 
 /**
- * Numbered as its event is, because several can have one date, also of processes whose clocks differ. They are read by
- * date and id. The released version counts them, without the letter.
+ * It has the number of the exception's event. Exceptions are read by date and id, because several can have one date. In
+ * ids of the released version the exceptions are counted, and there is no letter.
  */
 const exceptionId = ({ settlement: { settlementId }, sequence }: ChangeEvent): string =>
   `${settlementId}:e${String(sequence).padStart(SEQUENCE_DIGITS, '0')}`;

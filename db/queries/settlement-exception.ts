@@ -8,7 +8,7 @@ import { type Aggregated, jsonListSql } from '../aggregated.ts';
 export type ExceptionRows = { readonly exceptions: readonly Aggregated<SettlementException>[] };
 
 /**
- * Those that are shown as a JSON array, the latest first.
+ * The exceptions that are shown, as a JSON array, the latest first.
  *
  * @param settlementId the expression that holds it
  */
@@ -17,7 +17,7 @@ export const exceptionsSql = (settlementId: string): string =>
     SELECT json_build_object('type', x.type, 'at', x.at, 'evidenceId', x.evidence_id,
       'amountMinor', x.amount_minor::text, 'currency', x.currency, 'reason', e.failure->>'code')
     FROM settlement_exceptions x LEFT JOIN evidence e ON e.evidence_id = x.evidence_id
-    WHERE x.settlement_id = ${settlementId} 
+    WHERE x.settlement_id = ${settlementId}
     ORDER BY x.at DESC, x.exception_id DESC LIMIT ${EXCEPTIONS_SHOWN_MAX}`);
 
 /** In the order in which they were added. */

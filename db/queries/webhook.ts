@@ -79,8 +79,8 @@ export async function lockWebhook(tx: Tx, orgId: string, webhookId: string): Pro
 
 /**
  * As `lockWebhook`, for senders, which also end the deliveries of deleted subscriptions. They are locked in the order
- * of their ids, so that two senders never deadlock. One that a failover has lost is left out: its sender still knows it,
- * and the others must not fail with it.
+ * of their ids, so that two senders never deadlock. A subscription that a failover has lost is left out: the sender
+ * can then still record what it sent to the others.
  */
 export async function lockSubscriptions(tx: Tx, webhookIds: readonly string[]): Promise<Webhook[]> {
   const rows = await tx

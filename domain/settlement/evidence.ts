@@ -31,7 +31,7 @@ export type EvidenceProvider = Collector | 'payout_rail' | 'internal';
 export const EXCEPTION_TYPES = ['overpaid', 'currency_mismatch', 'late_evidence', 'disputed', 'returned'] as const;
 export type ExceptionType = (typeof EXCEPTION_TYPES)[number];
 
-/** A settlement and its events show so many exceptions, the latest. Each one has an event of its own. */
+/** How many exceptions a settlement and its events show: the latest. Each exception has an event of its own. */
 export const EXCEPTIONS_SHOWN_MAX = 100;
 
 /** `amountMinor` and `currency` are set only if money moved, `failure` only if the provider refused. */

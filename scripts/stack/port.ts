@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net';
 
 const NEIGHBOURS = 20;
 const LAST = 65_535;
-/** Below the ports that the system gives to connections, and to servers that take any port. */
+/** The system gives none of these to a connection, or to a server that takes any port. */
 const QUIET = [11_000, 31_000] as const;
 
 /** The wished port, or the next free one after it. Without a wish, or if all of those are taken, any quiet one. */

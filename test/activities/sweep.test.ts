@@ -151,7 +151,7 @@ describe('a sweep', () => {
     sweep.running.add(settlementWorkflowId(id));
   });
 
-  test('that is repeated for a minute starts again what had just changed at its first attempt', async ({ sweep }) => {
+  test('that is repeated a minute later starts a run that was too recent at the first attempt', async ({ sweep }) => {
     const id = await sweep.open();
     await sweep.attemptAfter(0);
     expect(await sweep.takeQueued()).not.toContain(id);
@@ -239,7 +239,7 @@ test('a sweep starts a lane that does not run, once', async ({ api, sweep }) => 
   sweep.lanes.add(laneWorkflowId(2));
 });
 
-test('a sweep for which Temporal lists no settlements starts a lane nevertheless, and fails', async ({
+test('a sweep starts a lost lane and then fails, if Temporal does not list the runs of settlements', async ({
   api,
   sweep,
 }) => {

@@ -231,7 +231,7 @@ describe('a lane', () => {
     await stop();
   });
 
-  test('has 512 requests in flight at most, also when slow subscribers with much that is claimed are fast again', async ({
+  test('has at most 512 requests in flight, also when slow subscribers with many claimed deliveries become fast again', async ({
     world,
     api,
   }) => {
@@ -353,7 +353,7 @@ describe('a lane', () => {
     expect(await outcomes()).toEqual(['failed']);
   });
 
-  test('records what failed although the database has lost another subscription that failed, and ends', async ({
+  test('records a failure and ends, although the database has lost another subscription that failed', async ({
     world,
     api,
   }) => {

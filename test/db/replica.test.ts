@@ -66,7 +66,7 @@ const test = base
       return { primary, replica, database, addStandby };
     },
   )
-  /** A standby that is the primary now. The replica still follows the old one, and has what that one wrote alone. */
+  /** A standby that is the primary now. The replica still follows the old one, and has a table that the new one lacks. */
   .extend('promoted', FILE, async ({ servers: { primary, replica, addStandby } }) => {
     await onServer(primary, 'CREATE TABLE kept (i int); GRANT SELECT ON kept TO PUBLIC');
     const promoted = await addStandby('promoted');

@@ -280,7 +280,7 @@ describe('what is younger than 90 days', () => {
   });
 });
 
-test('what is kept for an hour or a day goes by itself, whatever the clocks of the worker and of Temporal: one-time codes with their contacts, sessions, secrets and link tokens', async ({
+test('codes, sessions, secrets and link tokens that have expired are deleted, whatever the clocks of worker and Temporal say', async ({
   api,
   world,
 }) => {

@@ -25,7 +25,7 @@ test('when a second worker cannot be made, the first one ends and its connection
   await expect(close.mock.results[0]?.value).resolves.toBeUndefined();
 });
 
-test('a worker whose process stops before it runs ends, and its connection is closed', async ({ onTestFinished }) => {
+test('a worker that is closed before it runs ends, and so does its connection', async ({ onTestFinished }) => {
   const server = await devServer();
   onTestFinished(server.close);
   const create = vi.spyOn(Worker, 'create');

@@ -48,7 +48,7 @@ export async function openRunFolder(parent?: string): Promise<RunFolder> {
   };
 }
 
-/** For the environment of a process that does not inherit this one's: it belongs to the run all the same. */
+/** What makes a process part of the run, for one that does not inherit this environment. */
 export const markOfRun = (): NodeJS.ProcessEnv => ({ [MARKS]: process.env[MARKS] });
 
 /** Does the work of a command. What it starts and its temporary files end with it, also when a signal ends it. */
