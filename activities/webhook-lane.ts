@@ -3,8 +3,7 @@
  * long as its process serves it. One statement records what was sent and claims what is sent next, while other requests
  * are under way. A subscriber that hangs holds only its own share: of a subscription a bounded number is in flight, and
  * of an organization at most as many as the lane has free.
- *
- * It has more than 300 lines, because all parts change the same state and are read together.
+ * This file has more than 300 lines, because all parts change the same state and are read together.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { commitStatement, NO_DISPATCHER } from '../db/commands/commit.ts';
@@ -58,8 +57,8 @@ const REST = { factor: 0.5, maxMs: 8 } as const;
  * an answer was lost, and after a look that found some: one statement may have no places for all of them.
  */
 const TAKE_OVER_MS = 5_000;
-/** While nothing is due, the lane looks less and less often. */
-const LOOK_MS = { first: 50, most: 500 } as const;
+/** A lane looks so often without a notification: for retries that are due, and if the listener has lost its connection. */
+const LOOK_MS = 500;
 /** One transaction records the failures of at most so many subscribers. Hundreds of requests can time out together. */
 const JUDGED_TOGETHER = 32;
 /** Such a transaction waits this long for more failures: requests that began together time out together. */
@@ -143,7 +142,6 @@ async function serve(deps: ActivityDeps, shared: Shared, number: number, stop: A
 
 async function work(lane: Lane, stop: AbortSignal): Promise<void> {
   const startedMs = performance.now();
-  let lookMs: number = LOOK_MS.first;
   let failures = 0;
   for (;;) {
     const servedMs = performance.now() - startedMs;
@@ -155,18 +153,17 @@ async function work(lane: Lane, stop: AbortSignal): Promise<void> {
     try {
       // What waits for a host that hangs takes minutes to send. Nobody would serve the lane's other subscribers meanwhile.
       if (mustEnd) await giveBack(lane, [...lane.subscribers.values()]);
-      const found = await lane.inTurn(() => exchange(lane, mustEnd ? 0 : CLAIMED_AT_ONCE));
+      const isMore = await lane.inTurn(() => exchange(lane, mustEnd ? 0 : CLAIMED_AT_ONCE));
       failures = 0;
-      if (found.isMore) continue;
+      if (isMore) continue;
       const endedMs = performance.now();
       restUntilMs = endedMs + Math.min(REST.maxMs, REST.factor * (endedMs - exchangedMs));
-      lookMs = found.count > 0 ? LOOK_MS.first : Math.min(LOOK_MS.most, lookMs * 2);
     } catch (error) {
       failures += 1;
       if (failures === FAILURES_MAX) throw error;
       await recover(lane, error);
     }
-    await lane.wakeUp.wait(lookMs);
+    await lane.wakeUp.wait(LOOK_MS);
     const restMs = restUntilMs - performance.now();
     if (restMs > 0) await delay(restMs);
     const earlyMs = exchangedMs + EXCHANGE_MS - performance.now();
@@ -174,8 +171,11 @@ async function work(lane: Lane, stop: AbortSignal): Promise<void> {
   }
 }
 
-/** Sends what waited because the lane was full. Then records what was sent, claims up to `limit`, and sends that. */
-async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: boolean; readonly count: number }> {
+/**
+ * Sends what waited because the lane was full. Then records what was sent, claims up to `limit`, and sends that.
+ * @returns whether there may be more to claim at once
+ */
+async function exchange(lane: Lane, limit: number): Promise<boolean> {
   const { deps, claimant, known, keys, after, failure } = lane;
   if (failure) throw failure.error;
   for (const subscriber of lane.subscribers.values()) sendQueued(lane, subscriber);
@@ -202,7 +202,7 @@ async function exchange(lane: Lane, limit: number): Promise<{ readonly isMore: b
   for (const { delivery_id, claimed_at } of results) forget(lane, delivery_id, claimed_at);
   lane.after = found.after;
   for (const delivery of found.claimed) take(lane, delivery);
-  return { isMore: found.isMore, count: found.claimed.length };
+  return found.isMore;
 }
 
 /** A claim has ended. The delivery may have been claimed again before its answer came. */
