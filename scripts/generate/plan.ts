@@ -6,7 +6,7 @@ import { table } from './document.ts';
  * process at ten settlements a second (`npm run bench -- cluster`), and what the other tables of docs/scaling.md say.
  */
 export const COST = {
-  cpuMs: { api: 15.2, worker: 40.4, temporal: 37.5, postgres: 46.7 },
+  cpuMs: { api: 14.4, worker: 40.4, temporal: 39.9, postgres: 46.2 },
   /** Of the service's PostgreSQL; `kept`: when its events have ended. */
   bytes: { written: 40_250, kept: 15_500 },
   temporal: { actions: 7, bytes: 3_700 },
