@@ -3,7 +3,11 @@ import { asyncLocalStorage } from '@temporalio/activity';
 import type { ActivityDeps } from './deps.ts';
 import { withLinkedAbort } from './linked-abort.ts';
 
-const HEARTBEAT_MS = 2_000;
+/**
+ * Less than half of any heartbeat timeout, so that one slow call does not give the activity to another worker. The
+ * worker needs it too: else the SDK sends a heartbeat only after four fifths of the timeout.
+ */
+export const HEARTBEAT_MS = 3_000;
 
 /** @param run its signal is aborted when the process begins to stop, and when Temporal cancels the activity */
 export async function whileHeartbeating<Result>(

@@ -12,6 +12,7 @@ import {
   type WorkflowBundleOption,
 } from '@temporalio/worker';
 import { type Activities, ROUNDS_MAX } from '../activities/index.ts';
+import { HEARTBEAT_MS } from '../activities/long-activity.ts';
 import type { Config } from '../config/load.ts';
 import type { TaskQueue } from '../domain/task-queue.ts';
 import { dataConverterOf } from '../process/payload-codec.ts';
@@ -89,6 +90,7 @@ export async function createWorker(deps: WorkerDeps): Promise<RunningWorker> {
       shutdownGraceTime: SHUTDOWN_GRACE_MS,
       shutdownForceTime: SHUTDOWN_FORCE_MS,
       maxCachedWorkflows: CACHED_WORKFLOWS_MAX,
+      maxHeartbeatThrottleInterval: HEARTBEAT_MS,
       maxConcurrentLocalActivityExecutions: CONCURRENT_LOCAL_ACTIVITIES_MAX,
       debugMode,
       ...versionOf(config),

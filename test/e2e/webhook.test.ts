@@ -5,7 +5,7 @@
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Webhook as SvixWebhook } from 'svix';
 import { describe, expect, vi } from 'vitest';
-import { webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
+import { laneWorkflowId, webhookSubscriptionWorkflowId } from '../../domain/workflow-id.ts';
 import { withStack } from '../support/fixture.ts';
 import { historyText } from '../support/history.ts';
 import type { Received } from '../support/http-server.ts';
@@ -93,6 +93,22 @@ describe('the run of a subscription', () => {
     await api.call(owner, 'POST', `/v1/webhooks/${webhookId}/replay`, { since: '2020-01-01T00:00:00Z' });
     await vi.waitUntil(async () => (await run.describe()).status.name === 'COMPLETED', WAIT);
   });
+});
+
+test('Temporal hears of a lane every few seconds: one slow call does not give its deliveries to another worker', async ({
+  stack,
+}) => {
+  const run = stack.temporal.workflow.getHandle(laneWorkflowId(0));
+  const heartbeats = new Set<number>();
+  await vi.waitUntil(async () => {
+    const seen = await run.describe().catch(() => undefined);
+    const [lane] = seen?.raw.pendingActivities ?? [];
+    const { seconds, nanos } = lane?.lastHeartbeatTime ?? {};
+    if (seconds) heartbeats.add(Number(seconds) * 1_000 + (nanos ?? 0) / 1e6);
+    return heartbeats.size === 3;
+  }, WAIT);
+  const times = [...heartbeats].sort((a, b) => a - b);
+  expect(Math.min(...times.slice(1).map((atMs, index) => atMs - (times[index] ?? 0)))).toBeLessThan(4_000);
 });
 
 describe('a subscriber gets', () => {
