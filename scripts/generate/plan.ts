@@ -8,7 +8,7 @@ import { table } from './document.ts';
 export const COST = {
   cpuMs: { api: 14.4, worker: 40.4, temporal: 39.9, postgres: 46.2 },
   /** Of the service's PostgreSQL; `kept`: when its events have ended. */
-  bytes: { written: 40_250, kept: 15_500 },
+  bytes: { grown: 31_600, kept: 12_600 },
   temporal: { actions: 7, bytes: 3_700 },
 } as const;
 
@@ -37,7 +37,7 @@ export function planTable(): string {
     ['worker processes, of one core each', (rate) => shown(processes(rate, cpuMs.worker))],
     ['cores of Temporal', (rate) => shown(cores(rate, cpuMs.temporal))],
     ['cores of PostgreSQL, for the service and for Temporal', (rate) => shown(cores(rate, cpuMs.postgres))],
-    ['GB a day that the service writes', (rate) => shown((rate * DAY_S * bytes.written) / GB)],
+    ['GB a day by which its database grows', (rate) => shown((rate * DAY_S * bytes.grown) / GB)],
     ['TB a year that stay', (rate) => shown((rate * DAY_S * 365 * bytes.kept) / TB)],
     ['million actions a day', (rate) => shown((rate * DAY_S * temporal.actions) / 1e6)],
     ['GB of histories in 30 days', (rate) => shown((rate * DAY_S * 30 * temporal.bytes) / GB)],
