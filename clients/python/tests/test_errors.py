@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any, get_args, get_type_hints
 
 import httpx
 import pytest
 from scripted import Run, Script, answer, problem
 
-from settlement_service import ApiError, errors, models
+from settlement_service import (
+    ApiError,
+    Intent,
+    SettlementServiceError,
+    WaitTimeoutError,
+    WebhookVerificationError,
+    certificates,
+    errors,
+    models,
+)
 
 
 def test_every_code_of_the_document_has_a_class() -> None:
@@ -89,3 +101,31 @@ def test_a_code_that_is_not_known_yet_is_an_error_too(run: Run) -> None:
 def test_what_another_program_answered_is_told_apart(run: Run, reply: httpx.Response) -> None:
     with pytest.raises(errors.UnexpectedAnswerError):
         run(Script([reply]), lambda client: client.settlements.get("s"))
+
+
+INTENT = Intent("POST", "/v2/settle", "order-1042-settle", "{}")
+NO_ANSWER = errors.ConnectionFailedError("no answer", maybe_done=True, intent=INTENT)
+
+
+@pytest.mark.parametrize("again", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy])  # noqa: S301
+@pytest.mark.parametrize(
+    "error",
+    [
+        NO_ANSWER,
+        WaitTimeoutError("too late", {"status": "accepted"}),
+        WebhookVerificationError("invalid_body"),
+        certificates.CertificateInvalidError("id", "another one"),
+    ],
+)
+def test_an_error_reaches_another_process_as_it_is(
+    again: Callable[[SettlementServiceError], SettlementServiceError], error: SettlementServiceError
+) -> None:
+    read = again(error)
+    assert (type(read), str(read), vars(read)) == (type(error), str(error), vars(error))
+
+
+def test_a_refusal_reaches_another_process_with_its_extras(run: Run) -> None:
+    with pytest.raises(errors.QuotaExceededError) as caught:
+        run(Script([problem(429, "quota_exceeded", quota="wallets")]), lambda client: client.wallets.get("w"))
+    read = pickle.loads(pickle.dumps(caught.value))  # noqa: S301
+    assert (read.quota, read.code, str(read)) == ("wallets", "quota_exceeded", str(caught.value))

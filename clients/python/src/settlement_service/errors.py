@@ -16,6 +16,10 @@ from ._request import Answer, Intent
 class SettlementServiceError(Exception):
     """The base of every error of this package."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default `__init__` is called with the message alone: no process could read another one's error.
+        return Exception.__new__, (type(self), *self.args), self.__dict__
+
 
 class CallFailedError(SettlementServiceError):
     """A call ended without the answer that it is for, although it was sent again where that is safe."""
