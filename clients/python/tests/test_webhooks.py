@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import math
 
 import pytest
 
@@ -76,6 +77,11 @@ def test_the_tolerance_belongs_to_the_allowed_time(now: int) -> None:
     assert webhooks.verify(BODY, headers(signature(SECRET)), SECRET, now=now)
     with pytest.raises(WebhookVerificationError, match="timestamp_outside_tolerance"):
         webhooks.verify(BODY, headers(signature(SECRET)), SECRET, now=now, tolerance=299)
+
+
+def test_a_tolerance_that_is_no_number_refuses_every_delivery() -> None:
+    with pytest.raises(WebhookVerificationError, match="timestamp_outside_tolerance"):
+        webhooks.verify(BODY, headers(signature(SECRET)), SECRET, now=NOW, tolerance=math.nan)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,11 @@ describe('verification of a delivery accepts', () => {
 });
 
 describe('verification of a delivery refuses', () => {
+  plain('each one when the tolerance is no number, such as that of a variable that is not set', () => {
+    const verify = () => webhooks.verify(BODY, headersOf(), SECRET, { now: AT, toleranceSeconds: Number(undefined) });
+    expect(verify).toThrow('timestamp_outside_tolerance');
+  });
+
   const later = new Date(AT.getTime() + 301_000);
   plain.for([
     ['another secret', 'no_matching_signature', BODY, headersOf(), newSecret(), AT],
