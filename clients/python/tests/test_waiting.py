@@ -71,6 +71,11 @@ def test_a_status_that_was_passed_between_two_reads_counts(run: Run) -> None:
     assert run(script, lambda client: client.settlements.wait("s", until=["funded"]))["status"] == "paying_out"
 
 
+def test_one_status_alone_can_be_waited_for(run: Run) -> None:
+    script = Script([settlement("accepted"), settlement("accepted", "funded", headers=HELD)])
+    assert run(script, lambda client: client.settlements.wait("s", until="funded"))["status"] == "funded"
+
+
 @pytest.mark.parametrize(("asked", "pause"), [("2", 2), ("60", 5)])
 def test_a_read_that_was_not_held_is_followed_by_a_short_pause(run: Run, asked: str, pause: float) -> None:
     script = Script(

@@ -22,7 +22,7 @@ WAIT_TIMEOUT = 60.0
 
 T = TypeVar("T")
 #: The statuses to wait for, or a condition on the object.
-Until = Union[Collection[models.SettlementStatus], Callable[[T], object]]
+Until = Union[models.SettlementStatus, Collection[models.SettlementStatus], Callable[[T], object]]
 
 
 class Settlements(resources.Settlements):
