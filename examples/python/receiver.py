@@ -32,7 +32,8 @@ class Receiver(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = int(self.headers.get("content-length", 0))
-        if length > BODY_BYTES_MAX:
+        # Of a negative length, everything would be read that ever comes.
+        if not 0 <= length <= BODY_BYTES_MAX:
             self.close_connection = True
             self.send_error(413)
             return

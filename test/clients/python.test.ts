@@ -172,5 +172,5 @@ test.concurrent('the receiver of the examples handles what the service sends onc
     API_KEY: apiKey,
     PORT: String(await freePort()),
   });
-  expect(stdout).toBe('settlement.settled, number 1\nsettlement.failed, number 2\n413');
+  expect(stdout).toBe('settlement.settled, number 1\nsettlement.failed, number 2\n413\n413');
 });

@@ -55,11 +55,12 @@ def main(program: str, port: int) -> None:
             wait_for_deliveries(client, webhook_id, 2)
             client.webhooks.send_test_event(webhook_id, event_type="settlement.failed")
             print(receiver.stdout.readline().strip())
-            large = HTTPConnection("127.0.0.1", port)
-            large.putrequest("POST", "/")
-            large.putheader("content-length", "1048577")
-            large.endheaders()
-            print(large.getresponse().status)
+            for length in ("1048577", "-1"):
+                endless = HTTPConnection("127.0.0.1", port, timeout=5)
+                endless.putrequest("POST", "/")
+                endless.putheader("content-length", length)
+                endless.endheaders()
+                print(endless.getresponse().status)
             receiver.kill()
 
 
