@@ -98,6 +98,15 @@ describe.each([
     expect(await deliver()).toBe(204);
   });
 
+  test.each([2 ** 31, -1])('reads at most 1 MiB of a body whose length is given as %i', async (length) => {
+    const endless = connect(Number(new URL(url).port), '127.0.0.1');
+    endless.write(`POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${length}\r\n\r\n`);
+    endless.write(Buffer.alloc(2 ** 20));
+    const signal = AbortSignal.timeout(stretched(5_000));
+    const [answer] = await once(endless, 'data', { signal }).finally(() => endless.destroy());
+    expect(String(answer)).toMatch(/^HTTP\/1\.[01] 4/);
+  });
+
   test('does not start with an empty secret, with which anybody could sign', async () => {
     const env = { ...process.env, WEBHOOK_SECRET: '', PORT: '0' };
     const { failed, timedOut } = await execa(program, [path.join(folder, file)], {
