@@ -142,9 +142,14 @@ const NOT_CONNECTED = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
+/** Of a certificate that is not valid for the host. It is checked before anything is sent. */
+const REFUSED_CERTIFICATE = /^(?!ERR_SSL_).*(CERT|LEAF_SIGNATURE)/;
+
 /** What an error of `fetch` means. */
-export const connectionFault = (error: unknown): ConnectionFault =>
-  NOT_CONNECTED.has(codeOf(error)) ? 'not_connected' : 'connection_lost';
+export function connectionFault(error: unknown): ConnectionFault {
+  const code = codeOf(error);
+  return NOT_CONNECTED.has(code) || REFUSED_CERTIFICATE.test(code) ? 'not_connected' : 'connection_lost';
+}
 
 const codeOf = (error: unknown): string => {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;

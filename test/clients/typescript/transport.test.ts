@@ -1,6 +1,7 @@
 /** When the TypeScript client sends a request again, against a server that answers as the test says. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import { inspect } from 'node:util';
@@ -23,6 +24,7 @@ import { opening } from '../../support/fixture.ts';
 import { collectGarbage } from '../../support/garbage.ts';
 import { startHttpServer } from '../../support/http-server.ts';
 import { stretched } from '../../support/patience.ts';
+import { readSource } from '../../support/source.ts';
 
 type Asked = {
   readonly method: string;
@@ -512,6 +514,20 @@ test('an error without a connection says that nothing was sent', async ({ open }
   expect(retries).toHaveLength(1);
 });
 
+test('an error about the certificate of the host says that nothing was sent', async ({ open, onTestFinished }) => {
+  const [key, cert] = ['key', 'crt'].map((part) => readSource(`test/fixtures/partner.${part}.pem`));
+  const host = createSecureServer({ key, cert }).listen(0, '127.0.0.1');
+  onTestFinished(() => void host.close());
+  await once(host, 'listening');
+  const { port } = host.address() as AddressInfo;
+  const client = open({ baseUrl: `https://127.0.0.1:${port}`, attemptsMax: 1 });
+  await expect(client.webhooks.sendTestEvent('w')).rejects.toMatchObject({
+    reason: 'not_connected',
+    maybeDone: false,
+    message: `There was no connection to https://127.0.0.1:${port}; nothing was sent.`,
+  });
+});
+
 /** The address of a listener whose queue is full: it answers no connection, and refuses none. */
 async function listenWithoutAccepting(onCleanup: (end: () => void) => void): Promise<string> {
   const worker = new Worker(
@@ -813,9 +829,21 @@ test.for([
   ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'].map(
     (code) => [code, 'not_connected'] as const,
   ),
-  ...['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET', 'UND_ERR_HEADERS_TIMEOUT'].map(
-    (code) => [code, 'connection_lost'] as const,
-  ),
+  ...[
+    'CERT_HAS_EXPIRED',
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+    'SELF_SIGNED_CERT_IN_CHAIN',
+    'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  ].map((code) => [code, 'not_connected'] as const),
+  // The last one comes from a host that wants a certificate of the client, after the request was sent.
+  ...[
+    'ECONNRESET',
+    'EPIPE',
+    'UND_ERR_SOCKET',
+    'UND_ERR_HEADERS_TIMEOUT',
+    'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED',
+  ].map((code) => [code, 'connection_lost'] as const),
 ])('after %s the request is %s', ([code, fault]) => {
   const cause = Object.assign(new Error(code), { code });
   expect(connectionFault(new TypeError('fetch failed', { cause }))).toBe(fault);
