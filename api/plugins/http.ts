@@ -3,6 +3,7 @@
  * problem for unknown addresses and methods.
  */
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
@@ -40,10 +41,20 @@ function requireReadableBody({ headers, raw }: FastifyRequest): void {
   if (headerLines(raw, 'content-type').length > 1) throw new DomainError('unsupported_media_type');
 }
 
+/** Whether the body has no byte. Of one in chunks, as a proxy may send for none, this is known when the first comes. */
+function isEmpty({ headers, raw, routeOptions }: FastifyRequest): boolean | Promise<boolean> {
+  if (headers['transfer-encoding'] === undefined) return (headers['content-length'] ?? '0') === '0';
+  // The type of a provider's body does not matter.
+  if (routeOptions.config.access?.auth === 'signature') return false;
+  const hasNothing = () => raw.readableLength === 0;
+  return raw.complete ? hasNothing() : once(raw, 'readable').then(hasNothing);
+}
+
 /** An empty body has no type, although some clients send one. */
-function removeTypeOfNothing({ headers }: FastifyRequest): void {
-  const { 'content-length': length = '0', 'transfer-encoding': coding } = headers;
-  if (length === '0' && coding === undefined) delete headers['content-type'];
+function removeTypeOfNothing({ headers }: FastifyRequest, isNothing: boolean): void {
+  if (!isNothing) return;
+  delete headers['content-type'];
+  delete headers['transfer-encoding'];
 }
 
 /** Refuses `null` as a body: a schema with an optional body would accept it as absent. */
@@ -134,11 +145,14 @@ export const http = fp(async (app: FastifyInstance, { deps, sendNotFoundPage }: 
   });
   // Once the caller is known: a credential is refused before its body is.
   app.addHook('preParsing', (request, _reply, payload, done) => {
-    if (request.method !== 'GET') {
-      requireReadableBody(request);
-      removeTypeOfNothing(request);
+    if (request.method === 'GET') return done(null, payload);
+    requireReadableBody(request);
+    const nothing = isEmpty(request);
+    if (typeof nothing === 'boolean') {
+      removeTypeOfNothing(request, nothing);
+      return done(null, payload);
     }
-    done(null, payload);
+    nothing.then((isNothing) => removeTypeOfNothing(request, isNothing)).then(() => done(null, payload), done);
   });
   app.addHook('preValidation', (request, _reply, done) => {
     if (request.routeOptions.schema?.body !== undefined || request.parsedBody === undefined) return done();

@@ -301,6 +301,21 @@ describe('bodies', () => {
     expect(answers.map(({ statusCode }) => statusCode)).toEqual([202]);
   });
 
+  test('chunks without a byte are no body, whatever their type and wherever they end', async ({ tenant, wire }) => {
+    const key = `X-API-Key: ${tenant.partner.apiKey}`;
+    for (const type of [[], ['Content-Type: text/plain'], ['Content-Type: application/json']])
+      for (const [chunks, untyped] of [
+        [['0\r\n\r\n'], 200],
+        [['0\r\n', '\r\n'], 200],
+        [['2\r\n{}\r\n', '0\r\n\r\n'], 415],
+      ] as const) {
+        const lines = [HOST, key, 'Connection: close', ...type, 'Transfer-Encoding: chunked'];
+        const status = type.some((line) => line.includes('json')) ? 200 : untyped;
+        const answers = await wire.exchange([requestBytes('POST /v2/banklink/link-token', lines), ...chunks]);
+        expect([type, chunks, ...answers.map(({ statusCode }) => statusCode)]).toEqual([type, chunks, status]);
+      }
+  });
+
   test('400 for ambiguous framing, and nothing is accepted', async ({ api, tenant, wire, recipientId }) => {
     const before = await countSettlements(api);
     const body = settle(recipientId);
