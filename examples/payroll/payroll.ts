@@ -25,7 +25,7 @@ const WAIT = { timeoutMs: Number(process.env['WAIT_S'] ?? 60) * 1_000 };
 const [folder = BATCH, file = path.join(import.meta.dirname, 'payroll.csv')] = process.argv.slice(2);
 const client = createClient(connection());
 
-const rows = readFileSync(file, 'utf8').trim().split('\n').slice(1).map(rowOf);
+const rows = readFileSync(file, 'utf8').trim().split(/\r?\n/).slice(1).map(rowOf);
 type Row = ReturnType<typeof rowOf>;
 const references = new Set<string | null>();
 for (const { reference } of rows) {

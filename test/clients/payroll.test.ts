@@ -200,6 +200,12 @@ test.concurrent.for(
       lines: [lineOf('PAY-001', '1.00'), lineOf('PAY-001', '2.00', 'Errol Smith')],
     },
     { language, words: 'the amount must be as', lines: [lineOf('PAY-001', '1e3')] },
+    {
+      language,
+      // Its lines end as those of a spreadsheet. Its other cells are known.
+      words: 'the amount must be as 310,',
+      lines: [`${lineOf('PAY-001', '1e3')}\r`, lineOf('PAY-002', '1.00')],
+    },
   ]),
 )(
   'a payroll in $language is refused before anything is sent: $words',
