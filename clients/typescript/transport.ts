@@ -220,7 +220,14 @@ const isProblem = (body: unknown): body is Problem =>
   'request_id' in body;
 
 const isFaultList = (body: unknown): body is { readonly detail: readonly Fault[] } =>
-  typeof body === 'object' && body !== null && 'detail' in body && Array.isArray(body.detail);
+  typeof body === 'object' &&
+  body !== null &&
+  'detail' in body &&
+  Array.isArray(body.detail) &&
+  body.detail.every(isFault);
+
+const isFault = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && 'loc' in value && Array.isArray(value.loc) && 'msg' in value;
 
 /** The successes without a body. */
 const BODILESS_STATUSES = [204, 304];

@@ -96,6 +96,9 @@ def test_a_code_that_is_not_known_yet_is_an_error_too(run: Run) -> None:
         answer(404, {"code": "not_found", "status": 404}),
         answer(404, {"detail": []}),
         answer(422, {"detail": "Unprocessable"}),
+        answer(422, {"detail": ["amount is not valid"]}),
+        answer(422, {"detail": [{"msg": "not valid"}]}),
+        answer(422, {"detail": [{"loc": "amount", "msg": "not valid"}]}),
     ],
 )
 def test_what_another_program_answered_is_told_apart(run: Run, reply: httpx.Response) -> None:

@@ -412,6 +412,15 @@ test.for([
   await expect(failed).rejects.toMatchObject({ name: 'UnexpectedAnswer', intent: { body: JSON.stringify(WIRE) } });
 });
 
+test.for([[['amount is not valid']], [[null]], [[{ msg: 'not valid' }]], [[{ loc: 'amount', msg: 'not valid' }]]])(
+  "another program's 422 is told apart, and not repeated: %j",
+  async ([detail], { open }) => {
+    answers = [json(422, { detail })];
+    await expect(open().settlements.create(WIRE)).rejects.toMatchObject({ name: 'UnexpectedAnswer', status: 422 });
+    expect(asked).toHaveLength(1);
+  },
+);
+
 test('a certificate without its signature is refused: stored, it could never be verified', async ({
   open,
   baseUrl,

@@ -313,7 +313,12 @@ def problem_of(answer: Answer) -> Mapping[str, Any] | None:
         return None
     if not isinstance(body, dict):
         return None
-    is_validation = answer.status == 422 and isinstance(body.get("detail"), list)
+    detail = body.get("detail")
+    is_validation = answer.status == 422 and isinstance(detail, list) and all(map(_is_fault, detail))
     # A proxy may answer in JSON too, and with a `code` of its own.
     is_problem = isinstance(body.get("code"), str) and "status" in body and "request_id" in body
     return body if is_validation or is_problem else None
+
+
+def _is_fault(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("loc"), list) and "msg" in value
