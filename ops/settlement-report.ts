@@ -1,16 +1,17 @@
 /** `show` of a settlement. */
 import { OVERDUE_GRACE_MS } from '../db/queries/metric.ts';
 import { listDeliveriesAbout } from '../db/queries/operator/delivery.ts';
-import { listEvidence } from '../db/queries/operator/evidence.ts';
+import { listEvidence, summarizeEvidence } from '../db/queries/operator/evidence.ts';
 import { listAuditEntries, listEvents, listOutboxRows } from '../db/queries/operator/object.ts';
 import {
   findSettlementObject,
   listExceptions,
   listJournal,
   listTransitions,
+  sumPostings,
 } from '../db/queries/operator/settlement.ts';
 import { findReviewRequest } from '../db/queries/review.ts';
-import { type Currency, formatMoney } from '../domain/money.ts';
+import { formatMoney } from '../domain/money.ts';
 import { reviewState, settlementAdvice, settlementWait } from '../domain/operator-advice.ts';
 import { isValidAt, type ReviewRequest } from '../domain/review.ts';
 import { isCovered } from '../domain/settlement/evidence.ts';
@@ -28,6 +29,8 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
   if (!settlement) return undefined;
   const transitions = await listTransitions(db, settlementId);
   const evidence = await listEvidence(db, settlementId);
+  const { isPending, hasRailPaid } = await summarizeEvidence(db, settlementId);
+  const sums = await sumPostings(db, settlementId);
   const journal = await listJournal(db, settlementId);
   const outbox = await listOutboxRows(db, settlementId);
   const run = await reportRun(deps, settlementWorkflowId(settlementId));
@@ -38,7 +41,8 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
     id: settlementId,
     facts: {
       ...factsOf(settlement, transitions.at(-1)?.at ?? settlement.createdAt, valid),
-      sum_of_postings: sumOf(journal),
+      // Of each currency; anything but zero is a fault.
+      sum_of_postings: sums.map(({ currency, sumMinor }) => money(sumMinor, currency)).join(', ') || null,
       ...run.facts,
     },
     lists: {
@@ -70,10 +74,10 @@ export async function reportSettlement(deps: OpsDeps, settlementId: string): Pro
         settlementAdvice({
           ...settlement,
           until: settlement.expiresAt?.toISOString() ?? null,
-          isOverdue: overdue(settlement, evidence, deps.now()),
+          isOverdue: overdue(settlement, isPending, deps.now()),
           review: valid,
           refundDue: refundDueOf(settlement),
-          hasRailPaid: evidence.some(({ kind }) => kind === 'payout_confirmed'),
+          hasRailPaid,
         }),
     ],
   };
@@ -114,11 +118,10 @@ function refundDueOf(settlement: Settlement): string | undefined {
 }
 
 /** Whether its wait should have ended by now, on its own clock: as `isOverdue` says it in SQL. */
-function overdue(settlement: Settlement, evidence: readonly { readonly pending: boolean }[], now: Date): boolean {
+function overdue(settlement: Settlement, isPending: boolean, now: Date): boolean {
   const { status, expiresAt, updatedAt } = settlement;
   const isDecided =
-    (status === 'awaiting_funds' && isCovered(settlement)) ||
-    (EVIDENCE_STATUSES.includes(status) && evidence.some(({ pending }) => pending));
+    (status === 'awaiting_funds' && isCovered(settlement)) || (EVIDENCE_STATUSES.includes(status) && isPending);
   const decidedAt = isDecided ? updatedAt : null;
   const latestMs = settlementTime(settlement, now).getTime() - OVERDUE_GRACE_MS;
   return !isTerminal(status) && [expiresAt, decidedAt].some((at) => at !== null && at.getTime() < latestMs);
@@ -134,11 +137,3 @@ const evidenceRow = (row: Awaited<ReturnType<typeof listEvidence>>[number]): Row
   provider_event: row.eventId,
   evidence: row.evidenceId,
 });
-
-/** Of each currency; anything but zero is a fault. */
-function sumOf(journal: readonly { readonly currency: Currency; readonly amountMinor: bigint }[]): string | null {
-  const sums = new Map<Currency, bigint>();
-  for (const { currency, amountMinor } of journal) sums.set(currency, (sums.get(currency) ?? 0n) + amountMinor);
-  if (sums.size === 0) return null;
-  return [...sums].map(([currency, sum]) => `${formatMoney(sum, currency)} ${currency}`).join(', ');
-}

@@ -388,7 +388,30 @@ test('the next step after the end is to give back what is due, unless the rail h
   await steps.activities.resolveReview(steps.step(resolved));
   expect((await nextOf(resolved)).command).toContain(`refund record ${resolved} `);
   await steps.answerPayout(resolved, 'payout_confirmed');
-  expect(await nextOf(resolved)).toMatchObject({ say: expect.stringContaining('Keep the 250.00 USD'), command: '' });
+  const toKeep = { say: expect.stringContaining('Keep the 250.00 USD'), command: '' };
+  expect(await nextOf(resolved)).toMatchObject(toKeep);
+  await api.owner.pool.query(
+    `INSERT INTO evidence (evidence_id, settlement_id, provider, event_id, kind, sha256, pending, reversed_minor, received_at)
+     SELECT 'later-' || n, $1, 'cardproc', 'later-' || n, 'dispute_opened', sha256(''), false, 0, now()
+     FROM generate_series(1, 50) n`,
+    [resolved],
+  );
+  expect(await nextOf(resolved)).toMatchObject(toKeep);
+});
+
+test('show has the latest postings of a settlement, and the sum of all', async ({ api, partner, ops }) => {
+  const { settlementId } = await insertSettledSettlement(api.connection.db, partner.orgId);
+  const show = async () => JSON.parse((await ops('show', settlementId, '--json')).printed.join(''));
+  const { sum_of_postings: sum } = await show();
+  await api.owner.pool.query(
+    `INSERT INTO postings (settlement_id, step, line, account, currency, amount_minor, at)
+     SELECT p.settlement_id, 'later-' || lpad(n::text, 2, '0'), p.line, p.account, p.currency, p.amount_minor, now() + interval '1 day'
+     FROM postings p, generate_series(1, 50) n
+     WHERE p.settlement_id = $1 AND p.step = (SELECT min(step) FROM postings WHERE settlement_id = $1)`,
+    [settlementId],
+  );
+  const { postings, sum_of_postings } = await show();
+  expect([postings.length, postings.at(-1).step, sum_of_postings]).toEqual([50, 'later-50', sum]);
 });
 
 test('show has how far the clock of a settlement is ahead, by which its window ends, and what the bank took back', async ({

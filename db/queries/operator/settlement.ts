@@ -1,5 +1,5 @@
 /** A settlement, and what belongs to it. For an operator, as object.ts says. */
-import { and, asc, desc, eq } from 'drizzle-orm';
+import { and, asc, desc, eq, sql } from 'drizzle-orm';
 import type { Queryable } from '../../client.ts';
 import { postings, settlementExceptions, settlements, settlementTransitions } from '../../schema/settlement.ts';
 import { toSettlement } from '../settlement.ts';
@@ -53,10 +53,21 @@ export const listExceptions = (db: Queryable, settlementId: string) =>
       .orderBy(desc(settlementExceptions.at), desc(settlementExceptions.exceptionId)),
   );
 
-/** In the order in which they were booked. */
+/** The latest postings, in the order in which they were booked. */
 export const listJournal = (db: Queryable, settlementId: string) =>
+  lastOf(
+    db
+      .select()
+      .from(postings)
+      .where(eq(postings.settlementId, settlementId))
+      .orderBy(desc(postings.at), desc(postings.step), desc(postings.line)),
+  );
+
+/** The sum of all postings of a settlement in each currency. */
+export const sumPostings = (db: Queryable, settlementId: string) =>
   db
-    .select()
+    .select({ currency: postings.currency, sumMinor: sql`sum(${postings.amountMinor})`.mapWith(BigInt) })
     .from(postings)
     .where(eq(postings.settlementId, settlementId))
-    .orderBy(asc(postings.at), asc(postings.step), asc(postings.line));
+    .groupBy(postings.currency)
+    .orderBy(asc(postings.currency));
