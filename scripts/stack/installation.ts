@@ -2,12 +2,12 @@
  * Installs programs in a folder, usually `.local/bin`. Only one process installs a program at a time. Others that want
  * the same program wait, and then find it installed. A program has a temporary name until it is complete.
  */
+import { createHash } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { z } from 'zod';
-import { findProcess, isRunning } from '../../process/local/process-record.ts';
+import { findProcess } from '../../process/local/process-record.ts';
 
 export type Acquisition = {
   /** The environment with the explicit paths, PATH and proxies. Every program that this starts gets it. */
@@ -32,11 +32,7 @@ export type Outcome = { readonly path: string } | { readonly reason: string };
 
 const POLL_MS = 100;
 const INSTALLING = '.installing-';
-/** Between its creation and the writing of its owner, a lock is empty. */
-const LOCK_WRITE_MS = 5_000;
 const BYTES_REPORTED_EACH = 5_000_000;
-
-const Owner = z.object({ pid: z.number(), startedAt: z.string(), command: z.string() });
 
 /** Does the work while no other process of this machine does work with the same name in the same folder. */
 export async function withLock<Value>(
@@ -45,37 +41,53 @@ export async function withLock<Value>(
   work: () => Promise<Value>,
 ): Promise<Value> {
   await mkdir(binDirectory, { recursive: true });
-  const lock = path.join(binDirectory, `.${name}.lock`);
+  const prefix = path.join(binDirectory, `.${name}.lock-`);
+  const own = prefix + nameOfProcess(process.pid);
   let isWaiting = false;
-  while (!(await take(lock))) {
+  while (!(await take(prefix, own))) {
     if (!isWaiting) onProgress?.(`waiting for another process that is installing ${name}`);
     isWaiting = true;
-    await sleep(POLL_MS, undefined, signal && { signal });
+    // Two that gave way to each other do not come back at the same moment.
+    await sleep(POLL_MS * (1 + Math.random()), undefined, signal && { signal });
   }
   try {
     return await work();
   } finally {
-    await rm(lock, { force: true });
+    await rm(own, { force: true });
   }
 }
 
-/** Creates the lock. Removes it when its owner was killed. If two do that at once, both work, and nothing worse. */
-async function take(lock: string): Promise<boolean> {
+/**
+ * Creates a file that names this process, and looks for those of others only then: of two processes at least one sees
+ * the other, and gives way. No process removes the file of one that runs.
+ */
+async function take(prefix: string, own: string): Promise<boolean> {
+  if (await isHeld(prefix, own)) return false;
   try {
-    await writeFile(lock, JSON.stringify(findProcess(process.pid)), { flag: 'wx' });
-    return true;
+    await writeFile(own, '', { flag: 'wx' });
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-    if (await isStale(lock)) await rm(lock, { force: true });
-    return false;
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw error;
   }
+  if (!(await isHeld(prefix, own))) return true;
+  await rm(own, { force: true });
+  return false;
 }
 
-async function isStale(lock: string): Promise<boolean> {
-  const [text, found] = await Promise.all([readFile(lock, 'utf8'), stat(lock)]).catch(() => ['', undefined] as const);
-  if (!found) return false;
-  const owner = Owner.safeParse(text === '' ? undefined : JSON.parse(text));
-  return owner.success ? !isRunning(owner.data) : found.mtimeMs < Date.now() - LOCK_WRITE_MS;
+/** Removes what killed processes left. */
+async function isHeld(prefix: string, own: string): Promise<boolean> {
+  const directory = path.dirname(prefix);
+  const locks = (await readdir(directory)).map((name) => path.join(directory, name));
+  const others = locks.filter((lock) => lock.startsWith(prefix) && lock !== own);
+  const held = others.filter((lock) => lock === prefix + nameOfProcess(Number.parseInt(lock.slice(prefix.length), 10)));
+  for (const lock of others) if (!held.includes(lock)) await rm(lock, { force: true });
+  return held.length > 0;
+}
+
+/** Another process that gets the pid later has another start time. */
+function nameOfProcess(pid: number): string {
+  const startedAt = findProcess(pid)?.startedAt ?? '';
+  return `${pid}-${createHash('sha256').update(startedAt).digest('hex').slice(0, 16)}`;
 }
 
 /**

@@ -164,11 +164,10 @@ describe('the development server', () => {
     fakePip();
     mkdirSync(binDirectory);
     const killed = spawn('/bin/sh', ['-c', 'exit 0']);
-    const record = { pid: killed.pid, startedAt: 'long ago', command: 'npm start' };
     await once(killed, 'exit');
     const built = path.basename(await acquireDevServer(machine()));
     rmSync(path.join(binDirectory, built));
-    writeFileSync(path.join(binDirectory, `.${LOCKED}.lock`), JSON.stringify(record));
+    writeFileSync(path.join(binDirectory, `.${LOCKED}.lock-${killed.pid}-0123456789abcdef`), '');
     mkdirSync(path.join(binDirectory, `.installing-${built}-abc123`));
     expect(path.basename(await acquireDevServer(machine()))).toBe(built);
     expect(readdirSync(binDirectory)).toEqual([built]);
