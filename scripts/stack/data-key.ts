@@ -18,7 +18,7 @@ import { replaceFile } from './replace-file.ts';
 export async function matchKeys(databaseDirectory: string, encryptionKeys: Config['encryptionKeys']): Promise<void> {
   const file = path.join(databaseDirectory, 'key.sha256');
   const [active] = encryptionKeys;
-  const known = existsSync(file) ? (await readFile(file, 'utf8')).trim() : undefined;
+  const known = existsSync(file) ? (await readFile(file, 'utf8')).trim() || undefined : undefined;
   if (known !== undefined && !encryptionKeys.some((key) => hashOf(key) === known))
     throw new Error(
       `the keys of the data in ${databaseDirectory} are gone (.local/sandbox-secrets.json is new or was changed): put the old file back, or run \`npm run reset\` to start with empty data.`,

@@ -136,6 +136,14 @@ describe('the keys of the data', () => {
     expect(readdirSync(outside).toSorted()).toEqual(['before', 'key.sha256']);
   });
 
+  test('a file that a crash left empty names no key: the keys are not gone, and the active one is remembered', async () => {
+    const [first, second] = [key('k1'), key('k2')];
+    await matchKeys(outside, [first]);
+    writeFileSync(path.join(outside, 'key.sha256'), '');
+    await matchKeys(outside, [first]);
+    await expect(matchKeys(outside, [second])).rejects.toThrow('are gone');
+  });
+
   test('the same key is accepted at every start, and a new active key while the old one is listed', async () => {
     const [first, second, third] = [key('k1'), key('k2'), key('k3')];
     await matchKeys(outside, [first]);
