@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { chmod, chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { freePort, isListening } from '../../scripts/stack/port.ts';
@@ -72,10 +72,14 @@ export async function startPooler({ program, databaseUrls, settings }: PoolerOpt
     await ended;
     await rm(folder, { recursive: true, force: true });
   };
-  await until(`PgBouncer (see ${file('log')})`, () => isListening(port), {
-    timeoutMs: START_TIMEOUT_MS,
-    everyMs: POLL_MS,
-  });
+  try {
+    const patience = { timeoutMs: START_TIMEOUT_MS, everyMs: POLL_MS };
+    await until('PgBouncer that listens', () => isListening(port), patience);
+  } catch (error) {
+    const cause = await readFile(file('log'), 'utf8');
+    await close();
+    throw new Error(`PgBouncer did not start: ${cause.trim() || 'its log is empty'}`, { cause: error });
+  }
   const { pid = 0 } = child;
   return {
     pid,

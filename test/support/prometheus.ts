@@ -105,6 +105,11 @@ export async function startPrometheus({ prometheus }: Programs, config: string):
     { stdio: ['ignore', 'ignore', 'inherit'] },
   );
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await ended;
+    rmSync(folder, { recursive: true, force: true });
+  };
   const read = async (page: string): Promise<unknown> => (await fetch(`${url}${page}`)).json();
   const isReady = async (): Promise<boolean> => {
     if (child.exitCode !== null) throw new Error(`Prometheus ended with exit code ${child.exitCode}.`);
@@ -113,7 +118,12 @@ export async function startPrometheus({ prometheus }: Programs, config: string):
       () => false,
     );
   };
-  await until('answer of Prometheus', isReady, { timeoutMs: START_TIMEOUT_MS });
+  try {
+    await until('answer of Prometheus', isReady, { timeoutMs: START_TIMEOUT_MS });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
   return {
     url,
     alerts: async (state) =>
@@ -125,11 +135,7 @@ export async function startPrometheus({ prometheus }: Programs, config: string):
       if (!data) throw new Error(`${expr}: ${error}`);
       return data.result.map(({ metric }) => metric);
     },
-    stop: async () => {
-      child.kill('SIGTERM');
-      await ended;
-      rmSync(folder, { recursive: true, force: true });
-    },
+    stop,
   };
 }
 
