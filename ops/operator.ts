@@ -57,8 +57,8 @@ export const operatorCommands: OpsCommand = group('operator', 'Who may change th
     takes: { name, ...AUDIT_PARAMETERS },
     checksOperator: true,
     run: async (deps: OpsDeps, { name: revoked, ...act }) => {
-      await requireOperator({ ...deps, changesOperators: true }, act.operator);
-      await revokeOperator(deps, revoked, act);
+      const requireRevoker = (db: Tx) => requireOperator({ ...deps, db, changesOperators: true }, act.operator);
+      await revokeOperator(deps, revoked, requireRevoker, act);
       deps.print(`${revoked} is no operator any more.`);
       deps.printData({ operator: revoked });
       return EXIT.done;

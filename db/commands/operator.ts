@@ -42,12 +42,21 @@ export async function addOperator(
 /**
  * Revokes an operator's token permanently. What the operator approved stays approved.
  *
- * @throws DomainError `not_found`; `state_conflict` for the last operator, without whom nobody could act
+ * @param requireRevoker throws unless the caller is an operator. It is called under the lock: who was revoked a moment
+ *   ago revokes nobody
+ * @throws DomainError `not_found`; `state_conflict` for the last operator, without whom nobody could act; what
+ *   `requireRevoker` throws
  */
-export async function revokeOperator(deps: Deps, name: string, act: Act): Promise<void> {
+export async function revokeOperator(
+  deps: Deps,
+  name: string,
+  requireRevoker: (tx: Tx) => Promise<void>,
+  act: Act,
+): Promise<void> {
   const at = deps.now();
   await commit(deps, 'operator.revoke', async (tx) => {
     await lockOperators(tx);
+    await requireRevoker(tx);
     if (!(await findOperator(tx, name))) throw new DomainError('not_found', {}, `There is no operator ${name}.`);
     if ((await countOperators(tx)).active === 1)
       throw new DomainError('state_conflict', {}, `${name} is the last operator. Add another one first.`);

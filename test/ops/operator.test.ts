@@ -121,7 +121,7 @@ test('a revoked token is refused, its name may be given again, and the last oper
   expect(ended.map(({ revoked_by }: Record<string, string>) => revoked_by)).toEqual(['ana', null, 'bo']);
 });
 
-test('of the last two operators, who revoke each other at the same moment, one stays', async ({
+test('of the last two operators, who revoke themselves at the same moment, one stays', async ({
   own,
   as,
   add,
@@ -129,9 +129,25 @@ test('of the last two operators, who revoke each other at the same moment, one s
 }) => {
   const bo = await add('bo', 'ana', ana);
   const revoke = (token: string, by: string, name: string) => () => as(token)('operator', 'revoke', name, ...act(by));
-  const tasks = [revoke(ana, 'ana', 'bo'), revoke(bo, 'bo', 'ana')];
+  const tasks = [revoke(ana, 'ana', 'ana'), revoke(bo, 'bo', 'bo')];
   const answers = await raceBehind(own.connection.pool, { hold }, tasks);
   expect(answers.map(({ exitCode }) => exitCode).toSorted((a, b) => a - b)).toEqual([0, 1]);
+});
+
+test('of two operators, who revoke each other at the same moment, one stays, however many there are', async ({
+  own,
+  as,
+  add,
+  ana,
+}) => {
+  const bo = await add('bo', 'ana', ana);
+  await add('cy', 'ana', ana);
+  const revoke = (token: string, by: string, name: string) => () => as(token)('operator', 'revoke', name, ...act(by));
+  const tasks = [revoke(ana, 'ana', 'bo'), revoke(bo, 'bo', 'ana')];
+  const answers = await raceBehind(own.connection.pool, { hold }, tasks);
+  expect(answers.flatMap(({ warned }) => warned)).toEqual([
+    expect.stringMatching(/^OPERATOR_TOKEN is not a valid token of/),
+  ]);
 });
 
 test('a name has one active token', async ({ own, as, ana }) => {
