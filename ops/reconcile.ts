@@ -35,6 +35,8 @@ export const reconcileCommand: OpsCommand = timedCommand({
       '0s',
     ),
   },
+  check: ({ since = Number.POSITIVE_INFINITY, until = 0 }) =>
+    since > until ? [] : ['--since must be longer ago than --until.'],
   run: async (deps: OpsDeps, { rail, since: sinceMs, until: untilMs }) => {
     const ago = (ms: number) => new Date(deps.now().getTime() - ms);
     const since = ago(sinceMs);

@@ -106,6 +106,18 @@ test('reconcile looks for a relative file in the folder where its caller called 
   expect([exitCode, warned]).toEqual([1, ['/home/nobody/payouts.csv: cannot be read.']]);
 });
 
+test('reconcile refuses a time that ends before it begins: no settlement would be compared', async ({ api }) => {
+  const ops = createOps(api.connection.db);
+  const fault = '--since must be longer ago than --until.';
+  for (const times of [
+    ['--since', '1h', '--until', '2h'],
+    ['--since', '2h', '--until', '120min'],
+    ['--until', '3d'],
+  ])
+    expect(await ops('reconcile', ...times)).toMatchObject({ exitCode: 2, warned: [fault, expect.anything()] });
+  expect((await ops('reconcile', '--since', '2h', '--until', '1h')).exitCode).not.toBe(2);
+});
+
 test('reconcile leaves out a run that ends while it compares', async ({ api, partner }) => {
   const [ending, stale] = [
     await openSettlement(api, partner, [...PAYING_OUT, 'failed']),
