@@ -153,6 +153,13 @@ describe('docs/deploy.md', () => {
   const page = readSource('docs/deploy.md');
   const known = new Set(VARIABLES);
 
+  test('has the token of an operator in no argument, which the audit log of Kubernetes keeps', async () => {
+    const [, script = ''] = /kubectl exec --stdin[\s\S]*?sh -c '([^']*)' ops/.exec(page) ?? [];
+    expect(page).not.toContain('env OPERATOR_TOKEN=');
+    const shown = script.replace('exec node ops/main.ts', 'exec printenv OPERATOR_TOKEN #');
+    expect((await execa('sh', ['-c', shown, 'ops', 'stuck'], { input: 'op_token\n' })).stdout).toBe('op_token');
+  });
+
   test('counts the connections to PostgreSQL of all APIs, two versions of the worker, their rollouts, and commands', () => {
     const formula = /APIs × \(P \+ (\d+)\) \+ workers × \(P \+ (\d+)\) \+ (\d+)/.exec(readSource('docs/operations.md'));
     const [ofApi = 0, ofWorker = 0, commands = 0] = (formula ?? []).slice(1).map(Number);
