@@ -10,6 +10,7 @@ import { blockOf, parseBlock, parseHop } from '../domain/network-address.ts';
 import { RETENTION } from '../domain/retention.ts';
 import { RUNTIME_ENVIRONMENTS } from '../domain/runtime.ts';
 import { TASK_QUEUES } from '../domain/task-queue.ts';
+import { baseUrl, connectionUrl, databaseUrl, mailServerUrl, POSTGRES, url } from './address.ts';
 
 /** A named 256-bit key. The first of a list is the active one; the others only decrypt or verify. */
 export type NamedKey = { readonly id: string; readonly key: Buffer };
@@ -22,9 +23,6 @@ export const KEY_BYTES = 32;
 const PEPPER_ID_LENGTH = 8;
 /** A secret with fewer different characters or bytes is not random. */
 const DISTINCT_MIN = 8;
-
-const required = (rule: string) => (issue: { readonly input?: unknown }) =>
-  issue.input === undefined ? 'is required' : rule;
 
 const secret = z
   .string({ error: 'is required' })
@@ -81,55 +79,6 @@ const listenHost = z
   .refine((host) => isIP(host) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(host), {
     error: 'must be an IP address, without brackets, or the name of a host',
   });
-const url = (...schemes: readonly string[]) =>
-  z.url({
-    protocol: new RegExp(`^(${schemes.join('|')})$`),
-    error: required(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`),
-  });
-/** Whether paths can follow it, and everybody may read it. */
-function isBase(address: string): boolean {
-  if (!URL.canParse(address)) return true;
-  const { username, password, search, hash } = new URL(address);
-  return [username, password, search, hash].every((part) => part === '');
-}
-/** The driver takes them from the address before those that each session has (db/database-session.ts). */
-const SESSION_PARAMETERS = [
-  'options',
-  'query_timeout',
-  'statement_timeout',
-  'lock_timeout',
-  'idle_in_transaction_session_timeout',
-];
-const parametersOf = (address: string): string[] =>
-  URL.canParse(address) ? [...new URL(address).searchParams.keys()] : [];
-
-/** What programs that connect read of an address, decoded; undefined if they cannot. */
-export function partsOf(address: string) {
-  if (!URL.canParse(address)) return undefined;
-  const { username, password, hostname, pathname, searchParams } = new URL(address);
-  try {
-    for (const other of [username, pathname]) decodeURIComponent(other);
-    return { host: decodeURIComponent(hostname), password: decodeURIComponent(password), searchParams };
-  } catch {
-    return undefined;
-  }
-}
-const connectionUrl = (...schemes: readonly string[]) =>
-  url(...schemes).refine((address) => !URL.canParse(address) || partsOf(address) !== undefined, {
-    error: 'must write a % of its user, password, host or path as %25',
-  });
-const POSTGRES = ['postgresql', 'postgres'] as const;
-const databaseUrl = connectionUrl(...POSTGRES).refine(
-  (address) => !parametersOf(address).some((name) => SESSION_PARAMETERS.includes(name)),
-  { error: 'must not set options or timeouts: the service sets them for each session' },
-);
-/** Others would change how its TLS is verified. */
-const mailServerUrl = connectionUrl('smtps', 'smtp').refine(
-  (address) => parametersOf(address).every((name) => name === 'from'),
-  {
-    error: 'must have no parameter but from',
-  },
-);
 const crashAt = z.string().transform((value, context) => {
   const [, name, nth = '1'] = /^(.*?)(?::([1-9]\d*))?$/.exec(value) ?? [];
   const point = CRASH_POINTS.find((known) => known === name);
@@ -163,6 +112,18 @@ const origins = z.string().transform((value, context) =>
     return origin;
   }),
 );
+/** The exporter leaves out a header without `=`, and its process ends at a value that it cannot decode. */
+const headers = z.string().refine((list) => list.split(',').every((part) => part.trim() === '' || isHeader(part)), {
+  error: 'must be a comma-separated list of <name>=<value>, with values encoded as in a URL',
+});
+function isHeader(part: string): boolean {
+  const [, value] = /^\s*[\w!#$%&'*+.^`|~-]+\s*=(.*)$/.exec(part) ?? [];
+  try {
+    return value !== undefined && /^[\x20-\x7e]*$/.test(decodeURIComponent(value.trim()));
+  } catch {
+    return false;
+  }
+}
 const levelNames = z
   .string()
   .transform((value) => value.split(',').map((part) => part.trim()))
@@ -183,8 +144,7 @@ export const Environment = z.object({
   METRICS_PORT: port(65_534)
     .optional()
     .describe("The port of the API's metrics; the worker's is the next one. Without it there are no metrics."),
-  PUBLIC_BASE_URL: url('https', 'http')
-    .refine(isBase, { error: 'must have no user, query or fragment' })
+  PUBLIC_BASE_URL: baseUrl
     .optional()
     .describe('The address of the API as partners see it. Without it: `http://<HOST>:<PORT>`.'),
   DATABASE_URL: databaseUrl.describe('PostgreSQL, with the role of the service.'),
@@ -206,7 +166,7 @@ export const Environment = z.object({
     .describe(
       'A list of hosts of PostgreSQL and Temporal that are reached without TLS, such as containers on one private network. Outside the local sandbox every other host but this machine needs `sslmode=verify-full` in its address, and `TEMPORAL_TLS`.',
     ),
-  TEMPORAL_UI_URL: url('https', 'http')
+  TEMPORAL_UI_URL: baseUrl
     .optional()
     .describe('Where operators reach Temporal UI. `ops show` and `npm run demo` link to it.'),
   RUNBOOK_URL: url('https', 'http')
@@ -246,7 +206,7 @@ export const Environment = z.object({
   CARDPROC_WEBHOOK_SECRET: secretList.describe('Verifies the events of the card processor. A list; each one verifies.'),
   BANKLEDGER_WEBHOOK_SECRET: secretList.describe('The same for the bank ledger.'),
   IDVERIFY_WEBHOOK_SECRET: secretList.describe('The same for the identity provider.'),
-  IDVERIFY_BASE_URL: url('https', 'http')
+  IDVERIFY_BASE_URL: baseUrl
     .optional()
     .describe('The identity provider. Without it, only the local sandbox verifies, by a simulation.'),
   IDVERIFY_APP_TOKEN: secret.optional().describe('Its credential. Set all three or none.'),
@@ -282,11 +242,10 @@ export const Environment = z.object({
   QUOTE_RETENTION_DAYS: wholeNumber(RETENTION.quotes.daysMin, RETENTION.quotes.daysMax)
     .default(RETENTION.quotes.daysDefault)
     .describe("For how many days at least consumers' quotes are kept. A quote is valid for 30 seconds."),
-  OTEL_EXPORTER_OTLP_ENDPOINT: url('https', 'http')
+  OTEL_EXPORTER_OTLP_ENDPOINT: baseUrl
     .optional()
     .describe('The collector of traces, by OTLP over HTTP. Without it there are none.'),
-  OTEL_EXPORTER_OTLP_HEADERS: z
-    .string()
+  OTEL_EXPORTER_OTLP_HEADERS: headers
     .optional()
     .describe('Headers for the collector of traces, as a list of `<name>=<value>` with values encoded as in a URL.'),
   OPERATOR_TOKEN: z

@@ -1,6 +1,6 @@
 /** Faults of the environment: what the error lists, and the rules that several variables must fulfil together. */
 import type { z } from 'zod';
-import { partsOf } from './environment.ts';
+import { partsOf } from './address.ts';
 
 /** All faults of the environment, one on each line, with the variable and the rule, never the value. */
 export class ConfigError extends Error {

@@ -5,8 +5,8 @@
 import type { ClientConnectConfig } from '@temporalio/envconfig';
 import { isRemote, RUNTIME_ENVIRONMENTS } from '../domain/runtime.ts';
 import { isLoopbackHost } from '../domain/webhook-target.ts';
+import { partsOf } from './address.ts';
 import { readCertificates } from './certificate.ts';
-import { partsOf } from './environment.ts';
 import { contentOf } from './given.ts';
 
 type Given = Readonly<Record<string, string | undefined>>;

@@ -217,6 +217,35 @@ const REFUSED: readonly Refused[] = [
       'SMTP_URL must have no parameter but from',
     ],
   ),
+  ...[
+    'smtp:mail',
+    'smtps:///?from=a@b.example',
+    'smtps://m.example?from=none',
+    'smtps://m.example?from=a@b&from=c@d',
+  ].map(
+    (given): Refused => [
+      `SMTP_URL=${given}`,
+      { SMTP_URL: given },
+      'SMTP_URL must name a host and, in from, one address',
+    ],
+  ),
+  ...['authorization: Bearer x', 'authorization=Bearer%ZZ', 'authorization=a%0Ab', 'a b=c', 'a=b,c'].map(
+    (given): Refused => [
+      `OTEL_EXPORTER_OTLP_HEADERS=${given}`,
+      { OTEL_EXPORTER_OTLP_HEADERS: given },
+      'OTEL_EXPORTER_OTLP_HEADERS must be a comma-separated list of <name>=<value>, with values encoded as in a URL',
+    ],
+  ),
+  ...['TEMPORAL_UI_URL', 'OTEL_EXPORTER_OTLP_ENDPOINT'].flatMap((name) =>
+    ['https://a.example/?b=c', 'https://u:p@a.example', 'https://a.example/#b'].map(
+      (given): Refused => [`${name}=${given}`, { [name]: given }, `${name} must have no user, query or fragment`],
+    ),
+  ),
+  [
+    'an identity provider with a query, behind which the paths would be',
+    { IDVERIFY_BASE_URL: 'https://a.example/?b=c', IDVERIFY_APP_TOKEN: text(), IDVERIFY_SECRET_KEY: text() },
+    'IDVERIFY_BASE_URL must have no user, query or fragment',
+  ],
   [
     'TLS that is switched off again',
     { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslmode=disable' },
