@@ -76,10 +76,14 @@ const described = (syntax: string, description: string, { choices = [] }: Partia
   fallback: undefined,
 });
 
+/** Of two values one would be ignored, and the caller meant both, or the other one. */
+const readOne = <Value>(reader: Reader<Value>, [given = '', ...more]: readonly string[]): Reading<Value> =>
+  more.length > 0 ? { fault: 'is given twice.' } : reader.read(given);
+
 export const required = <Value>(syntax: string, description: string, reader: Reader<Value>): Parameter<Value> => ({
   ...described(syntax, description, reader),
   isRequired: true,
-  read: (given) => (given.length === 0 ? MISSING : reader.read(given.at(-1) ?? '')),
+  read: (given) => (given.length === 0 ? MISSING : readOne(reader, given)),
 });
 
 export const optional = <Value>(
@@ -88,7 +92,7 @@ export const optional = <Value>(
   reader: Reader<Value>,
 ): Parameter<Value | undefined> => ({
   ...described(syntax, description, reader),
-  read: (given) => (given.length === 0 ? { value: undefined } : reader.read(given.at(-1) ?? '')),
+  read: (given) => (given.length === 0 ? { value: undefined } : readOne(reader, given)),
 });
 
 /** @param fallback the text that is read when none is given */
@@ -100,7 +104,7 @@ export const withDefault = <Value>(
 ): Parameter<Value> => ({
   ...described(syntax, description, reader),
   fallback,
-  read: (given) => reader.read(given.at(-1) ?? fallback),
+  read: (given) => readOne(reader, given.length === 0 ? [fallback] : given),
 });
 
 /** An option that may be given several times. */
