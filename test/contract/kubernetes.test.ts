@@ -153,6 +153,13 @@ describe('docs/deploy.md', () => {
   const page = readSource('docs/deploy.md');
   const known = new Set(VARIABLES);
 
+  test('makes the namespace of the example, which no manifest makes, before what it puts there', () => {
+    const namespace = named('Deployment')[0]?.metadata['namespace'];
+    const [, made, used] = /kubectl create namespace (\S+)\n[\s\S]*?--namespace (\S+)/.exec(page) ?? [];
+    expect([made, used]).toEqual([namespace, namespace]);
+    expect(named('Namespace')).toEqual([]);
+  });
+
   test('has the token of an operator in no argument, which the audit log of Kubernetes keeps', async () => {
     const [, script = ''] = /kubectl exec --stdin[\s\S]*?sh -c '([^']*)' ops/.exec(page) ?? [];
     expect(page).not.toContain('env OPERATOR_TOKEN=');
