@@ -80,7 +80,10 @@ const runReadsOf = (client: OpsDeps['client']): RunReads => ({
 /** Connects to what is configured. `--help` and a wrong command line need no configuration. */
 const provideConfigured: Provide<OpsDeps> = (act, printer) =>
   withCommandErrors(async () => {
-    const config = loadConfig(completeEnvironment(process.env), localDirectory);
+    const env = completeEnvironment(process.env);
+    if (!env['RUNTIME_ENVIRONMENT'] && !env['DATABASE_URL'] && !env['DATABASE_URL_FILE'])
+      printer.warn('No stack is running in this clone (npm start), and DATABASE_URL names no other database.');
+    const config = loadConfig(env, localDirectory);
     const { runtime, databaseUrl, databaseIsPooled: isPooled } = config;
     let temporal: TemporalClient | undefined;
     const connected = () => {

@@ -1,7 +1,11 @@
 /** What all commands of `npm run ops` have in common. */
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { connect } from '../../db/client.ts';
+import { runConfigured } from '../../ops/main.ts';
 import { createOps } from '../support/ops.ts';
+
+/** Whether or not one runs in this clone. */
+vi.mock('../../process/local/running-stack.ts', () => ({ completeEnvironment: (given: NodeJS.ProcessEnv) => given }));
 
 const { db } = connect('postgresql://127.0.0.1:1/none', { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });
 const ops = createOps(db);
@@ -58,4 +62,18 @@ test('every change needs an operator, and a note or an evidence file', async () 
     expect(warned).toContain('--operator is required.');
     expect(warned).toContain(path.join(' ') === 'gate record' ? '--evidence is required.' : '--note is required.');
   }
+});
+
+test('a command says that no stack runs in the clone before it lists what its environment lacks', async () => {
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const warnedWith = async (given: Readonly<Record<string, string>>): Promise<string[]> => {
+    for (const name of ['RUNTIME_ENVIRONMENT', 'DATABASE_URL', 'DATABASE_URL_FILE']) vi.stubEnv(name, given[name]);
+    const warned: string[] = [];
+    const output = { print: () => undefined, warn: (line: string) => void warned.push(line) };
+    expect(await runConfigured(['waiting'], output)).toBe(78);
+    return warned;
+  };
+  const faults = expect.stringMatching(/^The configuration has \d+ faults?:/);
+  expect(await warnedWith({})).toEqual([expect.stringContaining('No stack is running in this clone'), faults]);
+  expect(await warnedWith({ RUNTIME_ENVIRONMENT: 'production' })).toEqual([faults]);
 });
