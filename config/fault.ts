@@ -113,9 +113,11 @@ const proxyFaults = (given: Given): string[] =>
     ? ['TRUSTED_PROXIES is required: the addresses of the proxies before the API, or none']
     : [];
 
-/** The API would take the port from itself. 0 is any free one. */
+/** The API would take the port from itself, or the worker, whose port is the next one, from the API. 0 is any free one. */
 const portFaults = ({ PORT: port = '3000', METRICS_PORT: metricsPort }: Given): string[] =>
-  Number(port) !== 0 && Number(metricsPort) === Number(port) ? ['METRICS_PORT must be another port than PORT'] : [];
+  ![Number(port), Number(metricsPort)].includes(0) && [0, 1].includes(Number(port) - Number(metricsPort))
+    ? ['METRICS_PORT must be another port than PORT, and not the one before it']
+    : [];
 
 /** A process that ends itself is for tests, wherever the variable came from. */
 const crashFaults = (given: Given): string[] =>

@@ -309,7 +309,13 @@ const REFUSED: readonly Refused[] = [
       'PUBLIC_BASE_URL must have no user, query or fragment',
     ],
   ),
-  ['one port for both', { PORT: '9464', METRICS_PORT: '9464' }, 'METRICS_PORT must be another port than PORT'],
+  ...['9464', '9463'].map(
+    (metricsPort): Refused => [
+      `a port of the API and METRICS_PORT=${metricsPort}, by which it or the worker has that port too`,
+      { PORT: '9464', METRICS_PORT: metricsPort },
+      'METRICS_PORT must be another port than PORT, and not the one before it',
+    ],
+  ),
   // With these, an error of Temporal's client ended the process and named no variable.
   ...['https://temporal.example:7233', 'temporal.example:grpc', 'temporal.example:65536', '::1:7233', 'a b:7233'].map(
     (given): Refused => [
@@ -670,6 +676,7 @@ describe('a remote runtime', () => {
 
   test('has metrics on any free port while the API is on any free port', ({ load }) => {
     const { port, metricsPort } = load(remoteEnvironment('production', { PORT: '0', METRICS_PORT: '0' }));
+    expect(load(remoteEnvironment('production', { PORT: '1', METRICS_PORT: '0' })).port).toBe(1);
     expect([port, metricsPort]).toEqual([0, 0]);
   });
 
