@@ -286,8 +286,15 @@ describe('no second request is sent', () => {
       collectGarbage();
       return process.memoryUsage().heapUsed;
     };
-    const before = await bytesAfter(500);
-    expect((await bytesAfter(2_000)) - before).toBeLessThan(500_000);
+    let before = await bytesAfter(500);
+    const grown: number[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const after = await bytesAfter(2_000);
+      grown.push(after - before);
+      before = after;
+    }
+    // What calls leave grows in every round; what V8 compiles meanwhile, in one.
+    expect(Math.min(...grown)).toBeLessThan(500_000);
   });
 
   test('many calls at once may share a signal, without a warning of a leak', async ({ open, onTestFinished }) => {
