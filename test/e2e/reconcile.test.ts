@@ -5,6 +5,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { test as base, expect } from 'vitest';
 import { payoutAnswer } from '../../activities/providers/payout-rail.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
@@ -117,6 +118,8 @@ const test = base
     // Otherwise they could end after the restore, and take what is sent again for their own. The sweep would find that.
     for (const id of [early, lost]) await since.temporal.workflow.getHandle(settlementWorkflowId(id)).result();
     await since.close();
+    // The command takes whole seconds: the time between the backup and the file must have one.
+    await delay(backedUpAt + 2_000 - Date.now());
     return { database, backup, backedUpAt, caller, recipientId, early, lost, late, namespace: before.namespace };
   });
 test.beforeAll(({ world: _ }) => undefined);
