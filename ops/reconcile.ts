@@ -41,8 +41,12 @@ export const reconcileCommand: OpsCommand = timedCommand({
     const ago = (ms: number) => new Date(deps.now().getTime() - ms);
     const since = ago(sinceMs);
     const payouts = rail === undefined ? undefined : readPayouts(rail);
+    const runs = await deps.listRuns(since);
+    const isPartial = runs.length >= RUNS_LISTED_MAX;
+    if (isPartial)
+      deps.warn(`Only ${RUNS_LISTED_MAX} runs are compared; there are more. A shorter --since has fewer that ended.`);
     const found = {
-      ...(await compareRuns(deps, since)),
+      ...(await compareRuns(deps, runs)),
       ...(payouts && (await comparePayouts(deps, payouts, { since, until: ago(untilMs) }))),
     };
     for (const { title, next, ids } of Object.values(found)) {
@@ -51,15 +55,12 @@ export const reconcileCommand: OpsCommand = timedCommand({
       for (const id of ids) deps.print(`  ${id}`);
     }
     deps.printData(Object.fromEntries(Object.entries(found).map(([name, { ids }]) => [name, ids])));
-    return Object.values(found).every(({ ids }) => ids.length === 0) ? EXIT.done : EXIT.refused;
+    return !isPartial && Object.values(found).every(({ ids }) => ids.length === 0) ? EXIT.done : EXIT.refused;
   },
 });
 
-async function compareRuns(deps: OpsDeps, since: Date): Promise<Readonly<Record<string, Difference>>> {
+async function compareRuns(deps: OpsDeps, runs: readonly ListedRun[]): Promise<Readonly<Record<string, Difference>>> {
   const { db } = deps;
-  const runs = await deps.listRuns(since);
-  if (runs.length >= RUNS_LISTED_MAX)
-    deps.warn(`Only ${RUNS_LISTED_MAX} runs are compared; there are more. A shorter --since has fewer that ended.`);
   const statuses = await findStatuses(
     db,
     runs.map(({ objectId }) => objectId),
