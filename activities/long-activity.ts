@@ -4,8 +4,8 @@ import type { ActivityDeps } from './deps.ts';
 import { withLinkedAbort } from './linked-abort.ts';
 
 /**
- * Less than half of any heartbeat timeout, so that one slow call does not give the activity to another worker. The
- * worker needs it too: else the SDK sends a heartbeat only after four fifths of the timeout.
+ * Less than half of each heartbeat timeout, so that one slow call to Temporal does not give the activity to another
+ * worker. The worker's options have it too: without it the SDK waits for four fifths of the timeout between two calls.
  */
 export const HEARTBEAT_MS = 3_000;
 

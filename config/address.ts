@@ -9,7 +9,7 @@ export const url = (...schemes: readonly string[]) =>
     protocol: new RegExp(`^(${schemes.join('|')})$`),
     error: required(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`),
   });
-/** Paths can follow it, and everybody may read it. */
+/** The service appends paths to it and shows it to everybody. */
 export const baseUrl = url('https', 'http').refine(
   (address) => {
     if (!URL.canParse(address)) return true;

@@ -41,18 +41,17 @@ function requireReadableBody({ headers, raw }: FastifyRequest): void {
   if (headerLines(raw, 'content-type').length > 1) throw new DomainError('unsupported_media_type');
 }
 
-/** Whether the body has no byte. Of one in chunks, as a proxy may send for none, this is known when the first comes. */
-function isEmpty({ headers, raw, routeOptions }: FastifyRequest): boolean | Promise<boolean> {
+/** Whether the body is empty. A proxy may send an empty one in chunks: this is known when the first byte or the end comes. */
+async function isEmpty({ headers, raw, routeOptions }: FastifyRequest): Promise<boolean> {
   if (headers['transfer-encoding'] === undefined) return (headers['content-length'] ?? '0') === '0';
   // The type of a provider's body does not matter.
   if (routeOptions.config.access?.auth === 'signature') return false;
-  const hasNothing = () => raw.readableLength === 0;
-  return raw.complete ? hasNothing() : once(raw, 'readable').then(hasNothing);
+  if (!raw.complete) await once(raw, 'readable');
+  return raw.readableLength === 0;
 }
 
 /** An empty body has no type, although some clients send one. */
-function removeTypeOfNothing({ headers }: FastifyRequest, isNothing: boolean): void {
-  if (!isNothing) return;
+function removeTypeOfNothing({ headers }: FastifyRequest): void {
   delete headers['content-type'];
   delete headers['transfer-encoding'];
 }
@@ -144,15 +143,10 @@ export const http = fp(async (app: FastifyInstance, { deps, sendNotFoundPage }: 
     done();
   });
   // Once the caller is known: a credential is refused before its body is.
-  app.addHook('preParsing', (request, _reply, payload, done) => {
-    if (request.method === 'GET') return done(null, payload);
+  app.addHook('preParsing', async (request) => {
+    if (request.method === 'GET') return;
     requireReadableBody(request);
-    const nothing = isEmpty(request);
-    if (typeof nothing === 'boolean') {
-      removeTypeOfNothing(request, nothing);
-      return done(null, payload);
-    }
-    nothing.then((isNothing) => removeTypeOfNothing(request, isNothing)).then(() => done(null, payload), done);
+    if (await isEmpty(request)) removeTypeOfNothing(request);
   });
   app.addHook('preValidation', (request, _reply, done) => {
     if (request.routeOptions.schema?.body !== undefined || request.parsedBody === undefined) return done();

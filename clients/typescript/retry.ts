@@ -142,7 +142,7 @@ const NOT_CONNECTED = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** Of a certificate that is not valid for the host. It is checked before anything is sent. */
+/** The code of an error about the host's certificate, which is checked before anything is sent. */
 const REFUSED_CERTIFICATE = /^(?!ERR_SSL_).*(CERT|LEAF_SIGNATURE)/;
 
 /** What an error of `fetch` means. */

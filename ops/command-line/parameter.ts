@@ -76,7 +76,7 @@ const described = (syntax: string, description: string, { choices = [] }: Partia
   fallback: undefined,
 });
 
-/** Of two values one would be ignored, and the caller meant both, or the other one. */
+/** An option that is given twice is refused: one of its values would be ignored, perhaps the one that was meant. */
 const readOne = <Value>(reader: Reader<Value>, [given = '', ...more]: readonly string[]): Reading<Value> =>
   more.length > 0 ? { fault: 'is given twice.' } : reader.read(given);
 

@@ -74,7 +74,7 @@ async function take(prefix: string, own: string): Promise<boolean> {
   return false;
 }
 
-/** Removes what killed processes left. */
+/** Whether another process that runs has the lock. Removes the files of processes that were killed. */
 async function isHeld(prefix: string, own: string): Promise<boolean> {
   const directory = path.dirname(prefix);
   const locks = (await readdir(directory)).map((name) => path.join(directory, name));

@@ -41,18 +41,19 @@ export const storage: Bench = command({
         const { rows } = await stack.database.query<Size>(statement);
         return new Map(rows.map((size) => [size.name, size]));
       };
+      const half = Math.ceil(settlements / 2);
       const [first, second] = await withReceiver(async (url) => {
         const payer = await createPayer(stack);
         await payer.subscribe(url);
         const settleHalf = async () => {
-          await settleAll(stack, payer, settlements / 2);
+          await settleAll(stack, payer, half);
           await stack.database.query('VACUUM (ANALYZE)');
           return { tables: await sizesOf(TABLES), indexes: await sizesOf(INDEXES) };
         };
         return [await settleHalf(), await settleHalf()];
       });
-      const tables = growth(first.tables, second.tables, settlements / 2);
-      const indexes = growth(first.indexes, second.indexes, settlements / 2);
+      const tables = growth(first.tables, second.tables, half);
+      const indexes = growth(first.indexes, second.indexes, half);
       const all = tables.reduce((sum, { bytes }) => sum + bytes, 0);
       const shown = (sizes: readonly Size[]): string[][] =>
         sizes
@@ -72,18 +73,18 @@ export const storage: Bench = command({
 
 /** What each of `count` settlements added, the largest first. */
 function growth(before: ReadonlyMap<string, Size>, after: ReadonlyMap<string, Size>, count: number): Size[] {
-  const grown = [...after.values()].map((now) => {
+  const sizes = [...after.values()].map((now) => {
     const then = before.get(now.name);
-    const perOne = (of: (size: Size) => number | undefined) => ((of(now) ?? 0) - (then ? (of(then) ?? 0) : 0)) / count;
+    const grown = (part: 'bytes' | 'rows' | 'updates' | 'hot') => ((now[part] ?? 0) - (then?.[part] ?? 0)) / count;
     return {
       name: now.name,
-      bytes: perOne(({ bytes }) => bytes),
-      rows: perOne(({ rows }) => rows),
-      updates: perOne(({ updates }) => updates),
-      hot: perOne(({ hot }) => hot),
+      bytes: grown('bytes'),
+      rows: grown('rows'),
+      updates: grown('updates'),
+      hot: grown('hot'),
     };
   });
-  return grown.sort((a, b) => b.bytes - a.bytes);
+  return sizes.sort((a, b) => b.bytes - a.bytes);
 }
 
 async function settleAll(stack: BenchStack, { settle, pay }: Payer, settlements: number): Promise<void> {

@@ -95,7 +95,7 @@ describe('the run of a subscription', () => {
   });
 });
 
-test('Temporal hears of a lane every few seconds: one slow call does not give its deliveries to another worker', async ({
+test('a lane reports to Temporal every few seconds, so that one slow call does not give it to another worker', async ({
   stack,
 }) => {
   const run = stack.temporal.workflow.getHandle(laneWorkflowId(0));

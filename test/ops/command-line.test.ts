@@ -81,7 +81,7 @@ test('each parameter gets its value', async () => {
   expect(printed.map((line) => JSON.parse(line))).toEqual([values]);
 });
 
-test('a bound is a value', async () => {
+test('the least allowed value of an option is accepted', async () => {
   const { printed } = await run('send', 'box', '--weight', '1', '--note', 'why', '--json');
   expect(JSON.parse(printed[0] ?? '')).toMatchObject({ weight: 1 });
 });

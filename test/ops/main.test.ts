@@ -4,7 +4,7 @@ import { connect } from '../../db/client.ts';
 import { runConfigured } from '../../ops/main.ts';
 import { createOps } from '../support/ops.ts';
 
-/** Whether or not one runs in this clone. */
+/** As if no stack ran in this clone. */
 vi.mock('../../process/local/running-stack.ts', () => ({ completeEnvironment: (given: NodeJS.ProcessEnv) => given }));
 
 const { db } = connect('postgresql://127.0.0.1:1/none', { poolSizeMax: 1, name: 'test', onIdleError: () => undefined });

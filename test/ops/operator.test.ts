@@ -26,7 +26,16 @@ const test = withApi()
     expect([exitCode, warned]).toEqual([0, []]);
     return JSON.parse(printed.join('')).token;
   })
-  .extend('ana', ({ add }) => add('ana', 'ana'));
+  .extend('ana', ({ add }) => add('ana', 'ana'))
+  /** Several revocations at the same moment. */
+  .extend('race', ({ own, as }) => (...revocations: readonly { token: string; by: string; name: string }[]) => {
+    const tasks = revocations.map(
+      ({ token, by, name }) =>
+        () =>
+          as(token)('operator', 'revoke', name, ...act(by)),
+    );
+    return raceBehind(own.connection.pool, { hold }, tasks);
+  });
 
 const APPROVE = ['gate', 'approve'];
 const act = (operator: string): string[] => ['--operator', operator, '--note', 'read', '--yes'];
@@ -121,30 +130,16 @@ test('a revoked token is refused, its name may be given again, and the last oper
   expect(ended.map(({ revoked_by }: Record<string, string>) => revoked_by)).toEqual(['ana', null, 'bo']);
 });
 
-test('of the last two operators, who revoke themselves at the same moment, one stays', async ({
-  own,
-  as,
-  add,
-  ana,
-}) => {
+test('of the last two operators, who revoke themselves at the same moment, one stays', async ({ race, add, ana }) => {
   const bo = await add('bo', 'ana', ana);
-  const revoke = (token: string, by: string, name: string) => () => as(token)('operator', 'revoke', name, ...act(by));
-  const tasks = [revoke(ana, 'ana', 'ana'), revoke(bo, 'bo', 'bo')];
-  const answers = await raceBehind(own.connection.pool, { hold }, tasks);
+  const answers = await race({ token: ana, by: 'ana', name: 'ana' }, { token: bo, by: 'bo', name: 'bo' });
   expect(answers.map(({ exitCode }) => exitCode).toSorted((a, b) => a - b)).toEqual([0, 1]);
 });
 
-test('of two operators, who revoke each other at the same moment, one stays, however many there are', async ({
-  own,
-  as,
-  add,
-  ana,
-}) => {
+test('two operators who revoke each other at the same moment are not both revoked', async ({ race, add, ana }) => {
   const bo = await add('bo', 'ana', ana);
   await add('cy', 'ana', ana);
-  const revoke = (token: string, by: string, name: string) => () => as(token)('operator', 'revoke', name, ...act(by));
-  const tasks = [revoke(ana, 'ana', 'bo'), revoke(bo, 'bo', 'ana')];
-  const answers = await raceBehind(own.connection.pool, { hold }, tasks);
+  const answers = await race({ token: ana, by: 'ana', name: 'bo' }, { token: bo, by: 'bo', name: 'ana' });
   expect(answers.flatMap(({ warned }) => warned)).toEqual([
     expect.stringMatching(/^OPERATOR_TOKEN is not a valid token of/),
   ]);

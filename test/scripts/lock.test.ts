@@ -47,7 +47,7 @@ const PREAMBLE = `import { appendFileSync } from 'node:fs';
 `;
 const notes = (): string => readFileSync(path.join(binDirectory, 'notes'), { encoding: 'utf8', flag: 'a+' });
 
-test('of those that find the lock of a killed process, one works at a time, also if one is slow to remove it', async () => {
+test('after the process with the lock was killed, one of the others works at a time, also if one is slow to remove the lock', async () => {
   const killed = lockedProcess(`async () => { note('begun'); await sleep(60_000); }`);
   await until('work of the process', () => notes().includes('begun'), { timeoutMs: stretched(10_000) });
   killed.kill('SIGKILL');

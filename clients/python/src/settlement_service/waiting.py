@@ -43,7 +43,7 @@ Until = Union[Collection[str], Callable[[Any], object]]
 def waiting(read: Call[Any], until: Until, timeout: float, now: Callable[[], float]) -> Waiting:
     """Reads until the object is, or has been, in one of these statuses, or changes no more; or meets the condition.
 
-    One status alone is text, which would be a collection of letters.
+    `until` may be one status: its text alone would be read as a collection of letters.
 
     Raises `WaitTimeoutError` after `timeout` seconds, and the fault of the read if there was no answer until then.
     """
