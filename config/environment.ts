@@ -170,6 +170,7 @@ export const Environment = z.object({
     .optional()
     .describe('Where operators reach Temporal UI. `ops show` and `npm run demo` link to it.'),
   RUNBOOK_URL: url('https', 'http')
+    .refine((address) => !address.includes('#'), { error: 'must have no fragment: the links add their section' })
     .optional()
     .describe('Where operators read [operations.md](operations.md). Temporal UI and `ops show` link to it.'),
   // The values that Temporal's own configuration knows. It would read any other text as false.
@@ -209,7 +210,10 @@ export const Environment = z.object({
   IDVERIFY_BASE_URL: baseUrl
     .optional()
     .describe('The identity provider. Without it, only the local sandbox verifies, by a simulation.'),
-  IDVERIFY_APP_TOKEN: secret.optional().describe('Its credential. Set all three or none.'),
+  IDVERIFY_APP_TOKEN: secret
+    .regex(/^[\x21-\x7e]*$/, { error: 'must have only visible ASCII characters, because a header carries it' })
+    .optional()
+    .describe('Its credential. Set all three or none.'),
   IDVERIFY_SECRET_KEY: secret.optional().describe('Signs the requests to it.'),
   IDVERIFY_LEVEL_NAMES: levelNames
     .default([])

@@ -247,6 +247,16 @@ const REFUSED: readonly Refused[] = [
     'IDVERIFY_BASE_URL must have no user, query or fragment',
   ],
   [
+    'a token of the identity provider that no header can carry',
+    { IDVERIFY_BASE_URL: 'https://a.example', IDVERIFY_APP_TOKEN: `${text()}\n`, IDVERIFY_SECRET_KEY: text() },
+    'IDVERIFY_APP_TOKEN must have only visible ASCII characters, because a header carries it',
+  ],
+  [
+    'a runbook with a fragment, to which the links add theirs',
+    { RUNBOOK_URL: 'https://a.example/runbook#top' },
+    'RUNBOOK_URL must have no fragment: the links add their section',
+  ],
+  [
     'TLS that is switched off again',
     { DATABASE_URL: 'postgres://s@db.example/s?sslmode=verify-full&sslmode=disable' },
     DATABASE_TLS,
