@@ -19,10 +19,10 @@ import { createPayer } from './payer.ts';
 const SIZES = [3, 2, 1] as const;
 const RATES = [2, 5, 10] as const;
 /**
- * Before the measurements of each size, so that V8 has compiled what runs often. The processes of the first size share
- * the calls, so each of them has the fewest.
+ * Before the measurements of each size, for each API and worker that shares the calls, so that V8 has compiled in each of
+ * them what runs often.
  */
-const WARM_UP_S = 60;
+const WARM_UP_S = 90;
 const NAMES = ['API', 'worker', 'Temporal', 'PostgreSQL'] as const;
 const { api, worker, temporal, postgres } = COST.cpuMs;
 const PLANNED_MS = api + worker + temporal + postgres;
@@ -62,7 +62,7 @@ async function measure({ warn }: Printer, { cluster: started, config }: Opened, 
     for (const size of SIZES) {
       await shrinkTo(size, started);
       const processes = processesOf(size);
-      await drive(size, Math.max(...RATES), WARM_UP_S);
+      await drive(size, Math.max(...RATES), WARM_UP_S * size);
       const idle = startCpu(processes);
       await delay(seconds * 1_000);
       rows.push([...rowOf(size, 'none: ms a second', idle(seconds)), '', '']);
