@@ -9,7 +9,7 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { requestResolution } from '../db/commands/review.ts';
-import { findSettlement, getSettlementOwner } from '../db/queries/settlement.ts';
+import { findSettlementObject } from '../db/queries/operator/settlement.ts';
 import { DomainError } from '../domain/error.ts';
 import { reviewState } from '../domain/operator-advice.ts';
 import type { AgreedResolution, Resolution, ReviewRequest } from '../domain/review.ts';
@@ -102,7 +102,7 @@ async function untilCarriedOut(
     const cause = hindranceOf(error);
     if (cause === undefined) throw error;
     // The run may have ended by it before the update came.
-    const settlement = await findSettlement(db, await getSettlementOwner(db, settlementId), settlementId);
+    const settlement = await findSettlementObject(db, settlementId);
     if (settlement && settlement.status !== 'needs_review') return settlement.status;
     const what = `The outcome ${outcome} is agreed and was not carried out yet: repeat this command.`;
     throw new CommandError(EXIT.unavailable, `${what} ${cause}`);

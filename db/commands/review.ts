@@ -8,7 +8,7 @@ import { isValidAt, type Resolution, type ReviewRequest, requestAfter } from '..
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { enqueue } from '../queries/outbox.ts';
 import { findReviewRequest, storeReviewRequest } from '../queries/review.ts';
-import { getSettlementOwner, lockSettlement } from '../queries/settlement.ts';
+import { lockOperatedSettlement } from '../queries/settlement.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 /**
@@ -26,9 +26,8 @@ export async function requestResolution(
 ): Promise<{ readonly request: ReviewRequest; readonly earlier: ReviewRequest | undefined }> {
   return await commit(deps, 'settlement.request_resolution', async (tx) => {
     const at = deps.now();
-    const orgId = await getSettlementOwner(tx, settlementId);
-    const settlement = await lockSettlement(tx, orgId, settlementId);
-    const { status } = settlement;
+    const settlement = await lockOperatedSettlement(tx, deps, settlementId);
+    const { orgId, status } = settlement;
     if (status !== 'needs_review') throw stateConflict(status, `The settlement is not in review: it is ${status}.`);
     const stored = await findReviewRequest(tx, settlementId);
     const earlier = stored && isValidAt(stored, at) ? stored : undefined;

@@ -13,12 +13,13 @@ import type { Tx } from '../client.ts';
 import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { enqueue } from '../queries/outbox.ts';
 import { readRefundFacts } from '../queries/refund.ts';
-import { getSettlementOwner, lockSettlement } from '../queries/settlement.ts';
+import { lockOperatedSettlement, lockSettlement } from '../queries/settlement.ts';
 import { writeChange } from '../queries/settlement-change.ts';
 import { readKnownFacts } from '../queries/settlement-facts.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
+type OperatorDeps = Deps & Pick<CommandDeps, 'runtime'>;
 
 /**
  * Writes what was decided.
@@ -59,18 +60,17 @@ export async function cancelSettlement(
  * @returns false when it was canceled already: nothing is written
  */
 export async function cancelSettlementAsOperator(
-  deps: Deps,
+  deps: OperatorDeps,
   settlementId: string,
   { operator, note, requestId }: OperatorAct,
 ): Promise<boolean> {
   return await commit(deps, 'settlement.cancel_as_operator', async (tx) => {
     const now = deps.now();
-    const orgId = await getSettlementOwner(tx, settlementId);
-    const settlement = await lockSettlement(tx, orgId, settlementId);
+    const settlement = await lockOperatedSettlement(tx, deps, settlementId);
     const decision = await decideCancellation(tx, settlement, { by: 'operator', signals: true }, now);
     if ((await writeDecision(tx, decision, requestId)) === settlement) return false;
     const action = 'settlement_cancel';
-    await insertAuditEntry(tx, orgId, { objectId: settlementId, action, operator, note, at: now });
+    await insertAuditEntry(tx, settlement.orgId, { objectId: settlementId, action, operator, note, at: now });
     return true;
   });
 }
@@ -117,15 +117,14 @@ async function decideCancellation(
  * @throws DomainError `not_found`; `state_conflict` when more is given back than is due, or the reference is taken
  */
 export async function recordRefund(
-  deps: Deps,
+  deps: OperatorDeps,
   settlementId: string,
   refund: Omit<HappeningOf<'refund'>, 'type'>,
   { operator, note, requestId }: OperatorAct,
 ): Promise<Settlement> {
   return await commit(deps, 'settlement.record_refund', async (tx) => {
     const now = deps.now();
-    const orgId = await getSettlementOwner(tx, settlementId);
-    const settlement = await lockSettlement(tx, orgId, settlementId);
+    const settlement = await lockOperatedSettlement(tx, deps, settlementId);
     const facts = { settlement, ...(await readRefundFacts(tx, settlementId)) };
     const decision = decide(facts, { type: 'refund', ...refund }, settlementTime(settlement, now));
     const refunded = await writeDecision(tx, decision, requestId);
@@ -133,7 +132,7 @@ export async function recordRefund(
     const { reference, amountMinor } = refund;
     const what = `${formatMoney(amountMinor, settlement.sourceCurrency)} ${settlement.sourceCurrency} by ${reference}`;
     const act = { action: 'refund_record', operator, note: `${what}: ${note}` } as const;
-    await insertAuditEntry(tx, orgId, { objectId: settlementId, ...act, at: now });
+    await insertAuditEntry(tx, settlement.orgId, { objectId: settlementId, ...act, at: now });
     return refunded;
   });
 }
@@ -145,19 +144,18 @@ export async function recordRefund(
  * @throws DomainError `not_found`; `state_conflict` for a settlement that has ended
  */
 export async function redispatchSettlement(
-  deps: Deps,
+  deps: OperatorDeps,
   settlementId: string,
   { operator, note, requestId }: OperatorAct,
 ): Promise<void> {
   await commit(deps, 'settlement.redispatch', async (tx) => {
-    const orgId = await getSettlementOwner(tx, settlementId);
-    const settlement = await lockSettlement(tx, orgId, settlementId);
+    const settlement = await lockOperatedSettlement(tx, deps, settlementId);
     if (isTerminal(settlement.status)) {
       const { status } = settlement;
       throw stateConflict(status, `The settlement has ended: it is ${status}.`);
     }
     await enqueue(tx, settlementMessage(settlement, 'redispatched', requestId));
     const action = 'settlement_redispatch';
-    await insertAuditEntry(tx, orgId, { objectId: settlementId, action, operator, note, at: deps.now() });
+    await insertAuditEntry(tx, settlement.orgId, { objectId: settlementId, action, operator, note, at: deps.now() });
   });
 }

@@ -47,14 +47,14 @@ export async function redeliver(
  * @throws DomainError `not_found`; `state_conflict` when its status is another one by now
  */
 export async function redeliverAsOperator(
-  deps: CommitDeps & Pick<CommandDeps, 'now'>,
+  deps: CommitDeps & Pick<CommandDeps, 'now' | 'runtime'>,
   deliveryId: string,
   { operator, note, requestId }: OperatorAct,
   listedAs?: DeliveryStatus,
 ): Promise<void> {
   const at = deps.now();
   await commit(deps, 'delivery.redeliver_as_operator', async (tx) => {
-    const owner = await findDeliveryOwner(tx, deliveryId);
+    const owner = await findDeliveryOwner(tx, deps, deliveryId);
     if (!owner) throw new DomainError('not_found');
     if (owner.isDeleted) throw new DomainError('not_found', {}, `Its subscription ${owner.webhookId} was deleted.`);
     await redeliverLocked(tx, owner.orgId, { webhookId: owner.webhookId, deliveryId }, { requestId, listedAs });

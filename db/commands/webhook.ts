@@ -7,6 +7,7 @@ import { DomainError, stateConflict } from '../../domain/error.ts';
 import { requireRoom } from '../../domain/quota.ts';
 import type { ExampleType } from '../../domain/resource/event-example.ts';
 import { webhookResource } from '../../domain/resource/webhook.ts';
+import { environmentName } from '../../domain/runtime.ts';
 import { type Delivery, EARLIER_SECRETS_MAX, ROTATION_OVERLAP_MS, type Webhook } from '../../domain/webhook.ts';
 import type { Tx } from '../client.ts';
 import { newId } from '../id.ts';
@@ -14,7 +15,7 @@ import { insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { recordEvent } from '../queries/event.ts';
 import type { Answer } from '../queries/idempotency-key.ts';
 import { findWebhookObject } from '../queries/operator/webhook.ts';
-import { lockOrganization } from '../queries/organization.ts';
+import { getOrganization, lockOrganization } from '../queries/organization.ts';
 import {
   countEarlierSecrets,
   countWebhooks,
@@ -36,6 +37,7 @@ import { type Creation, commitCreation } from './creation.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now'>;
 type SealingDeps = Deps & Pick<CommandDeps, 'sealer'>;
+type OperatorDeps = Deps & Pick<CommandDeps, 'runtime'>;
 
 const SECRET_BYTES = 32;
 
@@ -93,13 +95,13 @@ export async function changeWebhook(
  * @throws DomainError `not_found`; `state_conflict` when an operator has disabled it before
  */
 export async function disableWebhookAsOperator(
-  deps: Deps,
+  deps: OperatorDeps,
   webhookId: string,
   { requestId, ...act }: OperatorAct,
 ): Promise<Webhook> {
   const at = deps.now();
   return await commit(deps, 'webhook.disable_as_operator', async (tx) => {
-    const webhook = await lockOperated(tx, webhookId);
+    const webhook = await lockOperated(tx, deps, webhookId);
     if (webhook.disabledReason === 'operator') throw stateConflict('disabled', 'An operator has disabled it before.');
     await disableWebhook(tx, webhook, 'operator', at);
     await wakeSubscriptions(tx, [{ webhook, requestId }]);
@@ -115,13 +117,13 @@ export async function disableWebhookAsOperator(
  * @throws DomainError `not_found`; `state_conflict` when no operator has disabled it
  */
 export async function enableWebhookAsOperator(
-  deps: Deps,
+  deps: OperatorDeps,
   webhookId: string,
   { requestId: _requestId, ...act }: OperatorAct,
 ): Promise<Webhook> {
   const at = deps.now();
   return await commit(deps, 'webhook.enable_as_operator', async (tx) => {
-    const webhook = await lockOperated(tx, webhookId);
+    const webhook = await lockOperated(tx, deps, webhookId);
     if (webhook.disabledReason !== 'operator')
       throw stateConflict(
         webhook.status,
@@ -133,11 +135,13 @@ export async function enableWebhookAsOperator(
   });
 }
 
-/** Locks a subscription for an operator, who knows its id alone. */
-async function lockOperated(tx: Tx, webhookId: string): Promise<Webhook> {
+/** Locks a subscription for an operator, who knows its id alone. One of another environment is not found. */
+async function lockOperated(tx: Tx, { runtime }: Pick<CommandDeps, 'runtime'>, webhookId: string): Promise<Webhook> {
   const found = await findWebhookObject(tx, webhookId);
-  if (!found) throw new DomainError('not_found', {}, 'There is no such subscription.');
-  return await lockWebhook(tx, found.orgId, webhookId);
+  const owner = found && (await getOrganization(tx, found.orgId));
+  if (owner?.environment !== environmentName(runtime))
+    throw new DomainError('not_found', {}, 'There is no such subscription.');
+  return await lockWebhook(tx, owner.orgId, webhookId);
 }
 
 /**

@@ -1,6 +1,7 @@
 /** Settlements (contract §6). `settlement-change.ts` writes what happens to one after its acceptance. */
 import { and, eq, type SQL, sql } from 'drizzle-orm';
 import { DomainError } from '../../domain/error.ts';
+import { environmentName, type RuntimeEnvironment } from '../../domain/runtime.ts';
 import { COMMAND_EVENT_IDS } from '../../domain/sandbox/event.ts';
 import { OPEN_STATUSES, type Settlement } from '../../domain/settlement/state.ts';
 import type { Queryable, Tx } from '../client.ts';
@@ -81,16 +82,20 @@ export async function lockEvidenceTarget(tx: Tx, settlementId: string): Promise<
   return row && toSettlement(SETTLEMENT.rowOf(row.settlement));
 }
 
-/** The organization of a settlement that an operator names. @throws DomainError `not_found` */
-export async function getSettlementOwner(db: Queryable, settlementId: string): Promise<string> {
-  if (!isSettlementId(settlementId)) throw new DomainError('not_found');
-  const [row] = await db
-    .select({ orgId: settlements.orgId })
-    .from(settlements)
-    .where(eq(settlements.settlementId, settlementId))
-    .limit(1);
-  if (!row) throw new DomainError('not_found');
-  return row.orgId;
+/**
+ * As `lockSettlement`, for an operator, who knows no organization. The local sandbox asks for no token, and one operator
+ * suffices there: so neither may reach a settlement of another environment in the same database.
+ *
+ * @throws DomainError `not_found`
+ */
+export async function lockOperatedSettlement(
+  tx: Tx,
+  { runtime }: { readonly runtime: RuntimeEnvironment },
+  settlementId: string,
+): Promise<Settlement> {
+  const settlement = await lockEvidenceTarget(tx, settlementId);
+  if (settlement?.environment !== environmentName(runtime)) throw new DomainError('not_found');
+  return settlement;
 }
 
 /**

@@ -50,6 +50,18 @@ test('the next attempt of a pending delivery is due now by its lane, with an aud
   ]);
 });
 
+test('retry-delivery does not find a delivery of another environment', async ({ api, ops, createDeliveries }) => {
+  const [id = ''] = await createDeliveries(1);
+  const move = (environment: string) =>
+    api.owner.pool.query('UPDATE organizations SET environment = $1', [environment]);
+  await move('production');
+  await expectUnchanged(api.connection.pool, async () => {
+    expect(await ops('retry-delivery', id, ...ACT_ARGS)).toMatchObject({ exitCode: 1, printed: [] });
+  });
+  await move('local sandbox');
+  expect((await ops('retry-delivery', id, ...ACT_ARGS)).exitCode).toBe(0);
+});
+
 test('retry-delivery says of a delivery whose subscription was deleted that it was', async ({
   api,
   partner,

@@ -6,7 +6,7 @@ import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { expectUnchanged } from '../support/refusal.ts';
-import { BY_WIRE } from '../support/settlement.ts';
+import { BY_WIRE, moveToProduction } from '../support/settlement.ts';
 
 const AUDIT_ARGS = ['--operator', 'ana', '--note', 'sent back by wire', '--yes'];
 
@@ -84,6 +84,14 @@ test.for<[string, number, string, string]>([
   const settlementId = await overpaid();
   const result = await expectUnchanged(api.connection.pool, () => record(settlementId, amount, reference));
   expect(result).toMatchObject({ exitCode, printed: [] });
+});
+
+test('what is due of a settlement of another environment is not recorded', async ({ api, overpaid, record }) => {
+  const settlementId = await overpaid();
+  await moveToProduction(api, settlementId);
+  await expectUnchanged(api.connection.pool, async () => {
+    expect(await record(settlementId, '50.00', 'TRX 1')).toMatchObject({ exitCode: 1, printed: [] });
+  });
 });
 
 test('nothing is due of a settlement that holds its money, or that does not exist', async ({ api, steps, record }) => {

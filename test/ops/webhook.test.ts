@@ -109,6 +109,20 @@ test('what webhook disable has skipped is sent again at once, also before its ro
   });
 });
 
+test('webhook disable and enable do not find a subscription of another environment', async ({ api, subscription }) => {
+  const { act } = subscription;
+  const move = (environment: string) =>
+    api.owner.pool.query('UPDATE organizations SET environment = $1', [environment]);
+  for (const name of ['disable', 'enable'] as const) {
+    await move('production');
+    await expectUnchanged(api.connection.pool, async () => {
+      expect(await act(name)).toMatchObject({ exitCode: 1, printed: [] });
+    });
+    await move('local sandbox');
+    expect((await act(name)).exitCode).toBe(0);
+  }
+});
+
 test('the preview says how many deliveries it is about, and changes nothing', async ({
   api,
   subscription: { ping, act },

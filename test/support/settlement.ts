@@ -117,6 +117,12 @@ export async function openSettlement(
   return settlementId;
 }
 
+/** As if it had been accepted in production, by a service on the same database. */
+export const moveToProduction = (api: TestApi, ...settlementIds: readonly string[]) =>
+  api.owner.pool.query(`UPDATE settlements SET environment = 'production' WHERE settlement_id = ANY ($1)`, [
+    settlementIds,
+  ]);
+
 /** Moves a locked settlement, and nothing else. It is dated by `at`, which may be before its acceptance. */
 export const moveSettlement = (
   tx: Tx,

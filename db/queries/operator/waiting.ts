@@ -6,8 +6,10 @@ import { and, asc, eq, gt, inArray, type SQL, type SQLWrapper, sql } from 'drizz
 import type { Currency } from '../../../domain/money.ts';
 import { type OutboxKind, type OutboxMessage, settlementMessage, verificationMessage } from '../../../domain/outbox.ts';
 import type { PaymentMethod } from '../../../domain/payment-method.ts';
+import { environmentName, type RuntimeEnvironment } from '../../../domain/runtime.ts';
 import type { SettlementStatus } from '../../../domain/settlement/state.ts';
 import type { Queryable } from '../../client.ts';
+import { organizations } from '../../schema/organization.ts';
 import { settlements } from '../../schema/settlement.ts';
 import { verifications } from '../../schema/verification.ts';
 import { webhookDeliveries, webhooks } from '../../schema/webhook.ts';
@@ -123,9 +125,13 @@ export async function listLateDeliveries(
   return rows.flatMap(({ dueAt, ...row }) => (dueAt === null ? [] : [{ ...row, dueAt }]));
 }
 
-/** Of a delivery, for an operator, who knows only its id: whose it is, and whether its subscription was deleted. */
+/**
+ * Of a delivery, for an operator, who knows only its id: whose it is, and whether its subscription was deleted. One of
+ * another environment is not found.
+ */
 export async function findDeliveryOwner(
   db: Queryable,
+  { runtime }: { readonly runtime: RuntimeEnvironment },
   deliveryId: string,
 ): Promise<{ orgId: string; webhookId: string; isDeleted: boolean } | undefined> {
   const { orgId, webhookId } = webhookDeliveries;
@@ -133,7 +139,8 @@ export async function findDeliveryOwner(
     .select({ orgId, webhookId, isDeleted: sql<boolean>`${webhooks.deletedAt} IS NOT NULL` })
     .from(webhookDeliveries)
     .innerJoin(webhooks, eq(webhooks.webhookId, webhookId))
-    .where(eq(webhookDeliveries.deliveryId, deliveryId))
+    .innerJoin(organizations, eq(organizations.orgId, orgId))
+    .where(and(eq(webhookDeliveries.deliveryId, deliveryId), eq(organizations.environment, environmentName(runtime))))
     .limit(1);
   return row;
 }
