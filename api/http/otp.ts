@@ -62,9 +62,9 @@ function newChallenge(
   const challenge = {
     challengeId,
     channel: contact.channel,
-    contactHash: hash(pepper, 'contact', contact.channel, contact.address),
+    contactHash: hash(deps, pepper, 'contact', contact.channel, contact.address),
     contactSealed: deps.sealer.seal(contact.address, otpBinding('contact', challengeId)),
-    codeHash: hash(pepper, 'code', challengeId, code),
+    codeHash: hash(deps, pepper, 'code', challengeId, code),
     codeSealed: mailed ? deps.sealer.seal(code, otpBinding('code', challengeId)) : null,
     attempts: 0,
     createdAt,
@@ -90,7 +90,7 @@ export async function verifyOtp(
 ): Promise<OpenedSession | undefined> {
   const token = generateSessionToken();
   const tokenHash = hashSessionToken(deps.config.apiKeyPeppers[0], token);
-  const given = deps.config.apiKeyPeppers.map((pepper) => hash(pepper, 'code', challengeId, code));
+  const given = deps.config.apiKeyPeppers.map((pepper) => hash(deps, pepper, 'code', challengeId, code));
   const session = await openSession(deps, {
     challengeId,
     price: priceOf(deps, limitKey),
@@ -109,18 +109,21 @@ export async function verifyOtp(
   return session && { token, session };
 }
 
-/** The pepper is not in the database. Without it all codes could be tried against a database dump. */
-const hash = ({ secret }: Pepper, ...parts: readonly string[]): Buffer =>
+/**
+ * The pepper is not in the database. Without it all codes could be tried against a database dump. The local sandbox
+ * shows its codes to whoever asks, so in another environment on its database they prove nothing and use up none.
+ */
+const hash = ({ runtime }: Pick<ApiDeps, 'runtime'>, { secret }: Pepper, ...parts: readonly string[]): Buffer =>
   createHmac('sha256', secret)
-    .update(['otp', ...parts].join('\0'))
+    .update([isRemote(runtime) ? 'otp' : 'shown-otp', ...parts].join('\0'))
     .digest();
 
 /**
  * The contact's hash under each pepper: with a new pepper the contact's earlier requests still count, and its requests
  * still take the same lock.
  */
-const hashesOfContact = ({ config }: ApiDeps, { channel, address }: Contact): Buffer[] =>
-  config.apiKeyPeppers.map((pepper) => hash(pepper, 'contact', channel, address));
+const hashesOfContact = (deps: ApiDeps, { channel, address }: Contact): Buffer[] =>
+  deps.config.apiKeyPeppers.map((pepper) => hash(deps, pepper, 'contact', channel, address));
 
 /** Compares with all candidates, so that the time it takes does not show which one matches. */
 const isOneOf = (candidates: readonly Buffer[], stored: Buffer): boolean =>

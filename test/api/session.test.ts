@@ -9,6 +9,7 @@ import { callAs, challenge, newEmail, otherThan, requestOtp, signIn, verifyOtp }
 import { cancelBlocked, digestTables, dumpTables, raceBehind, whileLocked } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
+import { createTestDatabase } from '../support/postgres.ts';
 import { type RawAnswer, sendRaw } from '../support/raw-request.ts';
 import { expectInvalid, expectRefused, expectUnchanged } from '../support/refusal.ts';
 
@@ -183,6 +184,24 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect(new Set(guesses.map(({ statusCode }) => statusCode))).toEqual(new Set([401]));
     expect((await challengeRow(api, id))?.attempts).toBe(5);
     expect((await verifyOtp(api, id, code)).statusCode).toBe(401);
+  });
+
+  test('a code that the local sandbox has shown proves nothing in production on its database, and uses up none', async ({
+    newApi,
+  }) => {
+    const database = await createTestDatabase();
+    const local = await newApi({ database });
+    const production = await newApi({
+      runtime: 'production',
+      config: { smtpUrl: 'smtp://127.0.0.1:1' },
+      database: { ...database, drop: async () => undefined },
+    });
+    const email = newEmail();
+    for (let request = 0; request < 4; request += 1) await challenge(local, { email });
+    const { id, code } = await challenge(local, { email });
+    expect((await verifyOtp(production, id, code)).statusCode).toBe(401);
+    expect((await requestOtp(production, { email })).statusCode).toBe(200);
+    expect((await verifyOtp(local, id, code)).statusCode).toBe(200);
   });
 
   test('the right code can be repeated after a failure, also at the fifth try', async ({ api }) => {
