@@ -158,7 +158,8 @@ export function recipientStatusAfter(
       return recipient.verificationStatus;
     case 'verified':
     case 'rejected':
-      if (subjectName === recipient.name) return status;
+      // Nobody knows any more whether it was about the last name of a recipient that was erased.
+      if (subjectName !== null && subjectName === recipient.name) return status;
       return recipient.verificationStatus === 'pending' && !othersOpen ? 'unverified' : recipient.verificationStatus;
     case 'expired':
       return recipient.verificationStatus === 'pending' && !othersOpen ? 'expired' : recipient.verificationStatus;

@@ -254,6 +254,17 @@ test('a request counts for its own recipient alone, for a day: otherwise the nex
   expect((await erase(id, 'bo')).printed[0]).toMatch(/^Requested\./);
 });
 
+test('a decision about an earlier name does not make an erased recipient verified', async ({ api, partner, erase }) => {
+  const id = await createRecipient(api, partner);
+  const { verification_id: verificationId } = await openVerification(api, partner, id);
+  await api.call(partner, 'PUT', `/v1/recipients/${id}`, { name: NAME });
+  await deactivate(api, partner, id);
+  for (const operator of ['ana', 'bo']) await erase(id, operator);
+  expect(jsonOf(await complete(api, partner, verificationId, { status: 'verified' })).status).toBe('verified');
+  const shown = jsonOf(await api.call(partner, 'GET', `/v1/recipients/${id}`));
+  expect(shown).toMatchObject({ name: null, verification_status: 'unverified' });
+});
+
 describe('is refused, and nothing is written,', () => {
   test("for a partner's active recipient, one with an open settlement, an erased and an unknown one", async ({
     api,
