@@ -68,13 +68,14 @@ export async function confirmErasure(tx: Tx, erasureId: string, confirmedBy: str
  * @returns the recipient as it then is
  */
 export async function destroyDataKey(tx: Tx, locked: RecipientRow, at: Date): Promise<Recipient> {
+  const erasedAt = notBefore(at, locked.updatedAt);
   const change = {
     dataKeySealed: null,
     personalDataSealed: null,
     metadata: {},
     isActive: false,
-    erasedAt: at,
-    updatedAt: notBefore(at, locked.updatedAt),
+    erasedAt,
+    updatedAt: erasedAt,
   };
   await tx.update(recipients).set(change).where(eq(recipients.recipientId, locked.recipientId));
   return unopenedRecipient({ ...locked, ...change });

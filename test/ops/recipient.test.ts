@@ -254,6 +254,20 @@ test('a request counts for its own recipient alone, for a day: otherwise the nex
   expect((await erase(id, 'bo')).printed[0]).toMatch(/^Requested\./);
 });
 
+test('an erasure is not dated before the deactivation, when the clock of the operator is behind', async ({
+  api,
+  partner,
+  clock,
+  erase,
+}) => {
+  const id = await createRecipient(api, partner);
+  await deactivate(api, partner, id);
+  clock.advance(-DAY_MS);
+  for (const operator of ['ana', 'bo']) await erase(id, operator);
+  const { erased_at, updated_at } = jsonOf(await api.call(partner, 'GET', `/v1/recipients/${id}`));
+  expect(erased_at).toBe(updated_at);
+});
+
 test('a decision about an earlier name does not make an erased recipient verified', async ({ api, partner, erase }) => {
   const id = await createRecipient(api, partner);
   const { verification_id: verificationId } = await openVerification(api, partner, id);
