@@ -99,7 +99,7 @@ export async function openSession(
     const expiresAt = new Date(at.getTime() + SESSION_VALIDITY_MS);
     const session: ConsumerSession = { sessionId: newId(), consumerId, createdAt: at, expiresAt };
     await insertSession(tx, session, tokenHash);
-    await release(tx, price);
+    await release(tx, price, challenge.createdAt);
     return session;
   });
 }

@@ -91,9 +91,19 @@ export async function charge(tx: Tx, { caller, budget, cost }: Charge): Promise<
   return counted;
 }
 
-/** Gives back what was charged. */
-export async function release(tx: Tx, { caller, cost }: Pick<Charge, 'caller' | 'cost'>): Promise<void> {
-  await tx.execute(sql`UPDATE rate_limits SET used = greatest(0, used - ${cost}) WHERE caller = ${caller}`);
+/**
+ * Gives back what was charged.
+ *
+ * @param chargedAt a window that began later did not charge it; absent: this transaction has charged it
+ */
+export async function release(
+  tx: Tx,
+  { caller, cost }: Pick<Charge, 'caller' | 'cost'>,
+  chargedAt?: Date,
+): Promise<void> {
+  const before = chargedAt?.toISOString() ?? 'infinity';
+  await tx.execute(sql`UPDATE rate_limits SET used = greatest(0, used - ${cost})
+    WHERE caller = ${caller} AND window_start <= ${before}::timestamptz`);
 }
 
 const IS_OVER = sql`(

@@ -95,6 +95,18 @@ describe('one-time codes of one address', MINUTE_ENDS, () => {
     expect(statuses.filter((status) => status === 200)).toHaveLength(UNPROVED_MAX);
   });
 
+  test('a proof gives nothing back of an hour that did not charge for it', async ({ api, ask, verify }) => {
+    const earlier = await ask(own);
+    const { pool } = api.owner;
+    await pool.query(`UPDATE otp_challenges SET created_at = created_at - interval '1 hour' WHERE challenge_id = $1`, [
+      earlier['challenge_id'],
+    ]);
+    await pool.query('DELETE FROM rate_limits');
+    await many(UNPROVED_MAX, () => ask(own));
+    expect(await verify(own, earlier, earlier['sandbox_code'])).toBe(200);
+    expect((await ask(own)).status).toBe(429);
+  });
+
   test('a request that gives no code costs none: an invalid one, and one of a contact at its limit', async ({
     ask,
     post,
