@@ -106,9 +106,12 @@ const TOO_MANY_OF_ADDRESS =
 export const takesCredential = ({ auth }: RouteConfig, { raw }: FastifyRequest): boolean =>
   auth === 'optional_api_key' ? headerLines(raw, 'x-api-key').length > 0 : auth !== 'none';
 
-/** Keys and sessions of an address count together. Provider events count for themselves, so that keys stop none. */
-const failingCaller = ({ auth }: RouteConfig, { clientAddress }: FastifyRequest): string =>
-  auth === 'signature' ? `signature ${clientAddress.limitKey}` : clientAddress.limitKey;
+/**
+ * Keys and sessions of an address count together. The events of each provider count for themselves: neither keys nor
+ * another provider stop them.
+ */
+const failingCaller = ({ auth }: RouteConfig, { routeOptions, clientAddress }: FastifyRequest): string =>
+  auth === 'signature' ? `${routeOptions.url} ${clientAddress.limitKey}` : clientAddress.limitKey;
 
 const digestOf = ({ auth }: RouteConfig, { raw, clientAddress }: FastifyRequest): string =>
   auth === 'signature'

@@ -165,6 +165,26 @@ describe('a bad signature of a provider', () => {
   });
 });
 
+test("bad signatures of one provider refuse no other provider's event from the same address", async ({ send }) => {
+  const payload = '{"id":"evt_2","type":"unknown","event":"unknown","correlationId":"evt_2"}';
+  const post = (name: string, body: string) => {
+    const url = `/v2/webhooks/${name}`;
+    return send('203.0.113.26', {
+      method: 'POST',
+      url,
+      payload: body,
+      headers: { 'content-type': 'application/json', ...SIGNATURES[`POST ${url}`]?.(Buffer.from(payload)) },
+    });
+  };
+  expect(await times(FAILURES, () => post('idverify', '{}'))).toEqual(new Set([401]));
+  const statuses = [
+    await post('cardproc', payload),
+    await post('bankledger', payload),
+    await post('idverify', payload),
+  ];
+  expect(statuses).toEqual([200, 200, 429]);
+});
+
 describe('a right one-time code', MINUTE_ENDS, () => {
   const post = (api: TestApi, remoteAddress: string, url: string, payload: object) =>
     inject(api, remoteAddress, { method: 'POST', url, payload });
