@@ -84,12 +84,17 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
   });
   app.addHook('onError', async (request, _reply, error) => {
     const access = request.routeOptions.config.access;
-    if (!access || !(error instanceof DomainError) || !takesCredential(access, request)) return;
-    if (!FAILURES.includes(error.code)) return;
+    if (!access || !isFailure(error) || !takesCredential(access, request)) return;
     failures.add(failingCaller(access, request));
     recent.delete(digestOf(access, request));
   });
 });
+
+/** A session that is too long is refused as a fault of the form, and is no session all the same. */
+const isFailure = (error: unknown): boolean =>
+  error instanceof DomainError
+    ? FAILURES.includes(error.code)
+    : error instanceof InvalidRequestError && error.faults.includes(TOO_LONG);
 
 /** @throws DomainError `organization_suspended`, unless the operation only reads */
 function refuseCommand({ method }: FastifyRequest, access: RouteConfig): void {

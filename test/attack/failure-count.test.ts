@@ -101,6 +101,12 @@ describe('a valid credential', () => {
   });
 });
 
+test('a session header that is too long counts as a failure, so that a flood of it is refused', async ({ send }) => {
+  const tooLong = () => send('203.0.113.7', { url: '/consumer/me', headers: { authorization: 'x'.repeat(257) } });
+  expect(await times(FAILURES, tooLong)).toEqual(new Set([422]));
+  expect(await tooLong()).toBe(429);
+});
+
 describe('a clock that is set anew', () => {
   const HOUR_MS = 3_600_000;
   const at = Date.now();
