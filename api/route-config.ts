@@ -56,8 +56,7 @@ export type RouteConfig = RouteAccess & {
   /** The operation writes nothing, although its method is not GET. */
   readonly readOnly?: boolean;
   /**
-   * The handler counts the request, and only when it fails: what others at its address have used up refuses no valid
-   * caller.
+   * The request is counted only when it fails: what others at its address have used up refuses no valid caller.
    */
   readonly countsFailures?: boolean;
   /** Never rate-limited. */

@@ -16,8 +16,9 @@ import {
 import { addressTenant, asTenant } from '../../db/tenant.ts';
 import { type Budget, budgetsOf, budgetsOfOrganization, weightOf } from '../../domain/rate-limit.ts';
 import type { ApiDeps } from '../deps.ts';
+import { STATUS_OF } from '../http/error-handler.ts';
 import { createFailureCount } from '../http/failure-count.ts';
-import { requireBudget, showBudget } from '../http/rate-limit.ts';
+import { requireBudget, showBudget, slowDown } from '../http/rate-limit.ts';
 import { costOf, type RouteConfig } from '../route-config.ts';
 
 const CLEANUP_INTERVAL_MS = 10 * 60_000;
@@ -59,6 +60,18 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
       .then(([counted]) => counted && requireBudget(reply, budget, counted, { cost }))
       .then(() => done(), done);
   });
+  // Not 429, which promises that nothing was done: a try of a code is counted, and a client repeats 429 by itself.
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const isFailure = request.routeOptions.config.access?.countsFailures && isRefusal(reply.statusCode);
+    if (!isFailure) return done(null, payload);
+    const { windowSeconds } = budgets.default;
+    const { limitKey } = request.clientAddress;
+    const count = { caller: callerOf(budgets.default, limitKey), windowSeconds, cost: 1 };
+    asTenant(addressTenant(limitKey), () => countRequests(deps.db, [count]))
+      .then(([counted]) => counted && slowDown(reply, budgets.default, counted))
+      .catch((error: unknown) => request.log.warn({ err: error }, 'a failed request could not be counted'))
+      .then(() => done(null, payload), done);
+  });
   // What an answer weighs is known only now. It is sent all the same: the work is done, and the next request waits.
   app.addHook('onSend', (request, reply, payload, done) => {
     const access = request.routeOptions.config.access;
@@ -82,6 +95,9 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
   }, CLEANUP_INTERVAL_MS);
   app.addHook('onClose', async () => clearInterval(cleanup));
 });
+
+/** Of this request, by what it is: neither the service's own failure, nor of one too many at once. */
+const isRefusal = (status: number): boolean => status >= 400 && status < 500 && status !== STATUS_OF.rate_limited;
 
 const bytesOf = (payload: unknown): number =>
   typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0;

@@ -1,14 +1,13 @@
 import type { FastifyPluginAsyncZodOpenApi } from 'fastify-zod-openapi';
 import { z } from 'zod';
 import { endSession } from '../../db/queries/consumer.ts';
-import { callerOf, countRequests } from '../../db/queries/rate-limit.ts';
 import { DomainError } from '../../domain/error.ts';
 import { OTP_LIMITS } from '../../domain/otp.ts';
 import { budgetsOf } from '../../domain/rate-limit.ts';
 import { isRemote } from '../../domain/runtime.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requestOtp, verifyOtp } from '../http/otp.ts';
-import { requireBudget, slowDown } from '../http/rate-limit.ts';
+import { requireBudget } from '../http/rate-limit.ts';
 import { consumerOf } from '../route-config.ts';
 import {
   OTPChallengeResponse,
@@ -98,17 +97,9 @@ export const sessionRoutes =
           response: { 200: SessionResponse },
         },
       },
-      async ({ body, clientAddress: { limitKey } }, reply) => {
+      async ({ body, clientAddress: { limitKey } }) => {
         const opened = await verifyOtp(deps, { challengeId: body.challenge_id, code: body.code, limitKey });
-        if (!opened) {
-          const { windowSeconds } = budgets.default;
-          const [counted] = await countRequests(deps.db, [
-            { caller: callerOf(budgets.default, limitKey), windowSeconds, cost: 1 },
-          ]);
-          // Not 429, which promises that nothing was done: the try is counted, and a client repeats 429 by itself.
-          if (counted) await slowDown(reply, budgets.default, counted);
-          throw new DomainError('credential_invalid', {}, INVALID_CODE);
-        }
+        if (!opened) throw new DomainError('credential_invalid', {}, INVALID_CODE);
         const { token, session } = opened;
         return {
           access_token: token,

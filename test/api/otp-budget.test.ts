@@ -123,6 +123,21 @@ describe('one-time codes of one address', MINUTE_ENDS, () => {
   });
 });
 
+test('a request to verify that has no code counts as a wrong one: in the budget of requests without a credential', async ({
+  post,
+}) => {
+  const left = async (payload: object) => {
+    const { status, headers } = await post('/consumer/auth/verify-otp', '203.0.113.4', payload);
+    return [status, /^"default";r=(\d+);/.exec(String(headers['ratelimit']))?.[1]];
+  };
+  const wrong = { challenge_id: crypto.randomUUID(), code: '123456' };
+  expect([await left(wrong), await left({}), await left(wrong)]).toEqual([
+    [401, '1199'],
+    [422, '1198'],
+    [401, '1197'],
+  ]);
+});
+
 describe('every one-time code has five tries', () => {
   test('after a hundred wrong codes of others', async ({ ask, verify }) => {
     const next = addresses();
