@@ -35,24 +35,28 @@ const CACHE_CONTROL = 'private, max-age=31536000, immutable';
 const SHOW_PAYEE: readonly CertificateType[] = ['text/html', 'application/pdf'];
 const ERASED = 'erased';
 
+/** A cache may serve several callers: it keeps a certificate for the credential that it was read with. */
+const VARY = { api_key: 'Accept, X-API-Key', session: 'Accept, Authorization' } as const;
+
 /** JSON schemas, which the generator of the OpenAPI document turns into header objects. */
-const CERTIFICATE_HEADERS = {
-  ETag: ETAG_HEADER,
-  Vary: { type: 'string', const: 'Accept' },
-  'Cache-Control': { type: 'string', const: CACHE_CONTROL },
-  'Content-Disposition': { type: 'string', description: 'A file name with the id.' },
-  'X-Certificate-Signature': {
-    type: 'string',
-    description:
-      'Only with JSON: a detached Ed25519 JWS over the bytes (RFC 7797). Its header names a key of the JWKS.',
-  },
-} as const;
+const certificateHeaders = (auth: keyof typeof VARY) =>
+  ({
+    ETag: ETAG_HEADER,
+    Vary: { type: 'string', const: VARY[auth] },
+    'Cache-Control': { type: 'string', const: CACHE_CONTROL },
+    'Content-Disposition': { type: 'string', description: 'A file name with the id.' },
+    'X-Certificate-Signature': {
+      type: 'string',
+      description:
+        'Only with JSON: a detached Ed25519 JWS over the bytes (RFC 7797). Its header names a key of the JWKS.',
+    },
+  }) as const;
 
 /** Made for each route: the generator of the document keeps the objects that it is given. */
-const certificateResponses = () => ({
+const certificateResponses = (auth: keyof typeof VARY) => ({
   200: {
     description: 'The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored.',
-    headers: CERTIFICATE_HEADERS,
+    headers: certificateHeaders(auth),
     content: {
       'application/json': { schema: EvidenceCertificate },
       'text/html': {
@@ -88,7 +92,7 @@ export const certificateRoutes =
       const form = `${type} ${certificate.certId} ${own?.payeeName === ERASED ? ERASED : ''}`;
       const known = tags.of(form);
       const condition = request.headers['if-none-match'];
-      reply.headers({ 'Cache-Control': CACHE_CONTROL, Vary: 'Accept' });
+      reply.headers({ 'Cache-Control': CACHE_CONTROL, Vary: VARY[request.consumer ? 'session' : 'api_key'] });
       if (known !== undefined && namesTag(condition, known)) return reply.header('ETag', known).code(304).send();
       const { bytes, etag, headers } = await forms[type](certificate, async () => own ?? (await readOwn(certificate)));
       tags.remember(form, etag);
@@ -109,7 +113,7 @@ export const certificateRoutes =
             "file. `text/html` and `application/pdf` also show the payee's name and the reference, which are not certified.",
           params: CertificatePath,
           headers: Conditions,
-          response: certificateResponses(),
+          response: certificateResponses('api_key'),
         },
       },
       async (request, reply) =>
@@ -127,7 +131,7 @@ export const certificateRoutes =
           description: 'As for partners. 404 until the transfer is settled.',
           params: TransferPath,
           headers: Conditions.extend(SessionHeader.shape),
-          response: certificateResponses(),
+          response: certificateResponses('session'),
         },
       },
       async (request, reply) => {

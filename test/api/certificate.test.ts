@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createLocalJWKSet, flattenedVerify } from 'jose';
 import PDFDocument from 'pdfkit';
+import { Agent, cacheStores, interceptors, request } from 'undici';
 import { describe, expect, vi } from 'vitest';
 import { createCertifier } from '../../activities/certificate.ts';
 import { certificateKeys } from '../../api/http/certificate-key.ts';
@@ -127,6 +128,21 @@ describe('the download of a certificate', () => {
       expect((await download(certId, { accept })).body).not.toContain('Marisol');
     for (const accept of ['text/html', 'application/pdf', 'application/jose+json'])
       expect((await api.call(other, 'GET', path, undefined, { accept })).statusCode).toBe(404);
+  });
+
+  test('200 from a cache that several organizations share, for its owner alone', async ({ api, partner, port }) => {
+    const { certId } = await certified(api, partner);
+    const cached = new Agent().compose(
+      interceptors.cache({ type: 'private', store: new cacheStores.MemoryCacheStore() }),
+    );
+    const url = `http://127.0.0.1:${port}/v1/caribbean/certificate/${certId}`;
+    const statusFor = async ({ apiKey }: Caller) => {
+      const { statusCode, body } = await request(url, { dispatcher: cached, headers: { 'x-api-key': apiKey } });
+      await body.dump();
+      return statusCode;
+    };
+    expect([await statusFor(partner), await statusFor(await api.createCaller('full'))]).toEqual([200, 404]);
+    await cached.close();
   });
 
   test('a PDF costs as much as it takes, and is not made again for a caller that has it', async ({

@@ -89,6 +89,8 @@ describe("a transfer's certificate", () => {
     const answer = await certificateOf(api, consumer, transferId);
     expect([answer.statusCode, jsonOf(answer).settlement_id], answer.body).toEqual([200, settlement.settlementId]);
     expect(answer.headers['content-disposition']).toContain(certId);
+    // A browser keeps it for this session: the next person at the same machine has another one.
+    expect(answer.headers['vary']).toBe('Accept, Authorization');
     const tag = String(answer.headers['etag']);
     expect((await certificateOf(api, consumer, transferId, { 'if-none-match': tag })).statusCode).toBe(304);
   });

@@ -628,7 +628,12 @@ describe('the form of a certificate', () => {
       const response = await certificate(accept);
       expect(response.statusCode, accept).toBe(200);
       expect(response.rawPayload.equals(usual.rawPayload)).toBe(true);
-      const sent = { 'content-type': 'application/json', vary: 'Accept', etag, 'x-certificate-signature': signature };
+      const sent = {
+        'content-type': 'application/json',
+        vary: 'Accept, X-API-Key',
+        etag,
+        'x-certificate-signature': signature,
+      };
       expect(response.headers, accept).toMatchObject(sent);
     }
   });
@@ -653,7 +658,7 @@ describe('the form of a certificate', () => {
     expect(new Set(tags).size).toBe(3);
     for (const [index, form] of forms.entries()) {
       expect(form.headers['cache-control']).toBe('private, max-age=31536000, immutable');
-      expect(form.headers.vary).toBe('Accept');
+      expect(form.headers.vary).toBe('Accept, X-API-Key');
       expect(form.headers.etag).toBe(`"${createHash('sha256').update(form.rawPayload).digest('hex')}"`);
       const accept = ['application/json', 'text/html', 'application/pdf'][index];
       for (const tag of tags)
