@@ -42,10 +42,8 @@ function requireReadableBody({ headers, raw }: FastifyRequest): void {
 }
 
 /** Whether the body is empty. A proxy may send an empty one in chunks: this is known when the first byte or the end comes. */
-async function isEmpty({ headers, raw, routeOptions }: FastifyRequest): Promise<boolean> {
+async function isEmpty({ headers, raw }: FastifyRequest): Promise<boolean> {
   if (headers['transfer-encoding'] === undefined) return (headers['content-length'] ?? '0') === '0';
-  // The type of a provider's body does not matter.
-  if (routeOptions.config.access?.auth === 'signature') return false;
   if (!raw.complete) await once(raw, 'readable');
   return raw.readableLength === 0;
 }
@@ -144,7 +142,8 @@ export const http = fp(async (app: FastifyInstance, { deps, sendNotFoundPage }: 
   });
   // Once the caller is known: a credential is refused before its body is.
   app.addHook('preParsing', async (request) => {
-    if (request.method === 'GET') return;
+    // The type of a provider's body does not matter.
+    if (request.method === 'GET' || request.routeOptions.config.access?.auth === 'signature') return;
     requireReadableBody(request);
     if (await isEmpty(request)) removeTypeOfNothing(request);
   });

@@ -10,6 +10,7 @@ import { untilBlocked, whileLocked } from '../support/database.ts';
 import { withApi } from '../support/fixture.ts';
 import { jsonOf } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
+import { sendRaw } from '../support/raw-request.ts';
 import { recordStatements } from '../support/statement-count.ts';
 import { SIGNATURES } from './world.ts';
 
@@ -79,6 +80,18 @@ describe('the body of a provider event', () => {
     const headers = { 'content-type': type, ...SIGNATURES[`POST ${url}`]?.(payload) };
     const { statusCode, body } = await api.app.inject({ method: 'POST', url, payload, headers });
     expect([statusCode, JSON.parse(body)]).toMatchObject([200, { received: true, duplicate: false }]);
+  });
+
+  test.for([
+    ['two content types', ['Content-Type', 'text/plain']],
+    ['a content encoding', ['Content-Encoding', 'identity']],
+  ] as const)('is read although it has %s', async ([what, lines], { port }) => {
+    const path = '/v2/webhooks/bankledger';
+    const body = JSON.stringify({ id: `evt_with_${what}`, event: 'unknown' });
+    const signed = Object.entries(SIGNATURES[`POST ${path}`]?.(Buffer.from(body)) ?? {}).flat();
+    const sent = { method: 'POST', path, lines: [...lines, ...signed], body };
+    const answer = await sendRaw(new URL(`http://127.0.0.1:${port}`), sent, false);
+    expect([answer.status, answer.body]).toMatchObject([200, { received: true, duplicate: false }]);
   });
 
   test('that declares more than all of them may have is 413, as every other that is too large', async ({
