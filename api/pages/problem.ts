@@ -18,7 +18,7 @@ const NEXT_STEP: Record<ErrorCode, string> = {
     'Send one header with one key. Check whether a proxy or a client adds a second key or joins two with a comma.',
   credential_invalid:
     'Check that the key is the one that was shown when it was created, and that it belongs to the environment that ' +
-    'you call. If the key is lost, create another one.',
+    'you call. If the key is lost, create another one. A consumer signs in again, with another code.',
   scope_insufficient: 'Repeat the request with a key that has the scope in `required_scope`.',
   organization_mismatch: 'Remove `org_id` from the body: the key already identifies the organization.',
   organization_suspended:

@@ -284,6 +284,11 @@ describe('/problems', () => {
     expect((await read(api, '/problems/validation_error')).body).not.toContain('<dt>Code</dt>');
   });
 
+  test('of an invalid credential says what a consumer does, whose code or session was refused', async ({ api }) => {
+    const text = textOf((await read(api, '/problems/credential_invalid')).body);
+    expect(text).toContain('A consumer signs in again, with another code.');
+  });
+
   test('of a quota names the operator: most of what is counted cannot be removed', async ({ api }) => {
     expect(textOf((await read(api, '/problems/quota_exceeded')).body)).toContain('ask the operator of the service');
   });
