@@ -8,10 +8,14 @@ for (const figure of document.querySelectorAll('figure.code:not(.output)')) {
   button.setAttribute('aria-live', 'polite');
   button.addEventListener('click', async () => {
     const code = figure.querySelector('code');
-    // A browser has no clipboard for pages that came by plain HTTP from another machine.
-    if (navigator.clipboard) await navigator.clipboard.writeText(code.textContent.trimEnd());
-    else getSelection().selectAllChildren(code);
-    button.textContent = navigator.clipboard ? 'Copied' : 'Selected';
+    // A browser has no clipboard for pages that came by plain HTTP from another machine, and may refuse any page.
+    const copying = navigator.clipboard?.writeText(code.textContent.trimEnd());
+    const isCopied = await copying?.then(
+      () => true,
+      () => false,
+    );
+    if (!isCopied) getSelection().selectAllChildren(code);
+    button.textContent = isCopied ? 'Copied' : 'Selected';
     setTimeout(() => {
       button.textContent = 'Copy';
     }, SHOWN_MS);

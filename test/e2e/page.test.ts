@@ -188,6 +188,18 @@ test('an example is copied as it is written, by its button and by the keyboard',
   });
 });
 
+test('an example is selected where the browser refuses to copy it', async ({ visit }) => {
+  await visit('/docs/quickstart', undefined, async ({ page }) => {
+    await page.locator('html').evaluate((html) => {
+      const { clipboard } = html.ownerDocument.defaultView.navigator;
+      clipboard.writeText = () => Promise.reject(new Error('refused'));
+    });
+    const example = page.locator('figure.code').first();
+    await example.getByRole('button', { name: 'Copy' }).click();
+    await example.getByRole('button', { name: 'Selected' }).waitFor();
+  });
+});
+
 test('the reference shows its first content within a second, and fits a phone with all fields open', async ({
   visit,
   baseUrl,
