@@ -1,4 +1,5 @@
 /** `watch`: prints what happens to a settlement, from its first state until it ends. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Settlement } from '../../clients/typescript/index.ts';
 import { type Currency, parseMoney } from '../../domain/money.ts';
 import { isTerminal } from '../../domain/settlement/state.ts';
@@ -50,8 +51,9 @@ export function changesSince(before: Watched | undefined, now: Watched): string[
   const lines = now.timeline
     .slice(before?.timeline.length ?? 0)
     .map(({ at, status, reason }) => line(at, status, reason));
+  // A read shows the latest hundred, so their number says nothing.
   const exceptions = now.exceptions
-    .slice(before?.exceptions.length ?? 0)
+    .filter((shown) => !before?.exceptions.some((known) => isDeepStrictEqual(known, shown)))
     .map(({ at, type, reason }) => line(at, 'exception', reason === undefined ? type : `${type}, ${reason}`));
   const last = now.timeline.at(-1)?.at ?? '';
   const received =

@@ -64,6 +64,20 @@ describe('the changes of a settlement', () => {
     expect(changesSince(waiting, { ...waiting, amount_received: '250.00' })).toEqual([]);
   });
 
+  test('an exception is printed once, also beyond the latest hundred that a read shows', () => {
+    const exceptions = Array.from({ length: 101 }, (_, index) => ({
+      type: 'overpaid' as const,
+      at: `2026-11-21T08:00:02.${String(index).padStart(3, '0')}Z`,
+      evidence_id: `evidence-${index}`,
+    }));
+    const [before, now] = [exceptions.slice(0, 100), exceptions.slice(1)].map((shown) => ({
+      ...waiting,
+      exceptions: shown,
+    }));
+    expect(changesSince(before, now ?? waiting)).toEqual(['2026-11-21T08:00:02.100Z  exception        overpaid']);
+    expect(changesSince(now, now ?? waiting)).toEqual([]);
+  });
+
   test('an exception and a failure have lines of their own', () => {
     const failed = watched({
       status: 'failed',
