@@ -46,10 +46,11 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
   app.addHook('onRequest', async (request, reply) => {
     const access = request.routeOptions.config.access;
     if (!access || !takesCredential(access, request)) return;
-    const failed = failures.of(failingCaller(access, request));
+    const caller = failingCaller(access, request);
+    const failed = failures.of(caller);
     const credential = digestOf(access, request);
     if (failed && failed.used >= budgets.failure.quota && !recent.has(credential))
-      await requireBudget(reply, budgets.failure, { ...failed, used: failed.used + 1 }, { detail: TOO_MANY_FAILURES });
+      await requireBudget(reply, budgets.failure, failures.add(caller), { detail: TOO_MANY_FAILURES });
     if (access.auth === 'signature') return;
     const cost = costOf(access, request);
     if (access.auth === 'session') {

@@ -101,6 +101,17 @@ describe('a valid credential', () => {
   });
 });
 
+test('beyond a hundred refusals, a further one is held back, so that a flood of bad keys gets little', async ({
+  send,
+}) => {
+  const bad = () => send('203.0.113.8', unknownKey());
+  expect(await times(FAILURES, bad)).toEqual(new Set([401]));
+  expect(await times(100, bad)).toEqual(new Set([429]));
+  const begunMs = Date.now();
+  expect(await bad()).toBe(429);
+  expect(Date.now() - begunMs).toBeGreaterThanOrEqual(450);
+});
+
 test('a session header that is too long counts as a failure, so that a flood of it is refused', async ({ send }) => {
   const tooLong = () => send('203.0.113.7', { url: '/consumer/me', headers: { authorization: 'x'.repeat(257) } });
   expect(await times(FAILURES, tooLong)).toEqual(new Set([422]));
