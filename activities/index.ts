@@ -17,8 +17,9 @@ import { webhookSubscriptionActivities } from './webhook-subscription.ts';
 export const ROUNDS_MAX = 900;
 
 const LIMITS = {
-  /** Of the 50 of their queue. */
+  /** Of the 50 of their queue: a provider or a mail server that hangs must leave room for settlements. */
   createApplicant: { atOnce: 16 },
+  sendOtp: { atOnce: 20 },
   deliverRetries: { atOnce: ROUNDS_MAX, comesAgainMs: [10_000, 30_000] },
 } as const satisfies Partial<Record<string, Limit>>;
 

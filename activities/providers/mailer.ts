@@ -7,7 +7,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createTransport } from 'nodemailer';
 import { z } from 'zod';
 import { isRemote, type RuntimeEnvironment } from '../../domain/runtime.ts';
-import { ProviderFailure } from '../failure.ts';
 import { withLinkedAbort } from '../linked-abort.ts';
 
 /** `id` becomes the message id, so that a second copy is recognized. */
@@ -25,8 +24,6 @@ export type Mailer = {
 
 export type MailOutcome = 'sent' | 'refused' | 'unanswered';
 
-/** Under way at once, of the worker's 50 activities: a mail server that hangs must leave room for settlements. */
-const MAILS_MAX = 20;
 /**
  * `phaseMs`: for the connection up to the greeting, and for each answer after it. Servers look up the sender before
  * they greet, and scan a mail before they take it. `deadlineMs`: for a mail, its second copy included; less than the
@@ -107,17 +104,8 @@ export function createMailer(settings: MailerSettings): Mailer | undefined {
     } while (!outcome && !signal.aborted);
     return outcome ?? 'unanswered';
   };
-  let underWay = 0;
   return {
-    send: async (mail, stop) => {
-      if (underWay >= MAILS_MAX) throw new ProviderFailure('mail_server', 'Too many mails are under way.');
-      underWay += 1;
-      try {
-        return await withLinkedAbort([stop], (signal) => sendOnceOrTwice(mail, signal), deadlineMs);
-      } finally {
-        underWay -= 1;
-      }
-    },
+    send: async (mail, stop) => await withLinkedAbort([stop], (signal) => sendOnceOrTwice(mail, signal), deadlineMs),
   };
 }
 
