@@ -103,8 +103,12 @@ describe.each([
     endless.write(`POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${length}\r\n\r\n`);
     endless.write(Buffer.alloc(2 ** 20));
     const signal = AbortSignal.timeout(stretched(5_000));
-    const [answer] = await once(endless, 'data', { signal }).finally(() => endless.destroy());
-    expect(String(answer)).toMatch(/^HTTP\/1\.[01] 4/);
+    const answer = await once(endless, 'data', { signal })
+      .then(String, ({ code }: NodeJS.ErrnoException) => code)
+      .finally(() => endless.destroy());
+    // A connection that is closed while its body still comes is reset, and its answer may be lost.
+    expect(answer).toMatch(/^HTTP\/1\.[01] 4|^ECONNRESET$|^EPIPE$/);
+    expect(await deliver()).toBe(204);
   });
 
   test('does not start with an empty secret, with which anybody could sign', async () => {
