@@ -50,7 +50,7 @@ const simulatedIdverify = (now: () => Date): IdentityProvider => ({
   }),
 });
 
-const ApplicantAnswer = z.object({ id: z.string().min(1).max(255) });
+const ApplicantAnswer = z.object({ id: z.string().regex(/^[\x21-\x7e]{1,255}$/) });
 const TokenAnswer = z.object({ token: z.string().min(1).max(4_096) });
 
 type Call = { readonly method: 'GET' | 'POST'; readonly path: string; readonly body?: object };

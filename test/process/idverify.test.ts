@@ -141,12 +141,18 @@ describe('the provider of a runtime', () => {
 });
 
 describe('a failure of the provider', () => {
+  /** Only the applicant's answer is wrong. */
+  const applicantAnswer =
+    (body: string) =>
+    (request: Request): Reply =>
+      request.path.startsWith('/resources/applicants?') ? { status: 201, body } : likeTheProvider(request);
   const unusable: [string, Reply | ((request: Request) => Reply)][] = [
     ['a refusal', { status: 401, body: '{}' }],
     ['a server error', { status: 500, body: 'Marcia Secret: internal error' }],
     ['a redirect, which is not followed', { status: 302, body: '', headers: { location: 'http://127.0.0.1:1/' } }],
     ['an answer that is not JSON', { status: 201, body: '<html>' }],
-    ['JSON without an id', { status: 201, body: '{"id":""}' }],
+    ['JSON without an id', applicantAnswer('{"id":""}')],
+    ['an id that PostgreSQL cannot store', applicantAnswer('{"id":"a\\u0000"}')],
     [
       'an answer that is too large',
       (request) => {
