@@ -1,8 +1,7 @@
 /**
- * Failures by client address: failed authentications (contract §2), and unknown addresses and methods. An address that
- * fails too often is refused before the database is asked. The counts are kept in this process's memory: counting in
- * the database would cost what it should save. Windows are by the monotonic clock: a clock that is set back prolongs
- * none.
+ * Counts by client address of what needs no database: failed authentications (contract §2), unknown addresses and
+ * methods, and pages. They are kept in this process's memory: counting in the database would cost what it should save,
+ * and pages would be refused while it is down. Windows are by the monotonic clock: a clock that is set back prolongs none.
  */
 import type { Budget, Counted } from '../../domain/rate-limit.ts';
 
@@ -12,14 +11,14 @@ import type { Budget, Counted } from '../../domain/rate-limit.ts';
  */
 const ADDRESSES_MAX = 50_000;
 
-export type FailureCount = {
+export type AddressCount = {
   /** @returns what the address has used of the budget then */
-  add(address: string): Counted;
-  /** What the address has used of the budget; undefined when it has not failed in this window. */
+  add(address: string, cost?: number): Counted;
+  /** What the address has used of the budget; undefined when nothing was counted in this window. */
   of(address: string): Counted | undefined;
 };
 
-export function createFailureCount({ windowSeconds }: Pick<Budget, 'windowSeconds'>): FailureCount {
+export function createAddressCount({ windowSeconds }: Pick<Budget, 'windowSeconds'>): AddressCount {
   const windowMs = windowSeconds * 1_000;
   const counts = new Map<string, { readonly endsAtMs: number; used: number }>();
   const countedOf = ({ endsAtMs, used }: { readonly endsAtMs: number; readonly used: number }): Counted => ({
@@ -33,9 +32,9 @@ export function createFailureCount({ windowSeconds }: Pick<Budget, 'windowSecond
     return undefined;
   };
   return {
-    add(address) {
+    add(address, cost = 1) {
       const count = current(address) ?? { endsAtMs: performance.now() + windowMs, used: 0 };
-      count.used += 1;
+      count.used += cost;
       const [oldest] = counts.keys();
       if (!counts.has(address) && oldest !== undefined && counts.size >= ADDRESSES_MAX) counts.delete(oldest);
       counts.set(address, count);

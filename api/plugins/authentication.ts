@@ -18,7 +18,7 @@ import { environmentName } from '../../domain/runtime.ts';
 import { scopeCovers } from '../../domain/scope.ts';
 import { hashApiKey, isWellFormedApiKey } from '../../process/api-key.ts';
 import type { ApiDeps } from '../deps.ts';
-import { createFailureCount } from '../http/failure-count.ts';
+import { createAddressCount } from '../http/address-count.ts';
 import { headerLines } from '../http/header-lines.ts';
 import { createKeyLookup } from '../http/key-lookup.ts';
 import { requireBudget } from '../http/rate-limit.ts';
@@ -40,7 +40,7 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
   app.decorateRequest('principal', null);
   app.decorateRequest('consumer', null);
   const budgets = budgetsOf(deps.config.rateLimitPerMinute);
-  const failures = createFailureCount(budgets.failure);
+  const failures = createAddressCount(budgets.failure);
   const recent = createRecentCredentials();
   const lookUp = createKeyLookup(deps, budgets.default.windowSeconds);
   app.addHook('onRequest', async (request, reply) => {

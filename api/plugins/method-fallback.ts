@@ -11,7 +11,7 @@ export function registerMethodFallbacks(app: FastifyInstance): void {
       url,
       method: app.supportedMethods.filter((method) => !methods.has(method)),
       schema: { hide: true },
-      config: { access: { auth: 'none', internal: true } },
+      config: { access: { auth: 'none', budget: 'page', internal: true } },
       onRequest: async (_request, reply) => {
         reply.header('Allow', allow);
         throw new DomainError('method_not_allowed');

@@ -1,8 +1,8 @@
 /**
  * Rate limits (contract §2). A request with a credential is counted where the credential is looked up
  * (`authentication.ts`), for its organization. This plugin counts the others, by client address, and what answers
- * weigh. All processes share the counts. A request is counted before its body is read. Provider events and health
- * checks are not counted. Unknown addresses and methods are counted in this process's memory.
+ * weigh. All processes share the counts, but for pages and unknown addresses and methods, which each counts in its
+ * memory. A request is counted before its body is read. Provider events and health checks are not counted.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
@@ -14,14 +14,16 @@ import {
   organizationCaller,
 } from '../../db/queries/rate-limit.ts';
 import { addressTenant, asTenant } from '../../db/tenant.ts';
-import { type Budget, budgetsOf, budgetsOfOrganization, weightOf } from '../../domain/rate-limit.ts';
+import { type Budget, budgetsOf, budgetsOfOrganization, type Counted, weightOf } from '../../domain/rate-limit.ts';
 import type { ApiDeps } from '../deps.ts';
+import { createAddressCount } from '../http/address-count.ts';
 import { STATUS_OF } from '../http/error-handler.ts';
-import { createFailureCount } from '../http/failure-count.ts';
 import { requireBudget, showBudget, slowDown } from '../http/rate-limit.ts';
 import { costOf, type RouteConfig } from '../route-config.ts';
 
 const CLEANUP_INTERVAL_MS = 10 * 60_000;
+/** Of an address that no route has. */
+const UNKNOWN: RouteConfig = { auth: 'none', budget: 'page' };
 
 export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
   const budgets = budgetsOf(deps.config.rateLimitPerMinute);
@@ -39,36 +41,37 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
     const isCounted = auth !== 'signature' && !uncounted;
     return { budget: budgets[budget], callers: isCounted ? [callerOf(budgets[budget], limitKey)] : [] };
   };
-  const unknown = createFailureCount(budgets.page);
+  const pages = createAddressCount(budgets.page);
+  /** @returns the count of the first caller */
+  const count = async (budget: Budget, callers: readonly string[], cost: number): Promise<Counted | undefined> => {
+    const [first] = callers;
+    if (budget === budgets.page && first !== undefined) return pages.add(first, cost);
+    const { windowSeconds } = budget;
+    const [counted] = await countRequests(
+      deps.db,
+      callers.map((caller) => ({ caller, windowSeconds, cost })),
+    );
+    return counted;
+  };
+  const countAddress = (budget: Budget, limitKey: string, cost = 1): Promise<Counted | undefined> =>
+    asTenant(addressTenant(limitKey), () => count(budget, [callerOf(budget, limitKey)], cost));
   // Not an async function: most requests have a credential and wait for nothing here.
   app.addHook('onRequest', (request, reply, done) => {
-    const access = request.routeOptions.config.access;
-    if (!access || access.internal) {
-      const counted = unknown.add(request.clientAddress.limitKey);
-      if (counted.used <= budgets.page.quota) return done();
-      requireBudget(reply, budgets.page, counted).then(() => done(), done);
-      return;
-    }
+    const { access = UNKNOWN } = request.routeOptions.config;
     if (access.auth === 'signature' || access.uncounted || access.countsFailures) return done();
     if (request.principal || request.consumer) return done();
     const budget = budgets[access.budget ?? 'default'];
-    const { windowSeconds } = budget;
-    const { limitKey } = request.clientAddress;
     const cost = costOf(access, request);
-    const count = { caller: callerOf(budget, limitKey), windowSeconds, cost };
-    asTenant(addressTenant(limitKey), () => countRequests(deps.db, [count]))
-      .then(([counted]) => counted && requireBudget(reply, budget, counted, { cost }))
+    countAddress(budget, request.clientAddress.limitKey, cost)
+      .then((counted) => counted && requireBudget(reply, budget, counted, { cost }))
       .then(() => done(), done);
   });
   // Not 429, which promises that nothing was done: a try of a code is counted, and a client repeats 429 by itself.
   app.addHook('onSend', (request, reply, payload, done) => {
     const isFailure = request.routeOptions.config.access?.countsFailures && isRefusal(reply.statusCode);
     if (!isFailure) return done(null, payload);
-    const { windowSeconds } = budgets.default;
-    const { limitKey } = request.clientAddress;
-    const count = { caller: callerOf(budgets.default, limitKey), windowSeconds, cost: 1 };
-    asTenant(addressTenant(limitKey), () => countRequests(deps.db, [count]))
-      .then(([counted]) => counted && slowDown(reply, budgets.default, counted))
+    countAddress(budgets.default, request.clientAddress.limitKey)
+      .then((counted) => counted && slowDown(reply, budgets.default, counted))
       .catch((error: unknown) => request.log.warn({ err: error }, 'a failed request could not be counted'))
       .then(() => done(null, payload), done);
   });
@@ -79,12 +82,8 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
     if (!access || weight === 0) return done(null, payload);
     const { budget, callers } = weighed(request, access);
     if (callers.length === 0) return done(null, payload);
-    const { windowSeconds } = budget;
-    countRequests(
-      deps.db,
-      callers.map((caller) => ({ caller, windowSeconds, cost: weight })),
-    )
-      .then(([counted]) => counted && showBudget(reply, budget, counted))
+    count(budget, callers, weight)
+      .then((counted) => counted && showBudget(reply, budget, counted))
       .catch((error: unknown) => request.log.warn({ err: error }, 'the weight of an answer could not be counted'))
       .then(() => done(null, payload), done);
   });

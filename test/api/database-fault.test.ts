@@ -84,6 +84,20 @@ test('too many connections: 503 that may be repeated, not ready, the log has the
   expect(await refusesAndRecovers((lines) => newApi(logging(lines)), TOO_MANY_CONNECTIONS)).toBe('down');
 });
 
+test('every page is shown while PostgreSQL lets nobody in, and the status says that the gates are closed', async ({
+  newApi,
+}) => {
+  const api = await newApi();
+  const get = (url: string) => api.app.inject({ method: 'GET', url });
+  await TOO_MANY_CONNECTIONS.begin(api);
+  for (const path of ['/', '/docs', '/docs/quickstart', '/docs/search?q=a', '/problems/not_found', '/llms.txt'])
+    expect([path, (await get(path)).statusCode]).toEqual([path, 200]);
+  const status = await get('/status');
+  expect([status.statusCode, status.body]).toEqual([200, expect.stringContaining('its evidence could not be read')]);
+  expect((await get('/nowhere')).statusCode).toBe(404);
+  await TOO_MANY_CONNECTIONS.end(api);
+});
+
 test('a statement that is canceled: 503 that may be repeated, and nothing of it is written', async ({ newApi }) => {
   expect(await refusesAndRecovers((lines) => newApi(logging(lines)), CANCELED)).toBe('up');
 });

@@ -3,7 +3,7 @@
  * is asked, and a valid caller is never refused for what others did wrong.
  */
 import { describe, expect, vi } from 'vitest';
-import { createFailureCount } from '../../api/http/failure-count.ts';
+import { createAddressCount } from '../../api/http/address-count.ts';
 import { createRecentCredentials } from '../../api/http/recent-credential.ts';
 import { generateSessionToken } from '../../api/http/session-token.ts';
 import { budgetsOf } from '../../domain/rate-limit.ts';
@@ -126,7 +126,7 @@ describe('a clock that is set anew', () => {
     ['forward', at + HOUR_MS],
   ] as const)('%s changes no window, and no valid credential is forgotten', ([_case, changed]) => {
     vi.useFakeTimers({ now: at, toFake: ['Date', 'performance'] });
-    const failures = createFailureCount({ windowSeconds: 60 });
+    const failures = createAddressCount({ windowSeconds: 60 });
     const recent = createRecentCredentials();
     failures.add('203.0.113.30');
     recent.add('credential');
@@ -141,7 +141,7 @@ describe('a clock that is set anew', () => {
 });
 
 test('beyond fifty thousand, the first failure and the credential that was valid longest ago are forgotten', () => {
-  const failures = createFailureCount({ windowSeconds: 60 });
+  const failures = createAddressCount({ windowSeconds: 60 });
   const recent = createRecentCredentials();
   for (const name of ['first', 'second']) {
     failures.add(name);
