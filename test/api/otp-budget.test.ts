@@ -123,9 +123,7 @@ describe('one-time codes of one address', MINUTE_ENDS, () => {
   });
 });
 
-test('a request to verify that has no code counts as a wrong one: in the budget of requests without a credential', async ({
-  post,
-}) => {
+test('a request to verify without a code counts as one with a wrong code', async ({ post }) => {
   const left = async (payload: object) => {
     const { status, headers } = await post('/consumer/auth/verify-otp', '203.0.113.4', payload);
     return [status, /^"default";r=(\d+);/.exec(String(headers['ratelimit']))?.[1]];

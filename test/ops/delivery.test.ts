@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import { raceBehind } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
+import { moveOrganization } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { endAs, ping, subscribe } from '../support/webhook.ts';
 
@@ -50,15 +51,18 @@ test('the next attempt of a pending delivery is due now by its lane, with an aud
   ]);
 });
 
-test('retry-delivery does not find a delivery of another environment', async ({ api, ops, createDeliveries }) => {
+test('retry-delivery does not find a delivery of another environment', async ({
+  api,
+  partner,
+  ops,
+  createDeliveries,
+}) => {
   const [id = ''] = await createDeliveries(1);
-  const move = (environment: string) =>
-    api.owner.pool.query('UPDATE organizations SET environment = $1', [environment]);
-  await move('production');
+  await moveOrganization(api, partner);
   await expectUnchanged(api.connection.pool, async () => {
     expect(await ops('retry-delivery', id, ...ACT_ARGS)).toMatchObject({ exitCode: 1, printed: [] });
   });
-  await move('local sandbox');
+  await moveOrganization(api, partner, 'local sandbox');
   expect((await ops('retry-delivery', id, ...ACT_ARGS)).exitCode).toBe(0);
 });
 

@@ -6,7 +6,7 @@ import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { expectUnchanged } from '../support/refusal.ts';
-import { BY_WIRE, moveToProduction } from '../support/settlement.ts';
+import { BY_WIRE, moveSettlements } from '../support/settlement.ts';
 
 const AUDIT_ARGS = ['--operator', 'ana', '--note', 'sent back by wire', '--yes'];
 
@@ -88,7 +88,7 @@ test.for<[string, number, string, string]>([
 
 test('what is due of a settlement of another environment is not recorded', async ({ api, overpaid, record }) => {
   const settlementId = await overpaid();
-  await moveToProduction(api, settlementId);
+  await moveSettlements(api, settlementId);
   await expectUnchanged(api.connection.pool, async () => {
     expect(await record(settlementId, '50.00', 'TRX 1')).toMatchObject({ exitCode: 1, printed: [] });
   });

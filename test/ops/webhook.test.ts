@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import type { TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
+import { moveOrganization } from '../support/partner.ts';
 import { expectRefused, expectUnchanged } from '../support/refusal.ts';
 import { ping, readDelivery, subscribe } from '../support/webhook.ts';
 
@@ -109,16 +110,17 @@ test('what webhook disable has skipped is sent again at once, also before its ro
   });
 });
 
-test('webhook disable and enable do not find a subscription of another environment', async ({ api, subscription }) => {
-  const { act } = subscription;
-  const move = (environment: string) =>
-    api.owner.pool.query('UPDATE organizations SET environment = $1', [environment]);
+test('webhook disable and enable do not find a subscription of another environment', async ({
+  api,
+  partner,
+  subscription: { act },
+}) => {
   for (const name of ['disable', 'enable'] as const) {
-    await move('production');
+    await moveOrganization(api, partner);
     await expectUnchanged(api.connection.pool, async () => {
       expect(await act(name)).toMatchObject({ exitCode: 1, printed: [] });
     });
-    await move('local sandbox');
+    await moveOrganization(api, partner, 'local sandbox');
     expect((await act(name)).exitCode).toBe(0);
   }
 });

@@ -14,6 +14,13 @@ export const jsonOf = (answer: LightMyRequestResponse): Json => answer.json();
 /** A caller with the key that an answer shows. */
 export const callerOf = ({ org_id: orgId, key_id: keyId, api_key: apiKey }: Json): Caller => ({ orgId, keyId, apiKey });
 
+/** Moves an organization to an environment, as if it had signed up there: two environments may use one database. */
+export const moveOrganization = (
+  api: TestApi,
+  { orgId }: Pick<Caller, 'orgId'>,
+  environment: 'production' | 'local sandbox' = 'production',
+) => api.owner.pool.query('UPDATE organizations SET environment = $2 WHERE org_id = $1', [orgId, environment]);
+
 export const recipientBody = (overrides: Record<string, unknown> = {}) => ({
   kind: 'contractor',
   entity_type: 'individual',

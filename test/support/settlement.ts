@@ -117,8 +117,8 @@ export async function openSettlement(
   return settlementId;
 }
 
-/** As if it had been accepted in production, by a service on the same database. */
-export const moveToProduction = (api: TestApi, ...settlementIds: readonly string[]) =>
+/** Moves settlements to production, as if they had been accepted there: two environments may use one database. */
+export const moveSettlements = (api: TestApi, ...settlementIds: readonly string[]) =>
   api.owner.pool.query(`UPDATE settlements SET environment = 'production' WHERE settlement_id = ANY ($1)`, [
     settlementIds,
   ]);
