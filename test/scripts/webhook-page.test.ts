@@ -101,13 +101,11 @@ describe.each([
   test.each([2 ** 31, -1])('reads at most 1 MiB of a body whose length is given as %i', async (length) => {
     const endless = connect(Number(new URL(url).port), '127.0.0.1');
     endless.write(`POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${length}\r\n\r\n`);
-    endless.write(Buffer.alloc(2 ** 20));
+    // The other one answers by the head alone, and closes: a body that still came would reset the connection.
+    if (language === 'python') endless.write(Buffer.alloc(2 ** 20));
     const signal = AbortSignal.timeout(stretched(5_000));
-    const answer = await once(endless, 'data', { signal })
-      .then(String, ({ code }: NodeJS.ErrnoException) => code)
-      .finally(() => endless.destroy());
-    // A connection that is closed while its body still comes is reset, and its answer may be lost.
-    expect(answer).toMatch(/^HTTP\/1\.[01] 4|^ECONNRESET$|^EPIPE$/);
+    const [answer] = await once(endless, 'data', { signal }).finally(() => endless.destroy());
+    expect(String(answer)).toMatch(/^HTTP\/1\.[01] 4/);
     expect(await deliver()).toBe(204);
   });
 
