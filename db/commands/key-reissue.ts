@@ -4,13 +4,12 @@
  */
 import { DomainError, stateConflict } from '../../domain/error.ts';
 import { CONFIRM_WITHIN_MS } from '../../domain/review.ts';
-import { environmentName } from '../../domain/runtime.ts';
 import type { ApiKeyCredential } from '../queries/api-key.ts';
 import { type AuditAction, insertAuditEntry, type OperatorAct } from '../queries/audit.ts';
 import { confirmKeyReissue, findOpenKeyReissue, insertKeyReissue } from '../queries/key-reissue.ts';
-import { lockOrganization } from '../queries/organization.ts';
 import { createFullKey } from './api-key.ts';
 import { type CommandDeps, type CommitDeps, commit } from './commit.ts';
+import { lockOperatedOrganization } from './organization.ts';
 
 type Deps = CommitDeps & Pick<CommandDeps, 'now' | 'runtime'>;
 
@@ -30,8 +29,7 @@ export async function reissueApiKey(
 ): Promise<{ readonly keyId: string | null; readonly expiresAt: Date }> {
   const at = deps.now();
   return await commit(deps, 'api_key.reissue', async (tx) => {
-    const { kind, environment } = await lockOrganization(tx, orgId);
-    if (environment !== environmentName(deps.runtime)) throw new DomainError('not_found');
+    const { kind } = await lockOperatedOrganization(tx, deps, orgId);
     if (kind !== 'partner')
       throw new DomainError('state_conflict', {}, 'A consumer has no API key. It signs in with a one-time code.');
     const audit = (action: AuditAction) => insertAuditEntry(tx, orgId, { objectId: orgId, action, operator, note, at });

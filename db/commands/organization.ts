@@ -52,7 +52,7 @@ export async function createOrganization(
 export async function suspendOrganization(deps: Deps, orgId: string, act: Act): Promise<Organization> {
   const at = deps.now();
   return await commit(deps, 'organization.suspend', async (tx) => {
-    const organization = await lockOperated(tx, deps, orgId);
+    const organization = await lockOperatedOrganization(tx, deps, orgId);
     const { suspendedAt } = organization;
     if (suspendedAt !== null) throw stateConflict('suspended', `It is suspended since ${suspendedAt.toISOString()}.`);
     await setSuspended(tx, orgId, at);
@@ -69,15 +69,19 @@ export async function suspendOrganization(deps: Deps, orgId: string, act: Act): 
 export async function resumeOrganization(deps: Deps, orgId: string, act: Act): Promise<void> {
   const at = deps.now();
   await commit(deps, 'organization.resume', async (tx) => {
-    const { suspendedAt } = await lockOperated(tx, deps, orgId);
+    const { suspendedAt } = await lockOperatedOrganization(tx, deps, orgId);
     if (suspendedAt === null) throw stateConflict('active', 'It is not suspended.');
     await setSuspended(tx, orgId, null);
     await insertAuditEntry(tx, orgId, { objectId: orgId, action: 'organization_resume', ...act, at });
   });
 }
 
-/** An organization of this environment, under its lock. */
-async function lockOperated(tx: Tx, { runtime }: Pick<Deps, 'runtime'>, orgId: string): Promise<Organization> {
+/** Locks an organization of this environment for an operator. @throws DomainError `not_found` */
+export async function lockOperatedOrganization(
+  tx: Tx,
+  { runtime }: Pick<Deps, 'runtime'>,
+  orgId: string,
+): Promise<Organization> {
   const organization = await lockOrganization(tx, orgId);
   if (organization.environment !== environmentName(runtime)) throw new DomainError('not_found');
   return organization;
@@ -106,7 +110,7 @@ export async function changeAllowance(
 ): Promise<Organization> {
   const at = deps.now();
   return await commit(deps, 'organization.set_limits', async (tx) => {
-    const organization = await lockOperated(tx, deps, orgId);
+    const organization = await lockOperatedOrganization(tx, deps, orgId);
     if (organization.kind !== 'partner')
       throw new DomainError('state_conflict', {}, 'A consumer has the same limits as every other one.');
     const { allowance, action, what } = change(organization);
