@@ -158,7 +158,7 @@ export function recipientStatusAfter(
       return recipient.verificationStatus;
     case 'verified':
     case 'rejected':
-      // Nobody knows any more whether it was about the last name of a recipient that was erased.
+      // An erasure removes both names, so nobody can compare them any more.
       if (subjectName !== null && subjectName === recipient.name) return status;
       return recipient.verificationStatus === 'pending' && !othersOpen ? 'unverified' : recipient.verificationStatus;
     case 'expired':

@@ -1,6 +1,6 @@
 /**
- * Counts by client address of what needs no database: failed authentications (contract §2), unknown addresses and
- * methods, and pages. They are kept in this process's memory: counting in the database would cost what it should save,
+ * Counts what needs no database, by client address: failed authentications (contract §2), unknown addresses and
+ * methods, and pages. The counts are in this process's memory: counting in the database would cost what it should save,
  * and pages would be refused while it is down. Windows are by the monotonic clock: a clock that is set back prolongs none.
  */
 import type { Budget, Counted } from '../../domain/rate-limit.ts';

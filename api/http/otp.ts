@@ -111,7 +111,7 @@ export async function verifyOtp(
 
 /**
  * The pepper is not in the database. Without it all codes could be tried against a database dump. The local sandbox
- * shows its codes to whoever asks, so in another environment on its database they prove nothing and use up none.
+ * shows its codes to whoever asks. In another environment on the same database they prove nothing and count for nothing.
  */
 const hash = ({ runtime }: Pick<ApiDeps, 'runtime'>, { secret }: Pepper, ...parts: readonly string[]): Buffer =>
   createHmac('sha256', secret)

@@ -91,7 +91,7 @@ export const authentication = fp(async (app: FastifyInstance, { deps }: { deps: 
   });
 });
 
-/** A session that is too long is refused as a fault of the form, and is no session all the same. */
+/** A session header that is too long is refused as invalid input. It is a failed authentication as well. */
 const isFailure = (error: unknown): boolean =>
   error instanceof DomainError
     ? FAILURES.includes(error.code)

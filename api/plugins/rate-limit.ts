@@ -1,8 +1,8 @@
 /**
  * Rate limits (contract §2). A request with a credential is counted where the credential is looked up
  * (`authentication.ts`), for its organization. This plugin counts the others, by client address, and what answers
- * weigh. All processes share the counts, but for pages and unknown addresses and methods, which each counts in its
- * memory. A request is counted before its body is read. Provider events and health checks are not counted.
+ * weigh. All processes share the counts, except those of pages and of unknown addresses and methods, which each process
+ * keeps in its memory. A request is counted before its body is read. Provider events and health checks are not counted.
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
@@ -22,7 +22,7 @@ import { requireBudget, showBudget, slowDown } from '../http/rate-limit.ts';
 import { costOf, type RouteConfig } from '../route-config.ts';
 
 const CLEANUP_INTERVAL_MS = 10 * 60_000;
-/** Of an address that no route has. */
+/** The access of an address without a route. */
 const UNKNOWN: RouteConfig = { auth: 'none', budget: 'page' };
 
 export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDeps }) => {
@@ -95,7 +95,7 @@ export const rateLimit = fp(async (app: FastifyInstance, { deps }: { deps: ApiDe
   app.addHook('onClose', async () => clearInterval(cleanup));
 });
 
-/** Of this request, by what it is: neither the service's own failure, nor of one too many at once. */
+/** Whether the request itself was refused: the service did not fail, and the caller had not sent too many. */
 const isRefusal = (status: number): boolean => status >= 400 && status < 500 && status !== STATUS_OF.rate_limited;
 
 const bytesOf = (payload: unknown): number =>

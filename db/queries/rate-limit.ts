@@ -94,7 +94,7 @@ export async function charge(tx: Tx, { caller, budget, cost }: Charge): Promise<
 /**
  * Gives back what was charged.
  *
- * @param chargedAt a window that began later did not charge it; absent: this transaction has charged it
+ * @param chargedAt a window that began later gives nothing back; absent: it was charged in this transaction
  */
 export async function release(
   tx: Tx,

@@ -51,7 +51,7 @@ export function changesSince(before: Watched | undefined, now: Watched): string[
   const lines = now.timeline
     .slice(before?.timeline.length ?? 0)
     .map(({ at, status, reason }) => line(at, status, reason));
-  // A read shows the latest hundred, so their number says nothing.
+  // A read shows the latest hundred, so their number does not tell which are new.
   const exceptions = now.exceptions
     .filter((shown) => !before?.exceptions.some((known) => isDeepStrictEqual(known, shown)))
     .map(({ at, type, reason }) => line(at, 'exception', reason === undefined ? type : `${type}, ${reason}`));

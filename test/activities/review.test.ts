@@ -6,7 +6,7 @@ import { auditEntries, certificates, events } from '../../db/schema/index.ts';
 import { whileWritesFail } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { expectUnchanged } from '../support/refusal.ts';
-import { BY_MANUAL_CARD, moveSettlements } from '../support/settlement.ts';
+import { BY_MANUAL_CARD, moveToProduction } from '../support/settlement.ts';
 
 const WHO = { operator: 'Pat Operatorname', note: 'Confirmed with Ms. Uniquebanker by phone.' } as const;
 
@@ -69,7 +69,7 @@ describe('a review of a payout', () => {
 
   test('is left open by a run while nothing is agreed', async ({ world, api, steps }) => {
     const id = await steps.inReview();
-    await moveSettlements(api, id);
+    await moveToProduction(api, id);
     await requestResolution({ ...api.deps, runtime: 'production' }, id, { outcome: 'paid', ...WHO });
     await expectUnchanged(api.connection.pool, async () => {
       expect((await steps.activities.reviewSettlement(steps.step(id))).status).toBe('needs_review');

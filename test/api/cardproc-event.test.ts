@@ -13,7 +13,7 @@ import { withApi } from '../support/fixture.ts';
 import { type Json, jsonOf } from '../support/partner.ts';
 import { cardprocSignature } from '../support/provider-event.ts';
 import { expectInvalid, expectUnchanged } from '../support/refusal.ts';
-import { BY_MANUAL_CARD, moveSettlements } from '../support/settlement.ts';
+import { BY_MANUAL_CARD, moveToProduction } from '../support/settlement.ts';
 
 const test = withApi();
 
@@ -184,7 +184,7 @@ describe('an event of a known type', () => {
     steps,
   }) => {
     const id = await steps.waiting(BY_MANUAL_CARD);
-    await moveSettlements(api, id);
+    await moveToProduction(api, id);
     await expectStoredUnmatched(api, cardprocBody(id));
     expect(await evidenceOf(api, id)).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { outbox, providerEvents, verifications } from '../../db/schema/index.ts'
 import { TEST_SECRETS } from '../support/api.ts';
 import { raceBehind } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
-import { createRecipient, jsonOf, moveOrganization } from '../support/partner.ts';
+import { changeEnvironment, createRecipient, jsonOf } from '../support/partner.ts';
 import { expectRefused } from '../support/refusal.ts';
 import {
   complete,
@@ -81,7 +81,7 @@ describe("an identity provider's event", () => {
     const owner = await api.createCaller();
     const recipientId = await createRecipient(api, owner);
     const { verification_id: id } = await openVerification(api, owner, recipientId);
-    await moveOrganization(api, owner);
+    await changeEnvironment(api, owner);
     expect(jsonOf(await sendIdverify(api, idverifyBody(id)))).toMatchObject({ duplicate: false, matched: false });
     expect((await statusOf(api, owner, recipientId)).latest.status).toBe('pending');
   });

@@ -186,7 +186,7 @@ describe('POST /consumer/auth/verify-otp', () => {
     expect((await verifyOtp(api, id, code)).statusCode).toBe(401);
   });
 
-  test('a code that the local sandbox has shown proves nothing in production on its database, and uses up none', async ({
+  test('a code of the local sandbox proves nothing in production on the same database, and counts for nothing there', async ({
     newApi,
   }) => {
     const database = await createTestDatabase();

@@ -19,8 +19,8 @@ import { createPayer } from './payer.ts';
 const SIZES = [3, 2, 1] as const;
 const RATES = [2, 5, 10] as const;
 /**
- * Before the measurements of each size, for each API and worker that shares the calls, so that V8 has compiled in each of
- * them what runs often.
+ * Before the measurements of a size, multiplied by it: the APIs and workers share the calls, and V8 must have compiled in
+ * each of them what runs often.
  */
 const WARM_UP_S = 90;
 const NAMES = ['API', 'worker', 'Temporal', 'PostgreSQL'] as const;

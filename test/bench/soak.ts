@@ -123,7 +123,7 @@ function judge(printer: Printer, samples: readonly Sample[], { skipped, failed }
   report(printer, 'soak', [{ head: ['from s', ...HEADS], rows }]);
   const judged = filled.slice(FIRST_PART_JUDGED).flat();
   const highest = (part: readonly Sample[], head: keyof Sample): number => Math.max(...valuesOf(part, head));
-  // V8 gives memory back and takes it again, so how much is used at one time says little. A leak raises the highest.
+  // V8 gives memory back and takes it again, so one moment says little. A leak raises the highest use.
   const middle = Math.floor(judged.length / 2);
   const growthOf = (head: keyof Sample): number =>
     highest(judged.slice(middle), head) / highest(judged.slice(0, middle), head);
@@ -131,7 +131,7 @@ function judge(printer: Printer, samples: readonly Sample[], { skipped, failed }
   const outboxAge = highest(judged, 'outbox age s');
   const percent = (ratio: number): string => `${((ratio - 1) * 100).toFixed(1)} %`;
   printer.print(
-    `The most memory grew by ${percent(growth.api)} (API) and ${percent(growth.worker)} (worker) from the first half of what ` +
+    `Peak memory grew by ${percent(growth.api)} (API) and ${percent(growth.worker)} (worker) from the first half of what ` +
       `is judged to the second; the limit is ${percent(GROWTH_MAX)}. ` +
       `The outbox was at most ${outboxAge.toFixed(2)} s old; the limit is ${OUTBOX_AGE_MAX_SECONDS} s. ` +
       `${skipped} requests were left out, ${failed} failed.`,

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { raceBehind } from '../support/database.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
-import { moveOrganization } from '../support/partner.ts';
+import { changeEnvironment } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { endAs, ping, subscribe } from '../support/webhook.ts';
 
@@ -58,11 +58,11 @@ test('retry-delivery does not find a delivery of another environment', async ({
   createDeliveries,
 }) => {
   const [id = ''] = await createDeliveries(1);
-  await moveOrganization(api, partner);
+  await changeEnvironment(api, partner);
   await expectUnchanged(api.connection.pool, async () => {
     expect(await ops('retry-delivery', id, ...ACT_ARGS)).toMatchObject({ exitCode: 1, printed: [] });
   });
-  await moveOrganization(api, partner, 'local sandbox');
+  await changeEnvironment(api, partner, 'local sandbox');
   expect((await ops('retry-delivery', id, ...ACT_ARGS)).exitCode).toBe(0);
 });
 

@@ -4,7 +4,7 @@ import { limitsOf } from '../../domain/quota.ts';
 import { signIn } from '../support/consumer.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
-import { jsonOf, moveOrganization } from '../support/partner.ts';
+import { changeEnvironment, jsonOf } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 
 const AUDIT = ['--operator', 'ana', '--note', 'they asked'];
@@ -46,7 +46,7 @@ describe('org tier', () => {
     owner,
   }) => {
     const elsewhere = await api.createCaller();
-    await moveOrganization(api, elsewhere);
+    await changeEnvironment(api, elsewhere);
     await expectUnchanged(api.connection.pool, async () => {
       const refused = [
         await ops('org', 'tier', owner.orgId, 'standard', ...AUDIT, '--yes'),

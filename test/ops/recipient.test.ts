@@ -11,7 +11,14 @@ import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { createConsumerRecipient, signIn } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
-import { createRecipient, type Json, jsonOf, moveOrganization, recipientBody, settleBody } from '../support/partner.ts';
+import {
+  changeEnvironment,
+  createRecipient,
+  type Json,
+  jsonOf,
+  recipientBody,
+  settleBody,
+} from '../support/partner.ts';
 import { expectRefused, expectUnchanged } from '../support/refusal.ts';
 import { insertCertifiedSettlement } from '../support/settlement.ts';
 import { complete, idverifyBody, openVerification, sendIdverify, verifyBody } from '../support/verification.ts';
@@ -303,7 +310,7 @@ describe('is refused, and nothing is written,', () => {
     const owner = await api.createCaller();
     const id = await createRecipient(api, owner);
     await deactivate(api, owner, id);
-    await moveOrganization(api, owner);
+    await changeEnvironment(api, owner);
     await expectUnchanged(api.connection.pool, async () => {
       for (const answer of [await erase(id, 'ana'), await erase(id, 'bo'), await exported(id, '--yes')])
         expect(answer).toMatchObject({ exitCode: 1, printed: [] });

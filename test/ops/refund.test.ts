@@ -6,7 +6,7 @@ import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
 import { expectUnchanged } from '../support/refusal.ts';
-import { BY_WIRE, moveSettlements } from '../support/settlement.ts';
+import { BY_WIRE, moveToProduction } from '../support/settlement.ts';
 
 const AUDIT_ARGS = ['--operator', 'ana', '--note', 'sent back by wire', '--yes'];
 
@@ -86,9 +86,9 @@ test.for<[string, number, string, string]>([
   expect(result).toMatchObject({ exitCode, printed: [] });
 });
 
-test('what is due of a settlement of another environment is not recorded', async ({ api, overpaid, record }) => {
+test('no refund is recorded for a settlement of another environment', async ({ api, overpaid, record }) => {
   const settlementId = await overpaid();
-  await moveSettlements(api, settlementId);
+  await moveToProduction(api, settlementId);
   await expectUnchanged(api.connection.pool, async () => {
     expect(await record(settlementId, '50.00', 'TRX 1')).toMatchObject({ exitCode: 1, printed: [] });
   });

@@ -12,7 +12,7 @@ import { FILE, withStack } from '../support/fixture.ts';
 import { createOps, createRemoteOps, listAudit } from '../support/ops.ts';
 import { readSettlement, settle, untilStatus } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
-import { BY_WIRE, moveSettlements } from '../support/settlement.ts';
+import { BY_WIRE, moveToProduction } from '../support/settlement.ts';
 
 /** Whatever a settlement's steps write. */
 async function recordOf(pool: pg.Pool): Promise<object> {
@@ -78,7 +78,7 @@ test('two operators agree before a review is resolved outside the local sandbox'
   const { db } = stack.api.connection;
   const ops = await createRemoteOps(db, { runtime: 'production', client: () => stack.temporal }, ['ana', 'bo']);
   const settlementId = await inReview();
-  await moveSettlements(stack.api, settlementId);
+  await moveToProduction(stack.api, settlementId);
   const ask = (operator: string, outcome: string) =>
     ops('resolve', settlementId, outcome, '--operator', operator, '--note', `${operator} asked the bank`, '--yes');
   const requested = (outcome: string, ...more: string[]) => ({

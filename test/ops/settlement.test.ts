@@ -9,7 +9,7 @@ import { FILE, withApi } from '../support/fixture.ts';
 import { createOps, createRemoteOps, listAudit } from '../support/ops.ts';
 import { readSettlement } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
-import { IN_REVIEW, moveSettlements, openSettlement } from '../support/settlement.ts';
+import { IN_REVIEW, moveToProduction, openSettlement } from '../support/settlement.ts';
 import { devServer } from '../support/temporal.ts';
 
 const AUDIT_ARGS = ['--operator', 'Ana', '--note', 'the partner asked by phone', '--yes'];
@@ -53,7 +53,7 @@ test('cancel, redispatch and resolve do not find a settlement of another environ
   ops,
 }) => {
   const [waits, reviewed] = [await openSettlement(api, partner), await openSettlement(api, partner, IN_REVIEW)];
-  await moveSettlements(api, waits, reviewed);
+  await moveToProduction(api, waits, reviewed);
   await expectUnchanged(api.connection.pool, async () => {
     for (const args of [
       ['cancel', waits],
@@ -283,7 +283,7 @@ test('a requested outcome is shown until it is a day old, and who requests anoth
   partner,
 }) => {
   const settlementId = await openSettlement(api, partner, IN_REVIEW);
-  await moveSettlements(api, settlementId);
+  await moveToProduction(api, settlementId);
   const at = new Date();
   const clock = { now: at };
   const ops = await createRemoteOps(api.connection.db, { runtime: 'production', now: () => clock.now }, ['ana', 'bo']);

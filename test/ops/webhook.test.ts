@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
-import { moveOrganization } from '../support/partner.ts';
+import { changeEnvironment } from '../support/partner.ts';
 import { expectRefused, expectUnchanged } from '../support/refusal.ts';
 import { ping, readDelivery, subscribe } from '../support/webhook.ts';
 
@@ -116,11 +116,11 @@ test('webhook disable and enable do not find a subscription of another environme
   subscription: { act },
 }) => {
   for (const name of ['disable', 'enable'] as const) {
-    await moveOrganization(api, partner);
+    await changeEnvironment(api, partner);
     await expectUnchanged(api.connection.pool, async () => {
       expect(await act(name)).toMatchObject({ exitCode: 1, printed: [] });
     });
-    await moveOrganization(api, partner, 'local sandbox');
+    await changeEnvironment(api, partner, 'local sandbox');
     expect((await act(name)).exitCode).toBe(0);
   }
 });

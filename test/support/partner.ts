@@ -14,8 +14,8 @@ export const jsonOf = (answer: LightMyRequestResponse): Json => answer.json();
 /** A caller with the key that an answer shows. */
 export const callerOf = ({ org_id: orgId, key_id: keyId, api_key: apiKey }: Json): Caller => ({ orgId, keyId, apiKey });
 
-/** Moves an organization to an environment, as if it had signed up there: two environments may use one database. */
-export const moveOrganization = (
+/** Gives an organization another environment, as if it had signed up there: two environments may use one database. */
+export const changeEnvironment = (
   api: TestApi,
   { orgId }: Pick<Caller, 'orgId'>,
   environment: 'production' | 'local sandbox' = 'production',

@@ -118,7 +118,7 @@ export async function openSettlement(
 }
 
 /** Moves settlements to production, as if they had been accepted there: two environments may use one database. */
-export const moveSettlements = (api: TestApi, ...settlementIds: readonly string[]) =>
+export const moveToProduction = (api: TestApi, ...settlementIds: readonly string[]) =>
   api.owner.pool.query(`UPDATE settlements SET environment = 'production' WHERE settlement_id = ANY ($1)`, [
     settlementIds,
   ]);
