@@ -13,6 +13,8 @@ const LONGEST = [
   '/test/clients/example.test.ts',
   '/test/clients/python.test.ts',
   '/test/scripts/lifetime.test.ts',
+  '/test/db/silent-server.test.ts',
+  '/test/clients/payroll.test.ts',
 ];
 
 /** Vitest accepts a sequencer only as a class. */
@@ -32,8 +34,8 @@ export default defineConfig({
     // Files share a few processes and their imports: modules do nothing when they are imported, and keep no state.
     isolate: false,
     // Few, because the servers that the tests use need processor time too, and each worker imports everything again.
-    // More than two cores, because files often wait: all tests took 313 s with three, and 281 s with four.
-    maxWorkers: 4,
+    // More than two cores, because files often wait: all tests took 320 s with four, 282 with six, and 290 with eight.
+    maxWorkers: 6,
     // They only end what hangs. The first file that needs a server starts it, and a clone installs packages of Python.
     testTimeout: stretched(600_000),
     hookTimeout: stretched(600_000),
