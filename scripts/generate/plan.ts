@@ -6,7 +6,7 @@ import { table } from './document.ts';
  * process at ten settlements a second (`npm run bench -- cluster`), and what the other tables of docs/scaling.md say.
  */
 export const COST = {
-  cpuMs: { api: 14.4, worker: 40.4, temporal: 39.9, postgres: 46.2 },
+  cpuMs: { api: 7.1, worker: 18.4, temporal: 24.5, postgres: 29.4 },
   /** Of the service's PostgreSQL; `kept`: when its events have ended. */
   bytes: { grown: 31_600, kept: 12_600 },
   temporal: { actions: 7, bytes: 3_700 },
