@@ -39,24 +39,23 @@ const ERASED = 'erased';
 const VARY = { api_key: 'Accept, X-API-Key', session: 'Accept, Authorization' } as const;
 
 /** JSON schemas, which the generator of the OpenAPI document turns into header objects. */
-const certificateHeaders = (auth: keyof typeof VARY) =>
-  ({
-    ETag: ETAG_HEADER,
-    Vary: { type: 'string', const: VARY[auth] },
-    'Cache-Control': { type: 'string', const: CACHE_CONTROL },
-    'Content-Disposition': { type: 'string', description: 'A file name with the id.' },
-    'X-Certificate-Signature': {
-      type: 'string',
-      description:
-        'Only with JSON: a detached Ed25519 JWS over the bytes (RFC 7797). Its header names a key of the JWKS.',
-    },
-  }) as const;
+const CERTIFICATE_HEADERS = {
+  ETag: ETAG_HEADER,
+  Vary: { type: 'string', description: 'Names `Accept` and the header of the credential.' },
+  'Cache-Control': { type: 'string', const: CACHE_CONTROL },
+  'Content-Disposition': { type: 'string', description: 'A file name with the id.' },
+  'X-Certificate-Signature': {
+    type: 'string',
+    description:
+      'Only with JSON: a detached Ed25519 JWS over the bytes (RFC 7797). Its header names a key of the JWKS.',
+  },
+} as const;
 
 /** Made for each route: the generator of the document keeps the objects that it is given. */
-const certificateResponses = (auth: keyof typeof VARY) => ({
+const certificateResponses = () => ({
   200: {
     description: 'The immutable bytes of the certificate: canonical JSON (RFC 8785), simulated and unanchored.',
-    headers: certificateHeaders(auth),
+    headers: CERTIFICATE_HEADERS,
     content: {
       'application/json': { schema: EvidenceCertificate },
       'text/html': {
@@ -113,7 +112,7 @@ export const certificateRoutes =
             "file. `text/html` and `application/pdf` also show the payee's name and the reference, which are not certified.",
           params: CertificatePath,
           headers: Conditions,
-          response: certificateResponses('api_key'),
+          response: certificateResponses(),
         },
       },
       async (request, reply) =>
@@ -131,7 +130,7 @@ export const certificateRoutes =
           description: 'As for partners. 404 until the transfer is settled.',
           params: TransferPath,
           headers: Conditions.extend(SessionHeader.shape),
-          response: certificateResponses('session'),
+          response: certificateResponses(),
         },
       },
       async (request, reply) => {

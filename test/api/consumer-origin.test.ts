@@ -43,7 +43,7 @@ const preflight = (origin: string, method = 'POST') => [
   ...['Access-Control-Request-Headers', 'authorization, content-type, idempotency-key'],
 ];
 
-type Answer = { readonly $ref?: string; readonly headers?: Readonly<Record<string, unknown>> };
+type Answer = { readonly $ref?: string; readonly headers?: Readonly<Record<string, { readonly schema: object }>> };
 type Document = {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly responses: Record<string, Answer> }>>>>;
   readonly components: { readonly responses: Readonly<Record<string, Answer>> };
@@ -56,11 +56,11 @@ const TAKEN = describedOperations(described)
   .filter(({ path }) => isConsumers(path))
   .flatMap(({ parameters }) => parameters.filter((parameter) => parameter.in === 'header').map(({ name }) => name));
 const { paths, components } = described.document as unknown as Document;
-const ANSWERED = Object.entries(paths)
+const ANSWERS = Object.entries(paths)
   .filter(([path]) => isConsumers(path))
   .flatMap(([, methods]) => Object.values(methods).flatMap(({ responses }) => Object.values(responses)))
-  .map((answer) => components.responses[answer.$ref?.replace('#/components/responses/', '') ?? ''] ?? answer)
-  .flatMap(({ headers = {} }) => Object.keys(headers));
+  .map((answer) => components.responses[answer.$ref?.replace('#/components/responses/', '') ?? ''] ?? answer);
+const ANSWERED = ANSWERS.flatMap(({ headers = {} }) => Object.keys(headers));
 /** A script may read the first one of every answer. The others are for caches and for people. */
 const UNREAD = ['Cache-Control', 'Vary', 'WWW-Authenticate'];
 const namesIn = (header: unknown) => String(header).toLowerCase().split(', ');
@@ -89,6 +89,12 @@ describe('a page of an allowed origin', () => {
     expect(varyOf(headers)).toEqual(['Origin', 'Access-Control-Request-Method']);
     expect(headers['access-control-max-age']).toBe('600');
     expect(headers).not.toHaveProperty('access-control-allow-credentials');
+  });
+
+  test('gets Origin in Vary, so the document fixes this header of no operation for consumers', () => {
+    const described = ANSWERS.flatMap(({ headers = {} }) => headers['Vary'] ?? []);
+    expect(described).not.toEqual([]);
+    expect(described.filter(({ schema }) => 'const' in schema)).toEqual([]);
   });
 
   test('reads answers and refusals, and never with credentials of the browser', async ({ api }) => {
