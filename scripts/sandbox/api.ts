@@ -41,12 +41,14 @@ function clientOf({ url, apiKey }: Api): Client {
  *
  * @throws CommandError when the API does not answer, or answers with an error
  */
-export const callApi = <T>({ url, apiKey }: Api, call: (client: Client) => Promise<T>): Promise<T> =>
-  call(clientOf({ url, apiKey })).catch((error: unknown) => {
-    if (error instanceof ConnectionFailed)
-      throw new CommandError(EXIT.unavailable, `The API at ${url} does not answer.`);
+export const callApi = <T>(api: Api, call: (client: Client) => Promise<T>): Promise<T> =>
+  call(clientOf(api)).catch((error: unknown) => {
+    if (error instanceof ConnectionFailed) throw noAnswer(api);
     throw error instanceof SettlementError ? new CommandError(EXIT.refused, refusalText(error)) : error;
   });
+
+export const noAnswer = ({ url }: Api): CommandError =>
+  new CommandError(EXIT.unavailable, `The API at ${url} does not answer.`);
 
 function refusalText(error: SettlementError): string {
   if (error instanceof ApiError) return `The API refused with ${error.status}: ${JSON.stringify(error.problem)}`;

@@ -4,7 +4,7 @@ import type { Settlement } from '../../clients/typescript/index.ts';
 import { type Currency, parseMoney } from '../../domain/money.ts';
 import { isTerminal } from '../../domain/settlement/state.ts';
 import { command, EXIT } from '../../ops/command-line/program.ts';
-import { apiOf, callApi } from './api.ts';
+import { apiOf, callApi, noAnswer } from './api.ts';
 import { API_URL, type SandboxCommand, type SandboxDeps, SETTLEMENT_ID } from './command.ts';
 
 export type Watched = Pick<
@@ -21,26 +21,41 @@ export type Watched = Pick<
   | 'certificate_id'
 >;
 
-export const watch: SandboxCommand = command({
-  name: 'watch',
-  description: 'Prints what happens to a settlement until it ends. Set API_KEY to a key with scope read.',
-  takes: { settlementId: SETTLEMENT_ID, url: API_URL },
-  run: async ({ env, print, printData }: SandboxDeps, { settlementId, url }) => {
-    let before: Watched | undefined;
-    // Each answer is tested once, so this sees every one of them.
-    const until = (settlement: Settlement): boolean => {
-      const lines = changesSince(before, settlement);
-      for (const line of lines) print(line);
-      if (lines.length > 0) printData(settlement);
-      before = settlement;
-      return isOver(settlement);
-    };
-    await callApi(apiOf(env, url, 'read'), ({ settlements }) =>
-      settlements.wait(settlementId, { until, timeoutMs: Number.POSITIVE_INFINITY }),
-    );
-    return EXIT.done;
-  },
-});
+/** An API that restarts is back sooner. It holds an answer back for half of this time at most. */
+const SILENCE_MAX_MS = 60_000;
+
+/** A settlement may take days. So only an API that does not answer ends the command before it. */
+export const createWatch = (silenceMaxMs: number): SandboxCommand =>
+  command({
+    name: 'watch',
+    description: 'Prints what happens to a settlement until it ends. Set API_KEY to a key with scope read.',
+    takes: { settlementId: SETTLEMENT_ID, url: API_URL },
+    run: async ({ env, print, printData }: SandboxDeps, { settlementId, url }) => {
+      const api = apiOf(env, url, 'read');
+      const silence = new AbortController();
+      const timer = setTimeout(() => silence.abort(noAnswer(api)), silenceMaxMs);
+      let before: Watched | undefined;
+      // Each answer is tested once, so this sees every one of them.
+      const until = (settlement: Settlement): boolean => {
+        timer.refresh();
+        const lines = changesSince(before, settlement);
+        for (const line of lines) print(line);
+        if (lines.length > 0) printData(settlement);
+        before = settlement;
+        return isOver(settlement);
+      };
+      try {
+        await callApi(api, ({ settlements }) =>
+          settlements.wait(settlementId, { until, timeoutMs: Number.POSITIVE_INFINITY, signal: silence.signal }),
+        );
+        return EXIT.done;
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+  });
+
+export const watch = createWatch(SILENCE_MAX_MS);
 
 /**
  * One line for each new state, exception and part of the amount, and one for the end. Times are those of the

@@ -9,9 +9,10 @@ import type { SandboxCommand } from '../../scripts/sandbox/command.ts';
 import { event } from '../../scripts/sandbox/event.ts';
 import { settleByCard, signUp } from '../../scripts/sandbox/partner.ts';
 import { scenarios } from '../../scripts/sandbox/scenarios.ts';
-import { changesSince, type Watched, watch } from '../../scripts/sandbox/watch.ts';
+import { changesSince, createWatch, type Watched, watch } from '../../scripts/sandbox/watch.ts';
 import { withStack } from '../support/fixture.ts';
 import { startHttpServer } from '../support/http-server.ts';
+import { stretched } from '../support/patience.ts';
 
 const test = withStack();
 
@@ -123,6 +124,24 @@ test('watch names the answer that it has seen, so that a change between two read
     ['"1"', 'wait=30'],
     [undefined, 'wait=1'],
   ]);
+});
+
+test('watch ends when the API has gone and does not answer any more, and says so', async () => {
+  let answered = 0;
+  const { url, close } = await startHttpServer((response) => {
+    answered += 1;
+    if (answered === 1) response.end(JSON.stringify(watched({})));
+    else response.destroy();
+  });
+  try {
+    expect(await run(createWatch(stretched(500)), 'sk_local_x', 'stl_1', '--url', url)).toEqual({
+      exitCode: EXIT.unavailable,
+      printed: ['2026-11-21T08:00:00.000Z  accepted', `The API at ${url} does not answer.`],
+    });
+  } finally {
+    await close();
+  }
+  expect(answered).toBeGreaterThan(1);
 });
 
 test.for([
