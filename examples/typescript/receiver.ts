@@ -4,7 +4,7 @@
  * that it has answered is lost.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import path from 'node:path';
 import { WebhookVerificationError, webhooks } from '../../clients/typescript/index.ts';
 
@@ -15,6 +15,20 @@ mkdirSync(folder, { recursive: true });
 
 /** No event is larger. Anybody can send to this address: a body without a limit would fill the memory. */
 const BODY_BYTES_MAX = 1_048_576;
+
+/** Undefined for one that is larger. A proxy may send the body in chunks, without its length. */
+async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
+  if (Number(request.headers['content-length']) > BODY_BYTES_MAX) return undefined;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  // The request stays open for its answer.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    size += chunk.length;
+    if (size > BODY_BYTES_MAX) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
 
 /** Id and body together, or nothing. An event can arrive twice: then its id and its bytes are the same. */
 function store(id: string, body: Buffer): void {
@@ -36,10 +50,9 @@ function handleStored(): void {
 
 handleStored();
 createServer(async (request, response) => {
-  if (!(Number(request.headers['content-length']) <= BODY_BYTES_MAX))
-    return void response.writeHead(413, { connection: 'close' }).end();
   try {
-    const body = Buffer.concat(await request.toArray());
+    const body = await bodyOf(request);
+    if (body === undefined) return void response.writeHead(413, { connection: 'close' }).end();
     store(webhooks.verify(body, request.headers, secrets).id, body);
     response.writeHead(204).end();
     handleStored();

@@ -155,22 +155,26 @@ async function startReceiver({ port, events, lines }: Receiver, secrets: readonl
 }
 
 plain(
-  'the receiver of the examples handles each event once, also one that it stored before it died, and reads no large body',
+  'the receiver of the examples handles each event once, also in chunks or after it died, and reads no large body',
   async ({ onTestFinished }) => {
     const receiver: Receiver = { port: await freePort(), events: await storeOf(onTestFinished), lines: [] };
     const now = new Date(Math.floor(Date.now() / 1_000) * 1_000);
     await writeFile(path.join(receiver.events, 'stored.json'), '{"type":"settlement.failed","sequence":4}');
     const stop = await startReceiver(receiver, [SECRET]);
-    for (const _ of [1, 2]) {
-      const headers = headersOf(BODY, [SECRET], now);
-      const { status } = await fetch(`http://127.0.0.1:${receiver.port}`, { method: 'POST', headers, body: BODY });
+    const headers = headersOf(BODY, [SECRET], now);
+    // The second one in chunks, without its length.
+    for (const body of [BODY, new Blob([BODY]).stream()]) {
+      const options = { method: 'POST', headers, body, duplex: 'half' } as const;
+      const { status } = await fetch(`http://127.0.0.1:${receiver.port}`, options);
       expect(status).toBe(204);
     }
-    const large = request({ port: receiver.port, method: 'POST', headers: { 'content-length': 1_048_577 } });
-    large.flushHeaders();
-    const [refusal] = await once(large, 'response');
-    large.destroy();
-    expect(refusal.statusCode).toBe(413);
+    const named = request({ port: receiver.port, method: 'POST', headers: { 'content-length': 1_048_577 } });
+    named.flushHeaders();
+    const chunked = request({ port: receiver.port, method: 'POST' });
+    chunked.write(Buffer.alloc(1_048_577));
+    const refusals = await Promise.all([named, chunked].map((large) => once(large, 'response')));
+    for (const large of [named, chunked]) large.destroy();
+    expect(refusals.map(([{ statusCode }]) => statusCode)).toEqual([413, 413]);
     await stop();
     await (await startReceiver(receiver, [SECRET]))();
     const handled = receiver.lines.filter((line) => !line.startsWith('refused'));
