@@ -44,13 +44,15 @@ const { settlement_id } = await client.settlements.create({
 });
 
 const LAST_NUMBER = 6;
+const WAIT_MS = Number(process.env['WAIT_S'] ?? 60) * 1_000;
 /** Other objects have events too. The type of an event says what its data is. */
 const ofSettlement = () =>
   [...received.values()].filter(
     ({ type, data }) =>
       type.startsWith('settlement.') && 'settlement_id' in data && data.settlement_id === settlement_id,
   );
-while (ofSettlement().length < LAST_NUMBER) await once(server, 'received');
+const signal = AbortSignal.timeout(WAIT_MS);
+while (ofSettlement().length < LAST_NUMBER) await once(server, 'received', { signal });
 for (const { type, sequence } of ofSettlement().sort((left, right) => left.sequence - right.sequence))
   console.log(`${type}, number ${sequence}`);
 

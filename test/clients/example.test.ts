@@ -8,6 +8,8 @@ import { expect, test as plain } from 'vitest';
 import { createClient } from '../../clients/typescript/index.ts';
 import { repositoryRoot } from '../../process/local/place.ts';
 import { FILE, withStack } from '../support/fixture.ts';
+import { startHttpServer } from '../support/http-server.ts';
+import { stretched } from '../support/patience.ts';
 
 const EXAMPLES = path.join(repositoryRoot, 'examples');
 
@@ -54,6 +56,17 @@ plain('an example in TypeScript says in one sentence that API_KEY is missing', a
   const args = ['--import', 'tsx', 'examples/typescript/settle-and-wait.ts'];
   const ran = await execa(process.execPath, args, { cwd: repositoryRoot, env: { API_KEY: '' }, reject: false });
   expect([ran.exitCode, ran.stderr]).toEqual([1, "Set API_KEY to a key of yours, as in the README's five minutes."]);
+});
+
+plain('the story about webhooks ends with an error when no event comes', async () => {
+  const made = { webhook_id: 'w', secret: `whsec_${'A'.repeat(43)}=`, recipient_id: 'r', settlement_id: 's' };
+  const api = await startHttpServer((response) => response.end(JSON.stringify(made)));
+  const args = ['--import', 'tsx', 'examples/typescript/receive-webhooks.ts'];
+  const env = { API: api.url, API_KEY: 'sk_local_x', PORT: '0', WAIT_S: '1' };
+  const limits = { reject: false, timeout: stretched(20_000) } as const;
+  const { exitCode, timedOut } = await execa(process.execPath, args, { cwd: repositoryRoot, env, ...limits });
+  await api.close();
+  expect({ exitCode, timedOut }).toEqual({ exitCode: 1, timedOut: false });
 });
 
 plain('each story exists in TypeScript', () => {
