@@ -54,12 +54,12 @@ export function createNarrator(baseUrl: string): Narrator {
   };
 }
 
-/** Headers that every request has, and the key. */
-const NOT_PRINTED = ['Accept', 'Content-Type', 'X-API-Key'];
+/** Headers that every request has, and the key. `Headers` gives names in lower case. */
+const NOT_PRINTED = ['accept', 'content-type', 'x-api-key'];
 
 function printRequest(path: string, { method, headers, body }: RequestInit = {}): void {
   console.log(styleText('bold', `${method} ${path}`));
-  for (const [name, value] of Object.entries(headers ?? {}))
+  for (const [name, value] of new Headers(headers))
     if (!NOT_PRINTED.includes(name)) console.log(styleText('dim', `  ${name}: ${value}`));
   if (typeof body === 'string') console.log(styleText('dim', pretty(JSON.parse(body))));
 }

@@ -10,10 +10,14 @@ const test = withStack();
 
 const demo = (url: string) => execa('node', ['--import', 'tsx', DEMO, '--url', url], { reject: false, all: true });
 
-test('the demo finds every answer as documented, and prints no key', async ({ stack }) => {
+test('the demo finds every answer as documented, and prints the headers of each request but no key', async ({
+  stack,
+}) => {
   const { exitCode, all } = await demo(stack.baseUrl);
   expect(exitCode, all).toBe(0);
   expect(all).toContain('Every answer is as documented.');
+  expect(all).toMatch(/ idempotency-key: [0-9a-f-]{36}/);
+  expect(all).toContain(' prefer: wait=20');
   expect(all).not.toMatch(/sk_local_[0-9A-Za-z]{20}/);
 });
 
