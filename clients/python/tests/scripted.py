@@ -15,6 +15,8 @@ from settlement_service import AsyncClient, Client, RetryPolicy
 Reply = "httpx.Response | Exception"
 KEY = "sk_local_unit"
 BASE = "https://api.example.com"
+#: JSON that is nested deeper than the stack.
+DEEP = b"[" * 100_000 + b"]" * 100_000
 
 
 def answer(status: int, body: object, headers: Mapping[str, str] | None = None) -> httpx.Response:

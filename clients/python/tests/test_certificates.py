@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from scripted import Run, Script, answer
+from scripted import DEEP, Run, Script, answer
 
 from settlement_service import CertificateFile, CertificateInvalidError, certificates, errors, models
 
@@ -25,8 +25,6 @@ CONTENT: dict[str, Any] = {
     ],
     "settlement_id": "stl_1",
 }
-#: JSON that is nested deeper than the stack.
-DEEP = b"[" * 100_000 + b"]" * 100_000
 
 
 def encoded(content: bytes) -> str:

@@ -9,11 +9,12 @@ from typing import Any, get_args, get_type_hints
 
 import httpx
 import pytest
-from scripted import Run, Script, answer, problem
+from scripted import DEEP, Run, Script, answer, problem
 
 from settlement_service import (
     ApiError,
     Intent,
+    RetryPolicy,
     SettlementServiceError,
     WaitTimeoutError,
     WebhookVerificationError,
@@ -104,6 +105,18 @@ def test_a_code_that_is_not_known_yet_is_an_error_too(run: Run) -> None:
 def test_what_another_program_answered_is_told_apart(run: Run, reply: httpx.Response) -> None:
     with pytest.raises(errors.UnexpectedAnswerError):
         run(Script([reply]), lambda client: client.settlements.get("s"))
+
+
+@pytest.mark.parametrize("status", [200, 404, 422, 502])
+def test_an_answer_that_is_nested_deeper_than_python_reads_is_told_apart(run: Run, status: int) -> None:
+    with pytest.raises(errors.UnexpectedAnswerError) as caught:
+        run(
+            Script([httpx.Response(status, content=DEEP)]),
+            lambda client: client.settlements.create(amount="250.00"),
+            RetryPolicy(attempts_max=1),
+        )
+    assert caught.value.maybe_done
+    assert caught.value.intent
 
 
 INTENT = Intent("POST", "/v2/settle", "order-1042-settle", "{}")

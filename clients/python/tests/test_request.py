@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 import anyio
 import httpx
 import pytest
-from scripted import BASE, KEY, Run, Script, answer
+from scripted import BASE, DEEP, KEY, Run, Script, answer
 
 from settlement_service import AsyncConsumerClient, Client, ConnectionFailedError, ConsumerClient, Intent
 from settlement_service._request import QueryValue, call_of, encoded, path_of, prepared, query_pairs
@@ -71,6 +71,11 @@ def test_an_intent_is_stored_and_read_unchanged_and_hides_its_body() -> None:
 def test_what_is_not_an_intent_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="intent"):
         Intent.from_json(text)
+
+
+def test_a_stored_text_that_is_nested_deeper_than_python_reads_is_no_intent() -> None:
+    with pytest.raises(ValueError, match="nested"):
+        Intent.from_json(DEEP.decode())
 
 
 @pytest.mark.parametrize(

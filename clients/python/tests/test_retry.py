@@ -331,7 +331,10 @@ def test_a_redirect_is_not_followed(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("7", 7), ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("", None), ("soon", None), ("-1", None), ("\u00b2", None)],
+    [
+        *[("7", 7), ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("", None), ("soon", None), ("-1", None), ("\u00b2", None)],
+        ("Thu, 01 Jan 99999999999999999999 00:00:00 GMT", None),
+    ],
 )
 def test_retry_after_is_read_as_seconds_or_as_a_date(text: str, seconds: float | None) -> None:
     assert Answer(503, {"retry-after": text}, b"").retry_after == seconds

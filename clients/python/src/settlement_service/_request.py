@@ -25,6 +25,14 @@ NO_CONTENT = 204
 NOT_MODIFIED = 304
 
 
+def parsed(text: bytes | str) -> Any:
+    """What JSON says. Raises `ValueError` for anything else, and for what is nested deeper than Python reads."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("The JSON is nested too deeply.") from None
+
+
 @dataclass(frozen=True)
 class Answer:
     """An answer of the API, read completely."""
@@ -35,7 +43,7 @@ class Answer:
     content: bytes
 
     def json(self) -> Any:
-        return None if self.status == NO_CONTENT else json.loads(self.content)
+        return None if self.status == NO_CONTENT else parsed(self.content)
 
     @property
     def retry_after(self) -> float | None:
@@ -45,7 +53,7 @@ class Answer:
             return float(text)
         try:
             moment = parsedate_to_datetime(text)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return None
         aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
         return max((aware - datetime.now(timezone.utc)).total_seconds(), 0.0)
@@ -72,7 +80,7 @@ class Intent:
     @classmethod
     def from_json(cls, text: str) -> Intent:
         """Reads what `to_json` wrote. Raises `ValueError` for anything else."""
-        fields = json.loads(text)
+        fields = parsed(text)
         names = {"method", "path", "idempotency_key", "body"}
         if not isinstance(fields, dict) or set(fields) != names or not all(isinstance(v, str) for v in fields.values()):
             raise ValueError("This is not a stored intent.")

@@ -6,11 +6,10 @@ that this client does not know yet is an `ApiError` with that `code`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from ._request import Answer, Intent
+from ._request import Answer, Intent, parsed
 
 
 class SettlementServiceError(Exception):
@@ -308,7 +307,7 @@ def error_of(answer: Answer, *, maybe_done: bool, intent: Intent | None) -> ApiE
 def problem_of(answer: Answer) -> Mapping[str, Any] | None:
     """The body of a refusal, or `None` when something else answered."""
     try:
-        body = json.loads(answer.content)
+        body = parsed(answer.content)
     except ValueError:
         return None
     if not isinstance(body, dict):

@@ -6,11 +6,11 @@ import base64
 import binascii
 import hashlib
 import hmac
-import json
 import time
 from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol, cast
 
+from ._request import parsed
 from .errors import SettlementServiceError
 from .models import WebhookEvent
 
@@ -105,7 +105,7 @@ def _is_signed(content: bytes, signatures: str, keys: Sequence[bytes]) -> bool:
 
 def _event(body: bytes) -> WebhookEvent:
     try:
-        event = json.loads(body)
+        event = parsed(body)
     except ValueError:
         raise WebhookVerificationError("invalid_body") from None
     if not isinstance(event, dict) or not isinstance(event.get("type"), str):
