@@ -1,5 +1,6 @@
 /** Lists over all pages, by the cursor of `Link` (contract §1). Pages are read only as far as you iterate. */
-import { type CallOptions, filledPath, type RawAnswer, type Send, withJson } from './transport.ts';
+import { UnexpectedAnswer } from './error.ts';
+import { type CallOptions, filledPath, queryText, type RawAnswer, type Send, withJson } from './transport.ts';
 
 export type Page<T> = {
   readonly items: readonly T[];
@@ -39,9 +40,12 @@ export function createList<T>(
         isRepeatable: true,
         ...options,
       });
+      const next = nextQuery(answer);
+      // Of something between that ignores the query. Its list would have no end.
+      if (next !== undefined && queryText(next) === queryText(asked)) throw new UnexpectedAnswer(answer.status);
       const total = answer.headers.get('X-Total-Count');
       yield { items: withJson<T[]>(answer).data, totalCount: total === null ? undefined : Number(total) };
-      asked = nextQuery(answer);
+      asked = next;
     }
   }
   async function* items(): AsyncGenerator<T> {

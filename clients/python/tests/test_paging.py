@@ -9,6 +9,7 @@ import pytest
 from scripted import Run, Script, answer
 
 from settlement_service import AsyncClient, Client
+from settlement_service.errors import UnexpectedAnswerError
 
 
 def pages() -> list[httpx.Response]:
@@ -64,6 +65,17 @@ def test_without_a_next_link_the_list_ends(run: Run, link: str) -> None:
     act = lambda client: list(client.wallets.list()) if isinstance(client, Client) else collected(client.wallets.list())  # noqa: E731
     assert run(script, act) == []
     assert len(script.requests) == 1
+
+
+def test_a_list_whose_pages_are_all_the_same_ends_with_an_error(run: Run) -> None:
+    script = Script([answer(200, [{}], {"Link": '</v1/wallets?after=c>; rel="next"'})] * 9)
+
+    def act(client: Client | AsyncClient) -> Any:
+        return list(client.wallets.list()) if isinstance(client, Client) else collected(client.wallets.list())
+
+    with pytest.raises(UnexpectedAnswerError):
+        run(script, act)
+    assert len(script.requests) == 2
 
 
 def test_nothing_is_read_before_the_list_is_iterated(run: Run) -> None:

@@ -716,6 +716,14 @@ test('the key goes to the base URL only, whatever Link says', async ({ open, bas
   expect(asked.map(({ url }) => url)).toEqual(['/v2/settlements', '/v2/settlements?after=c&status=a&status=b']);
 });
 
+test('a list ends with an error when each answer is the same page, as of a cache that ignores the query', async ({
+  open,
+}) => {
+  answers = Array.from({ length: 9 }, () => json(200, [{}], { link: '</v2/settlements?after=c>; rel="next"' }));
+  await expect(open().settlements.list().first(5)).rejects.toThrow(UnexpectedAnswer);
+  expect(asked).toHaveLength(2);
+});
+
 describe('a wait', () => {
   const HELD = { 'preference-applied': 'wait=1' };
   const preferred = () => asked.map(({ headers }) => headers['prefer']);

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 from urllib.parse import parse_qs, urlsplit
 
-from ._request import Answer, Call
+from ._request import Answer, Call, QueryValue
 
 T = TypeVar("T")
 
@@ -64,15 +65,20 @@ class AsyncPages(Generic[T]):
 
 
 def paged(first: Call[Any]) -> Call[Page[Any]]:
-    return cast("Call[Page[Any]]", first.reading(read_page))
+    return cast("Call[Page[Any]]", first.reading(partial(read_page, first.query.get("after"))))
 
 
 def following(call: Call[Page[T]], page: Page[T]) -> Call[Page[T]] | None:
-    return None if page.after is None else replace(call, query={**call.query, "after": page.after})
+    if page.after is None:
+        return None
+    return replace(call, query={**call.query, "after": page.after}, read=partial(read_page, page.after))
 
 
-def read_page(answer: Answer) -> Page[Any]:
+def read_page(asked: QueryValue, answer: Answer) -> Page[Any]:
+    """Raises `ValueError` for a page that leads to itself, as of a cache that ignores the query: it has no end."""
     total = answer.headers.get("x-total-count")
     found = NEXT.search(answer.headers.get("link", ""))
     after = parse_qs(urlsplit(found.group(1)).query).get("after", []) if found else []
+    if after and after[0] == asked:
+        raise ValueError("The page leads to itself.")
     return Page(answer.json(), None if total is None else int(total), after[0] if after else None)
