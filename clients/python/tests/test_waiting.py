@@ -151,8 +151,9 @@ def test_it_gives_up_in_time_also_when_an_answer_is_late(run: Run, monkeypatch: 
 
 def test_without_any_answer_it_raises_why_there_was_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     script = Timed([UNAVAILABLE] * 60, monkeypatch)
-    with pytest.raises(errors.TemporarilyUnavailableError):
+    with pytest.raises(errors.TemporarilyUnavailableError) as caught:
         run(script, lambda client: client.settlements.wait("s", timeout=3))
+    assert caught.value.__cause__ is None
     assert script.now() <= 3
 
 

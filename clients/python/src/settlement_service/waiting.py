@@ -59,7 +59,9 @@ def waiting(read: Call[Any], until: Until, timeout: float, now: Callable[[], flo
         try:
             last: Read = yield _held(read, held_s, seen, deadline)
         except DeadlineError as late:
-            raise (_timeout_error(read, value, until, timeout) if value else late.error) from late.error
+            if not value:
+                raise late.error from None
+            raise _timeout_error(read, value, until, timeout) from late.error
         value = value if last.value is None else last.value
         if _is_reached(value, until):
             return value
