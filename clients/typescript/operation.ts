@@ -1,5 +1,6 @@
 /** The types of each operation, read from the generated document: which input it takes, and what it answers. */
 import type { paths } from './generated/openapi.ts';
+import type { KeyOptions } from './intent.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -29,10 +30,19 @@ type BodyInput<O> = O extends { requestBody: { content: { 'application/json': in
     ? { readonly body?: B | undefined }
     : object;
 
-/** What this operation takes in its path, its query and its body. */
+/** An operation that takes no key is done again when it is repeated. */
+type KeyInput<O> = O extends { parameters: { header?: infer H } }
+  ? 'Idempotency-Key' extends keyof NonNullable<H>
+    ? KeyOptions
+    : NoKey
+  : NoKey;
+type NoKey = { readonly idempotencyKey?: undefined };
+
+/** What this operation takes in its path, its query and its body, and whether it takes a key. */
 export type InputOf<M extends Method, P extends PathOf<M>> = PathInput<OperationOf<M, P>> &
   QueryInput<OperationOf<M, P>> &
-  BodyInput<OperationOf<M, P>>;
+  BodyInput<OperationOf<M, P>> &
+  KeyInput<OperationOf<M, P>>;
 
 export type BodyOf<M extends Method, P extends PathOf<M>> =
   InputOf<M, P> extends { readonly body?: infer B } ? Exclude<B, undefined> : never;

@@ -4,14 +4,13 @@ import { createList, type List } from './list.ts';
 import type { AnswerOf, BodyOf, InputOf, ItemOf, Method, PathOf, QueryOf } from './operation.ts';
 import { type Answer, type CallOptions, filledPath, type Send, withJson } from './transport.ts';
 
-export type RequestOptions = CallOptions &
-  KeyOptions & {
-    readonly headers?: Readonly<Record<string, string>>;
-    /** For commands that the contract lets one repeat without a key, such as a cancellation. */
-    readonly isRepeatable?: boolean;
-    readonly attemptTimeoutMs?: number;
-    readonly deadlineMs?: number | undefined;
-  };
+export type RequestOptions = CallOptions & {
+  readonly headers?: Readonly<Record<string, string>>;
+  /** For commands that the contract lets one repeat without a key, such as a cancellation. */
+  readonly isRepeatable?: boolean;
+  readonly attemptTimeoutMs?: number;
+  readonly deadlineMs?: number | undefined;
+};
 
 /**
  * Any operation of the document. Only a GET and a request with an `idempotencyKey` are repeated.
@@ -25,7 +24,8 @@ export type Request = <M extends Method, P extends PathOf<M>>(
 ) => Promise<Answer<AnswerOf<M, P>>>;
 
 /** What every input may have; its exact type is checked where `request` is called. */
-type AnyInput = RequestOptions & { readonly path?: object; readonly query?: object; readonly body?: unknown };
+type AnyInput = RequestOptions &
+  KeyOptions & { readonly path?: object; readonly query?: object; readonly body?: unknown };
 
 export const createRequest = (send: Send): Request => {
   const request = async (method: Method, template: string, input: AnyInput): Promise<Answer<unknown>> => {

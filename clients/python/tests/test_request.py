@@ -176,14 +176,23 @@ def test_operations_without_a_method_can_be_requested(run: Run) -> None:
     assert script.requests[1].headers["idempotency-key"] == key
 
 
-def test_a_request_with_a_key_has_its_own_method_and_query(run: Run) -> None:
-    script = Script([answer(200, {})])
+def test_a_request_with_a_key_has_its_query(run: Run) -> None:
+    script = Script([answer(201, {})])
     key = "order-2026-11-22-0001"
-    act = {"query": {"descendants": True}, "idempotency_key": key}
-    run(script, lambda client: client.request("DELETE", "/v1/orgs/keys/k-1", **act))
+    run(script, lambda client: client.request("POST", "/v1/new", query={"now": True}, idempotency_key=key))
     (request,) = script.requests
-    sent = (request.method, request.url.raw_path, request.headers["idempotency-key"])
-    assert sent == ("DELETE", b"/v1/orgs/keys/k-1?descendants=true", key)
+    assert (request.url.raw_path, request.headers["idempotency-key"]) == (b"/v1/new?now=true", key)
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "GET"])
+def test_a_key_of_anything_but_a_post_is_refused_before_it_is_sent(run: Run, method: str) -> None:
+    script = Script([])
+    with pytest.raises(ValueError, match="Only a POST"):
+        run(
+            script,
+            lambda client: client.request(method, "/v1/webhooks/w", idempotency_key="order-2026-11-22-0001"),
+        )
+    assert script.requests == []
 
 
 def test_a_command_by_request_is_not_repeated_without_a_key_and_an_empty_key_is_refused(run: Run) -> None:

@@ -173,7 +173,8 @@ test('a command by `request` is repeated if it has a key, and has at least the t
 }) => {
   const path = { webhook_id: 'w' };
   answers = [lost];
-  await open().request('POST', '/v1/webhooks/{webhook_id}/test', { path, idempotencyKey: 'order-2026-11-22-0001' });
+  const idempotencyKey = 'order-2026-11-22-0001';
+  await open().request('POST', '/v1/webhooks/{webhook_id}/rotate-secret', { path, idempotencyKey });
   expect(asked.map(({ headers }) => headers['idempotency-key'])).toEqual(Array(2).fill('order-2026-11-22-0001'));
   answers = [(response) => void setTimeout(() => json(200, {})(response), 150)];
   await open({ timeoutMs: 50 }).request('GET', '/v1/webhooks/{webhook_id}', { path, attemptTimeoutMs: 10_000 });
@@ -400,8 +401,22 @@ test('an idempotency key of anything but a POST is refused before it is sent: no
 }) => {
   const idempotencyKey = 'order-2026-11-22-0001';
   const input = { path: { recipient_id: 'r' }, body: { name: 'Marcia Brown' }, idempotencyKey };
+  // @ts-expect-error: no key.
   await expect(open().request('PUT', '/v1/recipients/{recipient_id}', input)).rejects.toThrow(TypeError);
   expect([asked, retries]).toEqual([[], []]);
+});
+
+test('an operation that is done again when it is repeated takes no idempotency key by its type', async ({ open }) => {
+  const { request } = open();
+  const idempotencyKey = 'order-2026-11-22-0001';
+  const body = { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' };
+  // @ts-expect-error: a sign-up makes another organization each time.
+  await request('POST', '/v1/orgs', { body, idempotencyKey });
+  // @ts-expect-error: a test event is sent each time.
+  await request('POST', '/v1/webhooks/{webhook_id}/test', { path: { webhook_id: 'w' }, idempotencyKey });
+  await request('POST', '/v2/settle', { body: WIRE, idempotencyKey });
+  await request('POST', '/v1/orgs/keys/{key_id}/rotate', { path: { key_id: 'k' }, idempotencyKey });
+  expect(asked).toHaveLength(4);
 });
 
 test('an invalid date is refused before it is sent', async ({ open }) => {

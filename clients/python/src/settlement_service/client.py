@@ -11,7 +11,7 @@ import httpx
 from typing_extensions import Self, Unpack
 
 from . import models, resources
-from ._request import Call, Intent, QueryValue, encoded, prepared, sending
+from ._request import CREATES, Call, Intent, QueryValue, encoded, prepared, sending
 from .groups import (
     AsyncCertificates,
     AsyncSettlements,
@@ -53,7 +53,10 @@ class _Blocking:
         body: Mapping[str, object] | None = None,
         idempotency_key: str | None = None,
     ) -> Any:
-        """An operation that has no method here. It is repeated if it is a GET or has an idempotency key."""
+        """An operation that has no method here. It is repeated if it is a GET or has an idempotency key.
+
+        Give a key only where the document has the header: any other command is done again when it is repeated.
+        """
         return self._transport.run(_call(method, path, query, body, idempotency_key))
 
     def close(self) -> None:
@@ -98,7 +101,10 @@ class _Asynchronous:
         body: Mapping[str, object] | None = None,
         idempotency_key: str | None = None,
     ) -> Any:
-        """An operation that has no method here. It is repeated if it is a GET or has an idempotency key."""
+        """An operation that has no method here. It is repeated if it is a GET or has an idempotency key.
+
+        Give a key only where the document has the header: any other command is done again when it is repeated.
+        """
         return await self._transport.run(_call(method, path, query, body, idempotency_key))
 
     async def aclose(self) -> None:
@@ -279,7 +285,8 @@ def _call(
     idempotency_key: str | None,
 ) -> Call[Any]:
     if idempotency_key is not None:
-        intent = replace(prepared(path, idempotency_key, body), method=method)
-        return replace(sending(intent), query=query or {})
+        if method != CREATES:
+            raise ValueError("Only a POST takes an idempotency_key.")
+        return replace(sending(prepared(path, idempotency_key, body)), query=query or {})
     content = None if body is None else encoded(body)
     return Call(method, path, query=query or {}, body=content, repeatable=method == "GET")
