@@ -13,6 +13,8 @@ const FAULT_SIGNALS = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGS
 const SNAPSHOT_SIGNAL = 'SIGUSR2';
 
 export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
+/** The terminal signals every process in it, and npm forwards what it gets: one Ctrl-C can arrive twice. */
+export const SAME_SIGNAL_MS = 300;
 const endAtOnce = (signal: (typeof STOP_SIGNALS)[number]): void => process.exit(128 + os.constants.signals[signal]);
 
 const UNHANDLED = 'uncaughtException';
@@ -39,7 +41,8 @@ type Step = readonly [what: string, close: () => unknown];
 
 /**
  * Takes the steps one after the other, once, and then ends the process: with 0, or with 1 after an error, also one of a
- * step, at a second signal, or when `timeoutMs` is over. A line of the log says why it is 1, and what was closing.
+ * step, at a second signal, or when `timeoutMs` is over. A line of the log says why it is 1, and what was closing. The
+ * same signal again at once is no second one.
  */
 export function closeInOrder(
   { timeoutMs, log }: { readonly timeoutMs: number; readonly log: Log },
@@ -62,15 +65,25 @@ export function closeInOrder(
       throw error;
     }
   };
-  closeWithGrace(
+  const { close: begin } = closeWithGrace(
     {
       delay: timeoutMs,
       logger: false,
-      skip: [...FAULT_SIGNALS, SNAPSHOT_SIGNAL],
+      skip: [...FAULT_SIGNALS, SNAPSHOT_SIGNAL, ...STOP_SIGNALS],
       onTimeout: () => log.error({ closing }, 'the process did not close in time'),
       onSecondError: (err) => log.error({ err, closing }, 'an error ended the process while it closed'),
-      onSecondSignal: (signal) => log.error({ signal, closing }, 'a signal ended the process while it closed'),
     },
     close,
   );
+  let first: { readonly signal: NodeJS.Signals; readonly atMs: number } | undefined;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (closing === undefined) {
+      first = { signal, atMs: performance.now() };
+      begin();
+    } else if (first?.signal !== signal || performance.now() - first.atMs > SAME_SIGNAL_MS) {
+      log.error({ signal, closing }, 'a signal ended the process while it closed');
+      process.exit(1);
+    }
+  };
+  for (const signal of STOP_SIGNALS) process.on(signal, onSignal);
 }

@@ -4,13 +4,11 @@ import { styleText } from 'node:util';
 import { ConfigError } from '../../config/fault.ts';
 import type { Parameters, ValuesOf } from '../../ops/command-line/parameter.ts';
 import { command, EXIT, runProgram, standardOutput } from '../../ops/command-line/program.ts';
-import { STOP_SIGNALS } from '../../process/shutdown.ts';
+import { SAME_SIGNAL_MS, STOP_SIGNALS } from '../../process/shutdown.ts';
 import type { Supervisor } from './supervisor.ts';
 
 const WATCH_MS = 500;
 const STOP_TIMEOUT_MS = 90_000;
-/** The terminal signals every process in it, and npm forwards what it gets: one Ctrl-C can arrive twice. */
-const SAME_SIGNAL_MS = 300;
 
 /**
  * A program that runs a stack. It exits with 1, and says in one sentence why, when the stack cannot begin, and with 78
