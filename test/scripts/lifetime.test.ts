@@ -48,6 +48,19 @@ async function closeTerminalAt(text: string, command: readonly string[], env: No
 const Package = z.object({ scripts: z.record(z.string(), z.string()) });
 const npmScripts = () => Package.parse(JSON.parse(readSource('package.json'))).scripts;
 
+/** Runs this line of a package.json, and waits until it has printed the text. */
+async function startByNpm(start: string | undefined, text: string) {
+  writeFileSync(path.join(directory, 'package.json'), JSON.stringify({ scripts: { start } }));
+  symlinkSync(path.join(repositoryRoot, 'node_modules'), path.join(directory, 'node_modules'));
+  const npm = spawn('npm', ['start'], { cwd: directory, stdio: ['ignore', 'pipe', 'ignore'] });
+  let output = '';
+  npm.stdout.on('data', (chunk) => {
+    output += String(chunk);
+  });
+  await expect.poll(() => output).toContain(text);
+  return { npm, output: () => output };
+}
+
 const pidIn = (output: string): number => Number(/Ready, (\d+)/.exec(output)?.[1]);
 
 describe('a closed terminal', () => {
@@ -87,18 +100,11 @@ describe('a signal to the stack', () => {
   test.each(['SIGINT', 'SIGTERM'] as const)(
     '%s to npm alone stops every process, as a service manager sends it',
     async (signal) => {
-      const start = npmScripts()['start']?.replace('scripts/start.ts', `${SUPERVISED} ${directory}`);
-      writeFileSync(path.join(directory, 'package.json'), JSON.stringify({ scripts: { start } }));
-      symlinkSync(path.join(repositoryRoot, 'node_modules'), path.join(directory, 'node_modules'));
-      const npm = spawn('npm', ['start'], { cwd: directory, stdio: ['ignore', 'pipe', 'ignore'] });
-      let output = '';
-      npm.stdout.on('data', (chunk) => {
-        output += String(chunk);
-      });
-      await expect.poll(() => output).toContain('Ready, ');
+      const line = npmScripts()['start']?.replace('scripts/start.ts', `${SUPERVISED} ${directory}`);
+      const { npm, output } = await startByNpm(line, 'Ready, ');
       npm.kill(signal);
       expect(await once(npm, 'exit')).toEqual([0, null]);
-      expect(findProcess(pidIn(output))).toBeUndefined();
+      expect(findProcess(pidIn(output()))).toBeUndefined();
       expect(readStack(directory)).toBeUndefined();
     },
   );
@@ -143,6 +149,16 @@ describe('the API and the worker', () => {
     // With a handler of its own, since the first process of a container has no default.
     expect(await endedBy(['SIGTERM'], 'starting')).toEqual([143]);
   });
+
+  test.for(['api', 'worker'])(
+    'close in order at a signal to npm that comes while they are busy, as a service manager sends it: %s',
+    async (name) => {
+      const line = npmScripts()[`start:${name}`]?.replace(`${name}/main.ts`, `${CLOSING} busy`);
+      const { npm, output } = await startByNpm(line, 'Ready');
+      npm.kill('SIGTERM');
+      expect([await once(npm, 'close'), output()]).toEqual([[0, null], expect.stringContaining('Closing')]);
+    },
+  );
 
   test('go on at SIGUSR2, at which Node.js writes a heap snapshot if it is told to', async () => {
     const { child, output } = start();
