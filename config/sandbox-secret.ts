@@ -18,7 +18,8 @@ export const SANDBOX_SECRETS = [
 
 /**
  * The generated secrets of the local sandbox. The file is written once, and only its owner can read it. It is written
- * under another name and then linked to its own: a process that starts at the same time reads the whole file, or none.
+ * under another name and then linked to its own: a process that starts at the same time, or after a power cut, reads the
+ * whole file, or none.
  *
  * @throws ConfigError when the file is damaged
  */
@@ -39,7 +40,7 @@ export function sandboxSecrets(directory: string): Record<string, string> {
   };
   const temporary = `${file}.${randomBytes(8).toString('hex')}`;
   try {
-    writeFileSync(temporary, JSON.stringify(fresh, null, 2), { flag: 'wx', mode: 0o600 });
+    writeFileSync(temporary, JSON.stringify(fresh, null, 2), { flag: 'wx', mode: 0o600, flush: true });
     linkSync(temporary, file);
     return fresh;
   } catch (error) {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import fs, {
   appendFileSync,
+  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -771,6 +772,19 @@ describe('the local sandbox', () => {
     expect(statSync(path.join(directory, file)).mode & 0o777).toBe(0o600);
     expect(load(SANDBOX)).toEqual(first);
     expect(first.apiKeyPeppers[0].secret).not.toBe(first.cardprocWebhookSecrets[0]);
+  });
+
+  test('has its secrets on the disk before their file has its name: after a power cut it is whole, or missing', ({
+    directory,
+    load,
+    onTestFinished,
+  }) => {
+    const flush = vi.spyOn(fs, 'fsyncSync');
+    onTestFinished(() => void flush.mockRestore());
+    const named: boolean[] = [];
+    flush.mockImplementation(() => void named.push(existsSync(path.join(directory, 'sandbox-secrets.json'))));
+    load(SANDBOX);
+    expect(named).toEqual([false]);
   });
 
   test('reads its secrets without writing anything, so that a full disk stops no command', ({ directory, load }) => {

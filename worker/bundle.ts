@@ -3,10 +3,10 @@
  * for each content of its sources and kept in `.local/bundle/`. An image contains the file.
  */
 import { existsSync } from 'node:fs';
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { hashContents, removeOlder } from '../process/local/content-hash.ts';
+import { hashContents, nameBuilt, removeOlder } from '../process/local/content-hash.ts';
 import { localDirectory, repositoryRoot } from '../process/local/place.ts';
 
 const DIRECTORY = path.join(localDirectory, 'bundle');
@@ -38,6 +38,6 @@ export async function workflowBundle({
   await removeOlder(DIRECTORY);
   const temporary = `${codePath}.${process.pid}`;
   await writeFile(temporary, code);
-  await rename(temporary, codePath);
+  await nameBuilt(temporary, codePath);
   return { codePath };
 }

@@ -1,6 +1,6 @@
 /** Names for what is built from sources: the same contents have the same name, so each is built once. */
 import { createHash } from 'node:crypto';
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { repositoryRoot } from './place.ts';
 
@@ -22,6 +22,18 @@ export async function hashContents(sources: readonly string[]): Promise<string> 
   return hash.digest('hex').slice(0, 32);
 }
 
+/**
+ * Gives a file or a folder its name, once the disk has all of it. A name is taken to be complete: after a power cut it
+ * would stand for empty files, until somebody removes it.
+ */
+export async function nameBuilt(built: string, name: string): Promise<void> {
+  for (const file of await filesUnder(built)) {
+    const opened = await open(file);
+    await opened.sync().finally(() => opened.close());
+  }
+  await rename(built, name);
+}
+
 /** Removes what was built in this folder long ago. */
 export async function removeOlder(directory: string): Promise<void> {
   const oldest = Date.now() - KEEP_MS;
@@ -33,7 +45,7 @@ export async function removeOlder(directory: string): Promise<void> {
 }
 
 async function filesUnder(source: string): Promise<string[]> {
-  const start = path.join(repositoryRoot, source);
+  const start = path.resolve(repositoryRoot, source);
   if (!(await stat(start)).isDirectory()) return [start];
   const entries = await readdir(start, { recursive: true, withFileTypes: true });
   return entries.flatMap((entry) => (entry.isFile() ? [path.join(entry.parentPath, entry.name)] : [])).sort();

@@ -3,11 +3,11 @@
  * two thirds of a start's processor time. So each program is built as one file, once for each content of the sources.
  */
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, rm, utimes } from 'node:fs/promises';
+import { mkdir, readFile, rm, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { BuildOptions, Plugin } from 'esbuild';
-import { hashContents, removeOlder } from '../../process/local/content-hash.ts';
+import { hashContents, nameBuilt, removeOlder } from '../../process/local/content-hash.ts';
 import { localDirectory, repositoryRoot } from '../../process/local/place.ts';
 
 /** Inside the repository, so that the packages are found. */
@@ -89,7 +89,7 @@ async function compiled(program: CompiledProgram, version: string, extent: Exten
   await removeOlder(DIRECTORY);
   await compile(program, temporary, extent);
   try {
-    await rename(temporary, folder);
+    await nameBuilt(temporary, folder);
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
     // Another process has built the same meanwhile.

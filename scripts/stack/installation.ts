@@ -4,9 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { nameBuilt } from '../../process/local/content-hash.ts';
 import { findProcess } from '../../process/local/process-record.ts';
 
 export type Acquisition = {
@@ -110,7 +111,7 @@ export async function install(
   try {
     const made = await make(directory);
     await chmod(made, 0o755);
-    await rename(made, target);
+    await nameBuilt(made, target);
     return { path: target };
   } catch (error) {
     return { reason: `${tool} failed: ${lastLine(error)}.` };

@@ -7,11 +7,12 @@
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, readFile, rename, rm } from 'node:fs/promises';
+import { cp, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
+import { nameBuilt } from '../../process/local/content-hash.ts';
 
 /** The account that runs the server. Both are undefined when it is the caller's own. */
 export type Account = { readonly uid?: number; readonly gid?: number };
@@ -125,7 +126,7 @@ async function copyOf(installed: string, fallbackDirectory: string): Promise<str
   // The copy has the modes of the original, which a strict umask may have restricted.
   await run('chmod', ['-R', 'a+rX', temporary]);
   try {
-    await rename(temporary, target);
+    await nameBuilt(temporary, target);
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
     if (!existsSync(target)) throw error;

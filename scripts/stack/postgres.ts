@@ -16,6 +16,7 @@ import { findProcess, isRunning, type ProcessRecord } from '../../process/local/
 import { freePort } from './port.ts';
 import type { PostgresProgram } from './postgres-program.ts';
 import { stopProcess } from './process.ts';
+import { replaceFile } from './replace-file.ts';
 
 export type Cluster = {
   /** The server's address without a database: append its name. */
@@ -143,7 +144,7 @@ async function ensureInitialized({ program, directory, settings }: ClusterOption
       ...program.account,
       cwd: '/',
     });
-    await writeFile(passwordFile, `${password}\n`, { mode: 0o600 });
+    replaceFile(passwordFile, `${password}\n`);
     await rename(fresh, data);
   } finally {
     await Promise.all([fresh, passwordCopy].map((item) => rm(item, { recursive: true, force: true })));

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import fs, { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { findProcess } from '../../process/local/process-record.ts';
 import { freePort } from '../../scripts/stack/port.ts';
 import { type Cluster, ensureDatabase, startCluster, stopCluster } from '../../scripts/stack/postgres.ts';
@@ -45,6 +45,23 @@ test('PostgreSQL refuses a wrong password, and only its owner can read the right
   wrong.password = 'postgres';
   await expect(query(wrong.href, 'SELECT 1')).rejects.toThrow('password authentication failed');
   expect(statSync(path.join(directory, 'password')).mode & 0o777).toBe(0o600);
+});
+
+test('the password is on the disk before the data has its name: after a power cut there are both, or no data', async ({
+  onTestFinished,
+}) => {
+  const other = mkdtempSync(path.join(os.tmpdir(), 'postgres-'));
+  chmodSync(other, 0o755);
+  const flush = vi.spyOn(fs, 'fsyncSync');
+  onTestFinished(async () => {
+    flush.mockRestore();
+    await stopCluster(other);
+    rmSync(other, { recursive: true, force: true });
+  });
+  const named: boolean[] = [];
+  flush.mockImplementation(() => void named.push(existsSync(path.join(other, 'data'))));
+  await startCluster({ program, directory: other, settings: { fsync: 'off' } });
+  expect(named).toEqual([false]);
 });
 
 test('PostgreSQL listens on the loopback interface only, without a socket in the file system', async () => {
