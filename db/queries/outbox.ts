@@ -27,7 +27,7 @@ const RETRY_SECONDS_MAX = 5;
  * and one time out of range would fail the claim of all rows.
  */
 const START_DELAY_SECONDS_MAX = 24 * 60 * 60;
-/** How many of the rows of one claim are reserved for subscriptions. */
+/** How many of the rows of one claim are reserved for subscriptions, if so many are due. */
 const SUBSCRIPTIONS_MIN = 4;
 
 /**
@@ -73,9 +73,9 @@ const claimStatement = statement<[limit: number, subscriptionsMin: number, lease
   `WITH ${NOT_WAITING_FOR_DISK},
   first AS MATERIALIZED (
     SELECT outbox_id FROM outbox WHERE kind <> 'webhook_subscription' AND due_at <= now()
-    ORDER BY due_at, outbox_id LIMIT $1 - CASE WHEN EXISTS (
-      SELECT 1 FROM outbox WHERE kind = 'webhook_subscription' AND due_at <= now()
-    ) THEN $2 ELSE 0 END FOR UPDATE SKIP LOCKED
+    ORDER BY due_at, outbox_id LIMIT $1 - (SELECT count(*) FROM (
+      SELECT FROM outbox WHERE kind = 'webhook_subscription' AND due_at <= now() LIMIT $2
+    ) reserved) FOR UPDATE SKIP LOCKED
   ), subscriptions AS MATERIALIZED (
     SELECT outbox_id FROM outbox WHERE kind = 'webhook_subscription' AND due_at <= now()
     ORDER BY due_at, outbox_id LIMIT $1 - (SELECT count(*) FROM first) FOR UPDATE SKIP LOCKED

@@ -46,8 +46,12 @@ test('a claim takes as many rows as it is asked for, those of subscriptions amon
   const claims: string[][] = [];
   for (let n = 0; n < 3; n += 1) claims.push((await claimOutbox(db, 6)).map(({ kind }) => kind));
   await db.execute(sql`DELETE FROM outbox`);
+  await db.transaction((tx) => enqueue(tx, ...messages('otp', otpMessage), ofSubscription('one', 'request-1')));
+  const withOne = await claimOutbox(db, 6);
+  await db.execute(sql`DELETE FROM outbox`);
   const [few, most] = [Array(4).fill('webhook_subscription'), Array(2).fill('otp')];
   expect(claims).toEqual([[...most, ...few], [...most, ...few], Array(4).fill('otp')]);
+  expect(withOne).toHaveLength(6);
 });
 
 test('two claims at once take different rows, what is due for longest first, and neither waits for the other', async ({

@@ -9,7 +9,9 @@ import { count } from 'drizzle-orm';
 import pg from 'pg';
 import { expect, vi } from 'vitest';
 import type { Database } from '../../db/client.ts';
+import { enqueue } from '../../db/queries/outbox.ts';
 import { outbox } from '../../db/schema/index.ts';
+import { subscriptionMessage } from '../../domain/outbox.ts';
 import { startDispatcher } from '../../process/dispatcher.ts';
 import { withDatabase } from '../support/fixture.ts';
 import { temporalSilence } from '../support/ops.ts';
@@ -74,6 +76,7 @@ test('rows beyond one claim wait for no commit and no poll, and a stop waits for
   connection: { db },
 }) => {
   await db.insert(outbox).values(Array.from({ length: ROWS }, (_, index) => settlementRow(`stl_${index}`)));
+  await db.transaction((tx) => enqueue(tx, subscriptionMessage({ webhookId: 'whk_1', orgId: 'org' }, 'req')));
   let calls = 0;
   let answer = (): void => undefined;
   const last = new Promise<void>((resolve) => {
@@ -86,6 +89,7 @@ test('rows beyond one claim wait for no commit and no poll, and a stop waits for
       if (calls === ROWS) await last;
       return 'run';
     },
+    signalWithStart: async () => 'run',
   });
   poll.mockRestore();
   await vi.waitUntil(() => calls === ROWS, WAIT);
