@@ -1,5 +1,6 @@
 /** What is left of a rehearsal: in PostgreSQL every settlement, in Temporal every workflow. */
 import { Client, Connection } from '@temporalio/client';
+import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { queryOnce } from '../support/connection.ts';
 import { askUntil } from '../support/wait.ts';
 import { checkAtRest } from '../torture/check.ts';
@@ -32,7 +33,7 @@ export async function openEvidence({
   const client = new Client({ connection, namespace: NAMESPACE });
   const differ = async (orgId: string, accepted: readonly string[]): Promise<string[]> => [
     ...(await settlementDifferences(databaseUrl, orgId, accepted)),
-    ...(await unfinishedRuns(client, orgId)),
+    ...runDifferences(await listRuns(client, orgId), accepted),
   ];
   return {
     differences: async (orgId, accepted) => {
@@ -64,11 +65,14 @@ async function settlementDifferences(databaseUrl: string, orgId: string, accepte
   ];
 }
 
-async function unfinishedRuns(client: Client, orgId: string): Promise<string[]> {
-  const runs = [...(await listRuns(client, orgId))];
-  return runs
-    .filter(([, statuses]) => statuses.some((status) => status !== 'COMPLETED'))
-    .map(([workflowId, statuses]) => `${workflowId} has the runs ${statuses.join(', ')}`);
+/** Each accepted settlement has a run, and all runs have completed. @param runs the status of each, by workflow */
+export function runDifferences(runs: ReadonlyMap<string, readonly string[]>, accepted: readonly string[]): string[] {
+  const missing = accepted.map(settlementWorkflowId).filter((workflowId) => !runs.has(workflowId));
+  const unfinished = [...runs].filter(([, statuses]) => statuses.some((status) => status !== 'COMPLETED'));
+  return [
+    ...missing.map((workflowId) => `${workflowId} has no run`),
+    ...unfinished.map(([workflowId, statuses]) => `${workflowId} has the runs ${statuses.join(', ')}`),
+  ];
 }
 
 /** @returns the status of each run, by the workflow's id */

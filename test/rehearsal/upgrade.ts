@@ -97,10 +97,12 @@ export async function rehearseUpgrade(options: UpgradeOptions): Promise<UpgradeR
     say('the database, Temporal and a subscriber are checked');
     const temporal = new Client({ connection });
     const violations = await checkAtRest(stack.databaseUrl, temporal, [subscriber]);
+    const settlements = ways.reduce((sum, way) => sum + way.settlements, 0);
+    const broken = violations.map(({ rule, detail }) => `${rule}: ${detail}`);
     return {
       released: released.commit,
       ways,
-      violations: [...violations.map(({ rule, detail }) => `${rule}: ${detail}`), ...(await checkRuns(temporal))],
+      violations: [...broken, ...(await checkRuns(temporal, settlements))],
     };
   } finally {
     await Promise.all([subscribers.close(), connection.close()]);
@@ -224,7 +226,7 @@ const NO_FAULT = 'UnhandledCommand';
 const RUN_STATUSES = ['COMPLETED', 'RUNNING'];
 
 /** Each workflow has one run, which did not fail, and no version failed to continue what another one began. */
-async function checkRuns(temporal: Client): Promise<string[]> {
+async function checkRuns(temporal: Client, settlements: number): Promise<string[]> {
   const faults: string[] = [];
   const seen = new Set<string>();
   for await (const { workflowId, runId, status } of temporal.workflow.list({ query: 'WorkflowType = "settlement"' })) {
@@ -237,5 +239,6 @@ async function checkRuns(temporal: Client): Promise<string[]> {
       if (message && message !== NO_FAULT) faults.push(`${workflowId}: a step of the workflow failed: ${message}`);
     }
   }
+  if (seen.size !== settlements) faults.push(`${settlements} settlements have ${seen.size} workflows`);
   return faults;
 }
