@@ -1,6 +1,7 @@
 /** The API answers requests that Schemathesis makes from the document alone; `npm run fuzz` also makes some at random. */
 import { expect } from 'vitest';
-import { acquireSchemathesis, fuzz } from '../fuzz/schemathesis.ts';
+import { recipientBody } from '../../scripts/sandbox/partner.ts';
+import { acquireSchemathesis, createCaller, fuzz, hasCreated } from '../fuzz/schemathesis.ts';
 import { TEST_SECRETS } from '../support/api.ts';
 import { FILE, withStack } from '../support/fixture.ts';
 import { stretched } from '../support/patience.ts';
@@ -28,4 +29,14 @@ test('every answer to a generated request is in the document, and none is a 5xx'
     print: (line) => lines.push(line),
   });
   expect(passed, lines.join('\n')).toBe(true);
+});
+
+test('a run has tested nothing if it has created nothing by the key, or nothing by the session', async ({ stack }) => {
+  const caller = await createCaller(stack.baseUrl);
+  expect(await hasCreated(caller)).toBe(false);
+  await caller.partner.recipients.create(recipientBody());
+  expect(await hasCreated(caller)).toBe(false);
+  const { kind: _, ...body } = recipientBody();
+  await caller.consumer.recipients.create(body);
+  expect(await hasCreated(caller)).toBe(true);
 });

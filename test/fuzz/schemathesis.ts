@@ -55,20 +55,24 @@ export type FuzzOptions = {
 export async function fuzz(options: FuzzOptions): Promise<boolean> {
   const others = APART.flat().flatMap((address) => ['--exclude-path', address]);
   const phases = options.isEndless ? `${ENDING_PHASES},fuzzing,stateful` : ENDING_PHASES;
-  const passed = [await run(options, options.seconds, [...others, '--phases', phases])];
+  const caller = await createCaller(options.baseUrl);
+  const passed = [await run(options, caller, options.seconds, [...others, '--phases', phases])];
+  passed.push(await hasCreated(caller));
+  if (passed.at(-1) === false) options.print('No recipient was created by the key, or none by the session.');
   for (const addresses of APART) {
     const these = addresses.flatMap((address) => ['--include-path', address]);
-    passed.push(await run(options, APART_SECONDS, [...these, '--phases', ENDING_PHASES]));
+    const other = await createCaller(options.baseUrl);
+    passed.push(await run(options, other, APART_SECONDS, [...these, '--phases', ENDING_PHASES]));
   }
   return passed.every(Boolean);
 }
 
 async function run(
   { python, baseUrl, seed, obeysRateLimit, secrets = {}, print }: FuzzOptions,
+  { apiKey, sessionToken }: Caller,
   seconds: number,
   selection: readonly string[],
 ): Promise<boolean> {
-  const { apiKey, sessionToken } = await createCaller(baseUrl);
   const args = [
     ...[
       '--config-file',
@@ -110,22 +114,33 @@ async function run(
     reject: false,
     timeout: (seconds + GRACE_SECONDS) * 1_000,
   });
-  const counts = new Map<string, string>();
+  const counts = new Map<string, number>();
   for await (const line of ran.iterable({ from: 'all' })) {
     const [, name, count] = COUNTED.exec(String(line)) ?? [];
-    if (name !== undefined && count !== undefined) counts.set(name, count);
+    if (name !== undefined && count !== undefined) counts.set(name, Number(count));
     print(String(line).replaceAll(apiKey, '<API_KEY>').replaceAll(sessionToken, '<access_token>'));
   }
-  const isTried = counts.has('Tested') && counts.get('Tested') === counts.get('Selected');
+  const tested = counts.get('Tested') ?? 0;
+  const isTried = tested > 0 && tested === counts.get('Selected');
   return (await ran).exitCode === 0 && isTried;
 }
 
+type Caller = Awaited<ReturnType<typeof createCaller>>;
+
 /** The full key of a new organization, and a new consumer's session. */
-async function createCaller(baseUrl: string): Promise<{ readonly apiKey: string; readonly sessionToken: string }> {
-  const { apiKey } = await signUp({ baseUrl }, 'Fuzzing');
+export async function createCaller(baseUrl: string) {
+  const { apiKey, client: partner } = await signUp({ baseUrl }, 'Fuzzing');
   const consumer = createConsumerClient({ baseUrl });
   const { challenge_id, sandbox_code: code = '' } = await consumer.requestOtp({
     email: `${crypto.randomUUID()}@consumer.example`,
   });
-  return { apiKey, sessionToken: (await consumer.verifyOtp({ challenge_id, code })).access_token };
+  const { access_token: sessionToken } = await consumer.verifyOtp({ challenge_id, code });
+  return { apiKey, sessionToken, partner, consumer };
+}
+
+/** Whether requests by both credentials were accepted. A run whose every answer is 401 has only documented ones. */
+export async function hasCreated({ partner, consumer }: Pick<Caller, 'partner' | 'consumer'>): Promise<boolean> {
+  const isEmpty = async (list: { first(count: number): Promise<readonly unknown[]> }): Promise<boolean> =>
+    (await list.first(1).catch(() => [])).length === 0;
+  return !(await isEmpty(partner.recipients.list())) && !(await isEmpty(consumer.recipients.list()));
 }
