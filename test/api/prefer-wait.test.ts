@@ -135,7 +135,7 @@ test('a process has a limit of waiting reads in all and for each address, and gi
   expect(new Set(await Promise.all(ofAddress))).toEqual(new Set([true]));
 });
 
-test('a caller that goes gives its place back', async ({ api, partner, steps, port }) => {
+test('a caller that goes gives its place back', async ({ api, partner, steps, port, onTestFinished }) => {
   const path = `/v2/settle/${await steps.accept(BY_WIRE)}`;
   const isHeld = async () => {
     const answer = await api.call(partner, 'GET', path, undefined, { prefer: 'wait=0' });
@@ -143,11 +143,13 @@ test('a caller that goes gives its place back', async ({ api, partner, steps, po
   };
   const caller = new AbortController();
   const headers = { 'x-api-key': partner.apiKey, prefer: 'wait=30' };
-  // A few more: one that comes while `isHeld` asks is answered at once.
-  const reads = Array.from({ length: WAITERS.perOrganization + 4 }, () =>
+  const held = vi.spyOn(api.deps.changes, 'subscribe');
+  onTestFinished(() => held.mockRestore());
+  const reads = Array.from({ length: WAITERS.perOrganization }, () =>
     fetch(`http://127.0.0.1:${port}${path}`, { headers, signal: caller.signal }),
   );
-  await vi.waitUntil(async () => !(await isHeld()), PATIENCE);
+  await vi.waitUntil(() => held.mock.calls.length === reads.length, PATIENCE);
+  expect(await isHeld()).toBe(false);
   const since = performance.now();
   caller.abort();
   await Promise.allSettled(reads);
