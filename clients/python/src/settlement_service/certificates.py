@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, cast
 
+from ._request import parsed
 from .errors import SettlementServiceError
 from .models import EvidenceCertificate, JsonWebKeySet
 
@@ -74,10 +75,10 @@ def signed_parts(file: bytes | str) -> tuple[str, bytes, str]:
     A reader could believe any other member of the file, so it has none.
     """
     try:
-        jws = json.loads(file)
+        jws = parsed(file)
         if set(jws) == {"payload", "protected", "signature"}:
             return jws["protected"], jws["payload"].encode(), jws["signature"]
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, TypeError, AttributeError):
         pass
     raise CertificateInvalidError("signature", "The file is not a signed certificate.")
 
@@ -89,14 +90,14 @@ def _verify_signature(header: str, content: bytes, signature: str, keys: JsonWeb
     except ImportError:
         raise ImportError("Certificates need `pip install settlement-service[certificates]`.") from None
     try:
-        fields = json.loads(_decoded(header))
+        fields = parsed(_decoded(header))
         key = next(key for key in keys["keys"] if key["kid"] == fields["kid"])
         kind = (fields["alg"], fields["b64"], fields["crit"], key["crv"])
         public_key = Ed25519PublicKey.from_public_bytes(_decoded(key["x"]))
         public_key.verify(_decoded(signature), header.encode() + b"." + content)
     except StopIteration:
         raise CertificateInvalidError("signature", "No key of the key set has the signature's key id.") from None
-    except (InvalidSignature, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (InvalidSignature, ValueError, KeyError, TypeError, AttributeError):
         raise CertificateInvalidError("signature", "No key of the key set signed exactly these bytes.") from None
     if kind != ("EdDSA", False, ["b64"], "Ed25519"):
         raise CertificateInvalidError("signature", "The signature is of a kind that this client does not know.")
@@ -104,7 +105,7 @@ def _verify_signature(header: str, content: bytes, signature: str, keys: JsonWeb
 
 def _verify_content(content: bytes, settlement_id: str | None) -> EvidenceCertificate:
     try:
-        certificate: Mapping[str, Any] = json.loads(content)
+        certificate: Mapping[str, Any] = parsed(content)
         canonical = json.dumps(certificate, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
         subject, is_balanced = certificate["settlement_id"], _is_balanced(certificate)
     except (ValueError, KeyError, TypeError, RecursionError):
