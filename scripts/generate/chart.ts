@@ -53,7 +53,7 @@ function figureOf(cells: readonly string[], head: readonly string[], column: num
   if (value === undefined) return [];
   const named = cells.slice(0, column).map((cell, index) => (/^\d+$/.test(cell) ? `${cell} ${head[index]}` : cell));
   const label = named
-    .filter((cell, index) => cell !== '' && head[index] !== 'wanted')
+    .filter((cell) => cell !== '')
     .join(', ')
     .replaceAll('`', '');
   return [{ label, value: Number(value), least: Number(least), greatest: Number(greatest) }];
