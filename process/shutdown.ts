@@ -42,7 +42,7 @@ type Step = readonly [what: string, close: () => unknown];
 /**
  * Takes the steps one after the other, once, and then ends the process: with 0, or with 1 after an error, also one of a
  * step, at a second signal, or when `timeoutMs` is over. A line of the log says why it is 1, and what was closing. The
- * same signal again at once is no second one.
+ * same signal again within `SAME_SIGNAL_MS` does not count as a second one.
  */
 export function closeInOrder(
   { timeoutMs, log }: { readonly timeoutMs: number; readonly log: Log },

@@ -41,7 +41,7 @@ export function createList<T>(
         ...options,
       });
       const next = nextQuery(answer);
-      // Of something between that ignores the query. Its list would have no end.
+      // A proxy or a cache that ignores the query answers this page to each request: the list would not end.
       if (next !== undefined && queryText(next) === queryText(asked)) throw new UnexpectedAnswer(answer.status);
       const total = answer.headers.get('X-Total-Count');
       yield { items: withJson<T[]>(answer).data, totalCount: total === null ? undefined : Number(total) };

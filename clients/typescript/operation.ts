@@ -30,7 +30,7 @@ type BodyInput<O> = O extends { requestBody: { content: { 'application/json': in
     ? { readonly body?: B | undefined }
     : object;
 
-/** An operation that takes no key is done again when it is repeated. */
+/** An operation without a key is carried out again when it is sent again. */
 type KeyInput<O> = O extends { parameters: { header?: infer H } }
   ? 'Idempotency-Key' extends keyof NonNullable<H>
     ? KeyOptions

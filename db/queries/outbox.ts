@@ -27,7 +27,7 @@ const RETRY_SECONDS_MAX = 5;
  * and one time out of range would fail the claim of all rows.
  */
 const START_DELAY_SECONDS_MAX = 24 * 60 * 60;
-/** How many of the rows of one claim are reserved for subscriptions, if so many are due. */
+/** One claim reserves at most so many of its rows for subscriptions that are due. */
 const SUBSCRIPTIONS_MIN = 4;
 
 /**

@@ -16,12 +16,12 @@ mkdirSync(folder, { recursive: true });
 /** No event is larger. Anybody can send to this address: a body without a limit would fill the memory. */
 const BODY_BYTES_MAX = 1_048_576;
 
-/** Undefined for one that is larger. A proxy may send the body in chunks, without its length. */
+/** The body, or undefined if it is too large. A proxy may send it in chunks, without its length. */
 async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length']) > BODY_BYTES_MAX) return undefined;
   const chunks: Buffer[] = [];
   let size = 0;
-  // The request stays open for its answer.
+  // Without this option, a loop that ends early destroys the request, and 413 could not be sent.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     size += chunk.length;
     if (size > BODY_BYTES_MAX) return undefined;

@@ -23,8 +23,8 @@ export async function hashContents(sources: readonly string[]): Promise<string> 
 }
 
 /**
- * Gives a file or a folder its name, once the disk has all of it. A name is taken to be complete: after a power cut it
- * would stand for empty files, until somebody removes it.
+ * Writes a file or a folder to the disk, then renames it. Whoever finds the new name uses what is there: a name that was
+ * given earlier could have empty files after a power cut.
  */
 export async function nameBuilt(built: string, name: string): Promise<void> {
   for (const file of await filesUnder(built)) {

@@ -21,10 +21,10 @@ export type Watched = Pick<
   | 'certificate_id'
 >;
 
-/** An API that restarts is back sooner. It holds an answer back for half of this time at most. */
+/** An API that restarts answers sooner. It holds a read for at most half of this time. */
 const SILENCE_MAX_MS = 60_000;
 
-/** A settlement may take days. So only an API that does not answer ends the command before it. */
+/** The command has no limit of time, because a settlement may take days. It ends early if the API does not answer. */
 export const createWatch = (silenceMaxMs: number): SandboxCommand =>
   command({
     name: 'watch',

@@ -91,7 +91,7 @@ describe('a page of an allowed origin', () => {
     expect(headers).not.toHaveProperty('access-control-allow-credentials');
   });
 
-  test('gets Origin in Vary, so the document fixes this header of no operation for consumers', () => {
+  test('gets Origin in Vary, so the document gives no exact value of Vary for an operation of consumers', () => {
     const described = ANSWERS.flatMap(({ headers = {} }) => headers['Vary'] ?? []);
     expect(described).not.toEqual([]);
     expect(described.filter(({ schema }) => 'const' in schema)).toEqual([]);

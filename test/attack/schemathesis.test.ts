@@ -31,7 +31,7 @@ test('every answer to a generated request is in the document, and none is a 5xx'
   expect(passed, lines.join('\n')).toBe(true);
 });
 
-test('a run has tested nothing if it has created nothing by the key, or nothing by the session', async ({ stack }) => {
+test('a run counts only if it created a recipient by the key and one by the session', async ({ stack }) => {
   const caller = await createCaller(stack.baseUrl);
   expect(await hasCreated(caller)).toBe(false);
   await caller.partner.recipients.create(recipientBody());

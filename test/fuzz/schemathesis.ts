@@ -138,7 +138,7 @@ export async function createCaller(baseUrl: string) {
   return { apiKey, sessionToken, partner, consumer };
 }
 
-/** Whether requests by both credentials were accepted. A run whose every answer is 401 has only documented ones. */
+/** Whether requests by both credentials were accepted. A run in which all are refused has documented answers too: 401. */
 export async function hasCreated({ partner, consumer }: Pick<Caller, 'partner' | 'consumer'>): Promise<boolean> {
   const isEmpty = async (list: { first(count: number): Promise<readonly unknown[]> }): Promise<boolean> =>
     (await list.first(1).catch(() => [])).length === 0;

@@ -144,7 +144,7 @@ describe('the API and the worker', () => {
     expect(await endedBy(['SIGSEGV'])).toEqual(['SIGSEGV']);
     expect(await endedBy(['SIGBUS'])).toEqual(['SIGBUS']);
     expect(await endedBy(['SIGTERM'])).toEqual([0]);
-    // As Ctrl-C comes, which npm forwards.
+    // The terminal sends Ctrl-C to the process, and npm sends it again.
     expect(await endedBy(['SIGTERM'], 'twice')).toEqual([0]);
     // With a handler of its own, since the first process of a container has no default.
     expect(await endedBy(['SIGTERM'], 'starting')).toEqual([143]);

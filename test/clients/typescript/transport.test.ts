@@ -406,7 +406,7 @@ test('an idempotency key of anything but a POST is refused before it is sent: no
   expect([asked, retries]).toEqual([[], []]);
 });
 
-test('an operation that is done again when it is repeated takes no idempotency key by its type', async ({ open }) => {
+test('an operation that knows no idempotency key refuses one by its type', async ({ open }) => {
   const { request } = open();
   const idempotencyKey = 'order-2026-11-22-0001';
   const body = { name: 'Acme', country: 'JM', contact_email: 'dev@acme.example' };

@@ -155,7 +155,7 @@ async function startReceiver({ port, events, lines }: Receiver, secrets: readonl
 }
 
 plain(
-  'the receiver of the examples handles each event once, also in chunks or after it died, and reads no large body',
+  'the receiver of the examples handles each event once, in chunks or stored before it died, and reads no large body',
   async ({ onTestFinished }) => {
     const receiver: Receiver = { port: await freePort(), events: await storeOf(onTestFinished), lines: [] };
     const now = new Date(Math.floor(Date.now() / 1_000) * 1_000);

@@ -26,7 +26,7 @@ NOT_MODIFIED = 304
 
 
 def parsed(text: bytes | str) -> Any:
-    """What JSON says. Raises `ValueError` for anything else, and for what is nested deeper than Python reads."""
+    """The value of a JSON text. Raises `ValueError` if it is no JSON, or nested deeper than Python can read."""
     try:
         return json.loads(text)
     except RecursionError:

@@ -75,7 +75,7 @@ def following(call: Call[Page[T]], page: Page[T]) -> Call[Page[T]] | None:
 
 
 def read_page(asked: QueryValue, answer: Answer) -> Page[Any]:
-    """Raises `ValueError` for a page that leads to itself, as of a cache that ignores the query: it has no end."""
+    """Raises `ValueError` for a page whose next page is itself, as a cache that ignores the query answers it."""
     total = answer.headers.get("x-total-count")
     found = NEXT.search(answer.headers.get("link", ""))
     after = parse_qs(urlsplit(found.group(1)).query).get("after", []) if found else []
