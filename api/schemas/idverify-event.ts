@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { EXAMPLE_ID, headerText, nullAsAbsent } from './common.ts';
-import { EXAMPLE_DIGEST, eventId, eventType, signatureHeader } from './provider-event.ts';
+import { EXAMPLE_DIGEST, eventId, eventType, ifReadable, signatureHeader } from './provider-event.ts';
 
 /** The types that the service knows. */
 export const IDVERIFY_TYPES = ['applicantPending', 'applicantReviewed'] as const;
@@ -31,8 +31,9 @@ export const IdverifyEvent = z
     description:
       'Only `type` and `correlationId` are required. Of the types ' +
       `${IDVERIFY_TYPES.map((type) => `\`${type}\``).join(' and ')}, these are validated: \`externalUserId\` (the ` +
-      '`verification_id`), `applicantId`, `sandboxMode`, `reviewResult.reviewAnswer`, `reviewResult.reviewRejectType`, ' +
-      '`reviewResult.rejectLabels`. An event for another applicant than that of the verification is stored and not applied.',
+      '`verification_id`), `applicantId`, `sandboxMode`, `reviewResult.reviewAnswer`, `reviewResult.reviewRejectType`. ' +
+      'Of `reviewResult.rejectLabels` those count that can be read. An event for another applicant than that of the ' +
+      'verification is stored and not applied.',
     example: {
       type: 'applicantReviewed',
       applicantId: '65c1f0a7d2b94e1f3c8a7b60',
@@ -55,7 +56,7 @@ export const KnownIdverifyEvent = z.looseObject({
     z.looseObject({
       reviewAnswer: nullAsAbsent(z.string()),
       reviewRejectType: nullAsAbsent(z.string()),
-      rejectLabels: nullAsAbsent(z.array(z.string())),
+      rejectLabels: ifReadable(z.array(z.string().catch(''))),
     }),
   ),
 });

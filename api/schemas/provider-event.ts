@@ -15,6 +15,8 @@ export const eventId = () =>
   });
 export const eventType = () =>
   text(1, EVENT_TYPE_LENGTH_MAX).meta({ description: 'What happened. Unknown types are stored and not applied.' });
+/** Anything else counts as absent: the event must not be lost for what only says why. */
+export const ifReadable = <Schema extends z.ZodType>(schema: Schema) => nullAsAbsent(schema).catch(undefined);
 const minorUnits = () => z.int().min(0);
 const currencyCode = () => z.string().regex(/^[A-Za-z]{3}$/, { error: 'a currency code such as USD' });
 /** Any text: an event may name a settlement that does not exist. */
@@ -48,8 +50,8 @@ export const CardprocEvent = z.looseObject({ id: eventId(), type: eventType() })
   description:
     'Only `id` and `type` are required. Of the types ' +
     `${CARDPROC_TYPES.map((type) => `\`${type}\``).join(', ')}, \`livemode\` and \`data.object\` are validated: ` +
-    '`amount_received` or, of a dispute, `amount` (minor units), `currency`, `last_payment_error.code`, ' +
-    '`metadata.settlement_id`.',
+    '`amount_received` (minor units), `currency`, `metadata.settlement_id`. Of a dispute `amount`, and ' +
+    '`last_payment_error.code`, count if they can be read.',
   example: {
     id: 'evt_1',
     object: 'event',
@@ -70,10 +72,10 @@ export const KnownCardprocEvent = z.looseObject({
   data: z.looseObject({
     object: z.looseObject({
       /** Of a dispute. One that cannot be read counts as the whole payment. */
-      amount: nullAsAbsent(minorUnits()).catch(undefined),
+      amount: ifReadable(minorUnits()),
       amount_received: nullAsAbsent(minorUnits()),
       currency: nullAsAbsent(currencyCode()),
-      last_payment_error: nullAsAbsent(z.looseObject({ code: nullAsAbsent(z.string()) })),
+      last_payment_error: ifReadable(z.looseObject({ code: ifReadable(z.string()) })),
       metadata: namedSettlement(),
     }),
   }),
@@ -91,7 +93,7 @@ export const BankledgerEvent = z.looseObject({ id: eventId(), event: eventType()
     'Only `id` and `event` are required. Of the events ' +
     `${BANKLEDGER_TYPES.map((type) => `\`${type}\``).join(', ')} about an \`${EXPECTED_PAYMENT}\`, \`data\` is ` +
     'validated: `live_mode`, `amount_reconciled` (the minor units that this event adds), `currency`, `type`, ' +
-    '`return_code`, `metadata.settlement_id`. The amounts of several events add up.',
+    '`metadata.settlement_id`. `return_code` counts if it can be read. The amounts of several events add up.',
   example: {
     id: 'evt_2',
     event: 'reconciled',
@@ -122,7 +124,7 @@ export const KnownBankledgerEvent = z.looseObject({
     amount_reconciled: nullAsAbsent(minorUnits()),
     currency: nullAsAbsent(currencyCode()),
     type: nullAsAbsent(z.string()),
-    return_code: nullAsAbsent(z.string()),
+    return_code: ifReadable(z.string()),
     metadata: namedSettlement(),
   }),
 });

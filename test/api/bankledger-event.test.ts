@@ -283,7 +283,7 @@ describe('evidence of a wire or a debit', () => {
     });
   });
 
-  test.for([undefined, null, '', 'Insufficient funds of Zebedee', 'r01', 'R01;DROP'])(
+  test.for([undefined, null, '', 'Insufficient funds of Zebedee', 'r01', 'R01;DROP', 1, { code: 'R01' }])(
     'returned with the invalid code %j: the partner does not see it',
     async (code, { api, steps }) => {
       const id = await steps.waiting(BY_WIRE);

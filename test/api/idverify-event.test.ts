@@ -140,15 +140,14 @@ describe("an identity provider's event", () => {
     expect(dispatched.map(({ signal }) => signal)).toEqual([null, 'verificationDecided']);
   });
 
-  test('RED moves to rejected, with only the labels as the reason', async ({ api, opened }) => {
+  test.for([
+    [['FORGERY', 'Mr. Brown <b>', 7], 'FORGERY'],
+    ['FORGERY', 'REJECTED_BY_PROVIDER'],
+  ] as const)('RED with the labels %j moves to rejected: %s', async ([rejectLabels, reason], { api, opened }) => {
     const { id, read } = await opened();
-    await sendIdverify(
-      api,
-      idverifyBody(id, {
-        reviewResult: { reviewAnswer: 'RED', rejectLabels: ['FORGERY', 'Mr. Brown <b>'], moderationComment: 'private' },
-      }),
-    );
-    expect(await read()).toMatchObject({ status: 'rejected', rejection_reason: 'FORGERY' });
+    const reviewResult = { reviewAnswer: 'RED', rejectLabels, moderationComment: 'private' };
+    await sendIdverify(api, idverifyBody(id, { reviewResult }));
+    expect(await read()).toMatchObject({ status: 'rejected', rejection_reason: reason });
   });
 
   test('pending after the decision changes nothing', async ({ api, opened }) => {

@@ -651,7 +651,7 @@ export interface components {
             currency: string;
         };
         /**
-         * @description Only `id` and `event` are required. Of the events `created`, `reconciled`, `partially_reconciled`, `returned` about an `expected_payment`, `data` is validated: `live_mode`, `amount_reconciled` (the minor units that this event adds), `currency`, `type`, `return_code`, `metadata.settlement_id`. The amounts of several events add up.
+         * @description Only `id` and `event` are required. Of the events `created`, `reconciled`, `partially_reconciled`, `returned` about an `expected_payment`, `data` is validated: `live_mode`, `amount_reconciled` (the minor units that this event adds), `currency`, `type`, `metadata.settlement_id`. `return_code` counts if it can be read. The amounts of several events add up.
          * @example {
          *       "id": "evt_2",
          *       "event": "reconciled",
@@ -733,7 +733,7 @@ export interface components {
         /** @description Whether value may move through it. Written code does not mean that value may move. May grow. */
         CapabilityState: "live" | "local sandbox" | "gated" | "maintenance" | "unavailable";
         /**
-         * @description Only `id` and `type` are required. Of the types `payment_intent.succeeded`, `payment_intent.processing`, `payment_intent.payment_failed`, `charge.dispute.created`, `charge.dispute.closed`, `livemode` and `data.object` are validated: `amount_received` or, of a dispute, `amount` (minor units), `currency`, `last_payment_error.code`, `metadata.settlement_id`.
+         * @description Only `id` and `type` are required. Of the types `payment_intent.succeeded`, `payment_intent.processing`, `payment_intent.payment_failed`, `charge.dispute.created`, `charge.dispute.closed`, `livemode` and `data.object` are validated: `amount_received` (minor units), `currency`, `metadata.settlement_id`. Of a dispute `amount`, and `last_payment_error.code`, count if they can be read.
          * @example {
          *       "id": "evt_1",
          *       "object": "event",
@@ -1375,7 +1375,7 @@ export interface components {
             simulation: boolean;
         };
         /**
-         * @description Only `type` and `correlationId` are required. Of the types `applicantPending` and `applicantReviewed`, these are validated: `externalUserId` (the `verification_id`), `applicantId`, `sandboxMode`, `reviewResult.reviewAnswer`, `reviewResult.reviewRejectType`, `reviewResult.rejectLabels`. An event for another applicant than that of the verification is stored and not applied.
+         * @description Only `type` and `correlationId` are required. Of the types `applicantPending` and `applicantReviewed`, these are validated: `externalUserId` (the `verification_id`), `applicantId`, `sandboxMode`, `reviewResult.reviewAnswer`, `reviewResult.reviewRejectType`. Of `reviewResult.rejectLabels` those count that can be read. An event for another applicant than that of the verification is stored and not applied.
          * @example {
          *       "type": "applicantReviewed",
          *       "applicantId": "65c1f0a7d2b94e1f3c8a7b60",

@@ -500,8 +500,8 @@ class BankDetailsResponse(TypedDict):
 class BankledgerEvent(TypedDict):
     """Only `id` and `event` are required. Of the events `created`, `reconciled`, `partially_reconciled`, `returned`
     about an `expected_payment`, `data` is validated: `live_mode`, `amount_reconciled` (the minor units that this
-    event adds), `currency`, `type`, `return_code`, `metadata.settlement_id`. The amounts of several events add
-    up.
+    event adds), `currency`, `type`, `metadata.settlement_id`. `return_code` counts if it can be read. The amounts
+    of several events add up.
     """
     id: str
     """The id of the event. An event is applied once."""
@@ -566,8 +566,8 @@ class CapabilityEntry(TypedDict):
 class CardprocEvent(TypedDict):
     """Only `id` and `type` are required. Of the types `payment_intent.succeeded`, `payment_intent.processing`,
     `payment_intent.payment_failed`, `charge.dispute.created`, `charge.dispute.closed`, `livemode` and
-    `data.object` are validated: `amount_received` or, of a dispute, `amount` (minor units), `currency`,
-    `last_payment_error.code`, `metadata.settlement_id`.
+    `data.object` are validated: `amount_received` (minor units), `currency`, `metadata.settlement_id`. Of a
+    dispute `amount`, and `last_payment_error.code`, count if they can be read.
     """
     id: str
     """The id of the event. An event is applied once."""
@@ -1260,8 +1260,8 @@ class IdverifyApplicantResponse(TypedDict):
 class IdverifyEvent(TypedDict):
     """Only `type` and `correlationId` are required. Of the types `applicantPending` and `applicantReviewed`, these
     are validated: `externalUserId` (the `verification_id`), `applicantId`, `sandboxMode`,
-    `reviewResult.reviewAnswer`, `reviewResult.reviewRejectType`, `reviewResult.rejectLabels`. An event for
-    another applicant than that of the verification is stored and not applied.
+    `reviewResult.reviewAnswer`, `reviewResult.reviewRejectType`. Of `reviewResult.rejectLabels` those count that
+    can be read. An event for another applicant than that of the verification is stored and not applied.
     """
     type: str
     """What happened. Unknown types are stored and not applied."""
