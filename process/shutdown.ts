@@ -17,6 +17,9 @@ export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
 export const SAME_SIGNAL_MS = 300;
 const endAtOnce = (signal: (typeof STOP_SIGNALS)[number]): void => process.exit(128 + os.constants.signals[signal]);
 
+/** The line of a process that had started. */
+export const STOPPED_BY_ERROR = 'the process stops after an error';
+
 const UNHANDLED = 'uncaughtException';
 let endAfterLine: ((error: Error) => void) | undefined;
 
@@ -54,7 +57,7 @@ export function closeInOrder(
   if (endAfterLine) process.removeListener(UNHANDLED, endAfterLine);
   let closing: string | undefined;
   const close = async ({ err }: { readonly err?: unknown }): Promise<void> => {
-    if (err) log.error({ err }, 'the process stops after an error');
+    if (err) log.error({ err }, STOPPED_BY_ERROR);
     try {
       for (const [what, take] of steps) {
         closing = what;

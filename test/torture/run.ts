@@ -11,6 +11,7 @@ import { checkAtRest, checkScenarios } from './check.ts';
 import { createHttpClient, type HttpClient } from './client.ts';
 import type { CourseDeps } from './course.ts';
 import type { RunDisturbance } from './disturbance.ts';
+import { checkLogs } from './log.ts';
 import { type Fault, type Fired, faultName, releaseMonkey } from './monkey.ts';
 import { operatorOf } from './operator.ts';
 import { type PlayedScenario, playScenario } from './oracle.ts';
@@ -139,6 +140,7 @@ async function runPlan(stage: Stage, options: RunOptions): Promise<RunReport> {
     found.push(...(await checkScenarios(deps.http, played)));
     found.push(...deps.http.broken.map((detail) => ({ rule: 'no request is answered 500', detail })));
     found.push(...notFired(faults));
+    found.push(...(await checkLogs(stack.folder)));
   }
   const seconds = Math.round((Date.now() - beginAt) / 1_000);
   const failed = played.find(({ violations }) => violations.length > 0);
