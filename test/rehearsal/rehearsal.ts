@@ -40,7 +40,6 @@ export async function rehearse(
 ): Promise<boolean> {
   const evidence = await openEvidence(cluster);
   const context = { ...options, members, apiUrls, upgrade, evidence };
-  for (const what of without) options.print(`Without ${what}`);
   try {
     const undisturbed = await runPhase(context, 'Undisturbed', (phase) =>
       settleAll(phase, Math.ceil(options.settlements / 4), []),
@@ -55,6 +54,7 @@ export async function rehearse(
         ? '\nPassed: nothing was lost or doubled, and the partner could repeat every request that failed.'
         : '\nFailed: see the differences and faults above.',
     );
+    for (const what of without) options.print(`Without ${what}`);
     return passed;
   } finally {
     await evidence.close();

@@ -125,8 +125,8 @@ function productStep({ isRehearsal }: ClusterStart): ListrTask<Findings> {
       findings.product = await compiledPrograms(['api', 'worker'], 'own code');
       if (!isRehearsal) return;
       const missing = await whyNotReleased();
-      if (missing === undefined) findings.released = await buildReleased();
-      else findings.without.push(`an upgrade: ${missing}`);
+      if (missing !== undefined) throw new Error(missing);
+      findings.released = await buildReleased();
     },
   };
 }
