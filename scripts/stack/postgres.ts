@@ -18,6 +18,9 @@ import type { PostgresProgram } from './postgres-program.ts';
 import { stopProcess } from './process.ts';
 import { replaceFile } from './replace-file.ts';
 
+/** Arguments of initdb: UTF-8, and texts are compared byte by byte. */
+export const LOCALE = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
+
 export type Cluster = {
   /** The server's address without a database: append its name. */
   readonly serverUrl: string;
@@ -137,10 +140,9 @@ async function ensureInitialized({ program, directory, settings }: ClusterOption
   if (uid !== undefined && gid !== undefined)
     await Promise.all([fresh, passwordCopy].map((item) => chown(item, uid, gid)));
   try {
-    const locale = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
     const access = [`--username=${SUPERUSER}`, `--pwfile=${passwordCopy}`, '--auth=scram-sha-256'];
     const unsynced = settings?.['fsync'] === 'off' ? ['--no-sync'] : [];
-    await run(program.initdb, [`--pgdata=${fresh}`, ...locale, ...access, ...unsynced, '--no-instructions'], {
+    await run(program.initdb, [`--pgdata=${fresh}`, ...LOCALE, ...access, ...unsynced, '--no-instructions'], {
       ...program.account,
       cwd: '/',
     });

@@ -13,7 +13,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { loadConfig, loadMigrationConfig } from '../../config/load.ts';
 import { migrate } from '../../db/migrate.ts';
-import { startCluster } from '../../scripts/stack/postgres.ts';
+import { LOCALE, startCluster } from '../../scripts/stack/postgres.ts';
 import { postgresProgram } from '../../scripts/stack/postgres-program.ts';
 import { FILE } from '../support/fixture.ts';
 import { readSource } from '../support/source.ts';
@@ -134,6 +134,10 @@ describe('the project that Compose loads', () => {
     }
     for (const name of ['migrate', 'sandbox-migrate'])
       expect(Object.keys(loadMigrationConfig(environmentOf(name)))).toEqual(['databaseUrl', 'migrationUrl']);
+  });
+
+  test('compares texts in the database as npm start does', ({ environmentOf }) => {
+    expect(environmentOf('postgres')['POSTGRES_INITDB_ARGS']?.split(' ')).toEqual(LOCALE);
   });
 
   test('has a role for each service and each owner, and none reaches the other database', async ({
