@@ -5,8 +5,8 @@
  * What was committed without waiting for the disk (statement.ts) is flushed up to about 0.6 s later.
  */
 import { setTimeout } from 'node:timers/promises';
-import type pg from 'pg';
-import { type Connection, type Database, isUnavailable } from './client.ts';
+import pg from 'pg';
+import { type Connection, causeOf, type Database, isUnavailable } from './client.ts';
 import { asProcess } from './tenant.ts';
 
 /** Reads a list, or what else is read alone and only shown. `run` may be called twice, and must not write. */
@@ -77,34 +77,48 @@ export function createReplicaReads({ primary, replica, onAnswer, onFault }: Opti
       await setTimeout(ASK_INTERVAL_MS);
     }
   };
+  const pause = (error: unknown): void => {
+    pausedUntilMs = performance.now() + PAUSE_MS;
+    if (!isFailing) onFault(error);
+    isFailing = true;
+  };
   const isUsable = async (): Promise<boolean> => {
     if (performance.now() < pausedUntilMs) return false;
     try {
-      const isUsed = await hasCaughtUp();
-      isFailing = false;
-      return isUsed;
+      return await hasCaughtUp();
     } catch (error) {
-      pausedUntilMs = performance.now() + PAUSE_MS;
-      if (!isFailing) onFault(error);
-      isFailing = true;
+      pause(error);
       return false;
     }
   };
 
   return async (run) => {
+    let failure: unknown;
     if (await isUsable()) {
       try {
         const result = await run(replica.db);
+        isFailing = false;
         onAnswer('replica');
         return result;
       } catch (error) {
-        // A replica also ends a read that what it replays would change.
         if (!isUnavailable(error)) throw error;
+        failure = error;
       }
     }
     onAnswer('primary');
-    return await run(primary.db);
+    const result = await run(primary.db);
+    // It says how far it is without its disk, which may hang. What the primary cannot read either is no fault of it.
+    if (failure !== undefined && !isCanceled(failure)) pause(failure);
+    return result;
   };
+}
+
+/** SQLSTATE of a read that a replica has ended, because what it replays would change the read. */
+const CANCELED = '40001';
+
+function isCanceled(error: unknown): boolean {
+  const cause = causeOf(error);
+  return cause instanceof pg.DatabaseError && cause.code === CANCELED;
 }
 
 /** @throws Error when there is no answer in time: a replica that has vanished answers nothing */

@@ -252,3 +252,42 @@ test('a replica that fails is not asked for five seconds, then tried again, and 
   server.isDown = true;
   expect(await seenAfter(0)).toEqual(['primary', 5, 2]);
 });
+
+test('a replica whose reads fail, or are not answered in time, is not read for five seconds, and is reported once', async ({
+  onTestFinished,
+}) => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const progress = { rows: [{ database: '1/settlement', position: '5', timeline: 1 }] };
+  const serverOf = (name: string) => ({ pool: { query: async () => progress }, db: name }) as unknown as Connection;
+  const [primary, replica, onFault] = [serverOf('primary'), serverOf('replica'), vi.fn()];
+  const readList = createReplicaReads({ primary, replica, onAnswer: vi.fn(), onFault });
+  const silent = new Error('Query read timeout');
+  const conflict = Object.assign(new pg.DatabaseError('canceling statement', 0, 'error'), { code: '40001' });
+  const failing = new Map<Database, Error>();
+  const run = vi.fn(async (db: Database) => {
+    const failure = failing.get(db);
+    if (failure) throw failure;
+    return 'read';
+  });
+  const readAfter = async (passedMs: number) => {
+    vi.advanceTimersByTime(passedMs);
+    run.mockClear();
+    await readList(run).catch((error: unknown) => expect(error).toBe(silent));
+    return [...run.mock.calls.map(([db]) => db), onFault.mock.calls.length];
+  };
+  failing.set(replica.db, silent);
+  expect(await readAfter(0)).toEqual(['replica', 'primary', 1]);
+  expect(await readAfter(4_999)).toEqual(['primary', 1]);
+  expect(await readAfter(1)).toEqual(['replica', 'primary', 1]);
+  failing.clear();
+  expect(await readAfter(5_000)).toEqual(['replica', 1]);
+  // What it replays has ended a read.
+  failing.set(replica.db, conflict);
+  for (let read = 0; read < 2; read += 1) expect(await readAfter(0)).toEqual(['replica', 'primary', 1]);
+  // A list that takes too long wherever it is read.
+  failing.set(primary.db, silent).set(replica.db, silent);
+  for (let read = 0; read < 2; read += 1) expect(await readAfter(0)).toEqual(['replica', 'primary', 1]);
+  failing.delete(primary.db);
+  expect(await readAfter(0)).toEqual(['replica', 'primary', 2]);
+});
