@@ -26,6 +26,11 @@ type Options = {
 
 /** For how long a list waits for the replica. A replica in one data center is a few milliseconds late. */
 const CATCH_UP_MS = 100;
+/**
+ * After a list that has waited in vain, lists go to the primary for so long: each would hold one of the few seats of
+ * low priority for its wait, and others would be refused.
+ */
+const LATE_MS = 1_000;
 const ASK_INTERVAL_MS = 3;
 /** For how long a list waits for one answer of the replica, which costs it a fraction of a millisecond. */
 const ANSWER_MS = 500;
@@ -77,17 +82,22 @@ export function createReplicaReads({ primary, replica, onAnswer, onFault }: Opti
       await setTimeout(ASK_INTERVAL_MS);
     }
   };
-  const pause = (error: unknown): void => {
-    pausedUntilMs = performance.now() + PAUSE_MS;
+  const pauseFor = (ms: number): void => {
+    pausedUntilMs = Math.max(pausedUntilMs, performance.now() + ms);
+  };
+  const fail = (error: unknown): void => {
+    pauseFor(PAUSE_MS);
     if (!isFailing) onFault(error);
     isFailing = true;
   };
   const isUsable = async (): Promise<boolean> => {
     if (performance.now() < pausedUntilMs) return false;
     try {
-      return await hasCaughtUp();
+      const isInTime = await hasCaughtUp();
+      if (!isInTime) pauseFor(LATE_MS);
+      return isInTime;
     } catch (error) {
-      pause(error);
+      fail(error);
       return false;
     }
   };
@@ -108,7 +118,7 @@ export function createReplicaReads({ primary, replica, onAnswer, onFault }: Opti
     onAnswer('primary');
     const result = await run(primary.db);
     // It says how far it is without its disk, which may hang. What the primary cannot read either is no fault of it.
-    if (failure !== undefined && !isCanceled(failure)) pause(failure);
+    if (failure !== undefined && !isCanceled(failure)) fail(failure);
     return result;
   };
 }

@@ -291,3 +291,33 @@ test('a replica whose reads fail, or are not answered in time, is not read for f
   failing.delete(primary.db);
   expect(await readAfter(0)).toEqual(['replica', 'primary', 2]);
 });
+
+test('a list does not wait for a replica for which another one has waited in vain within a second', async ({
+  onTestFinished,
+}) => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const at = (position: string) => ({ rows: [{ database: '1/settlement', position, timeline: 1 }] });
+  const serverOf = (query: () => Promise<unknown>) => ({ pool: { query } }) as unknown as Connection;
+  const replayed = { position: '4' };
+  const asked = vi.fn(async () => {
+    vi.advanceTimersByTime(50);
+    return at(replayed.position);
+  });
+  const [primary, replica] = [serverOf(async () => at('5')), serverOf(asked)];
+  const [onFault, sources] = [vi.fn(), [] as ListSource[]];
+  const onAnswer = (source: ListSource): void => void sources.push(source);
+  const readList = createReplicaReads({ primary, replica, onAnswer, onFault });
+  const readAfter = async (passedMs: number) => {
+    vi.advanceTimersByTime(passedMs);
+    asked.mockClear();
+    await readList(async () => undefined);
+    return [sources.at(-1), asked.mock.calls.length];
+  };
+  expect(await readAfter(0)).toEqual(['primary', 2]);
+  expect(await readAfter(0)).toEqual(['primary', 0]);
+  replayed.position = '5';
+  expect(await readAfter(999)).toEqual(['primary', 0]);
+  expect(await readAfter(1)).toEqual(['replica', 1]);
+  expect(onFault).not.toHaveBeenCalled();
+});
