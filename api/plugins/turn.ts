@@ -7,7 +7,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import { addressTenant, asTenant, takeSeat, WAITING } from '../../db/tenant.ts';
 import { createTurns, type Turns } from '../../db/turns.ts';
-import { whenOver } from '../http/request-end.ts';
+import { DomainError } from '../../domain/error.ts';
+import { isOver, whenOver } from '../http/request-end.ts';
 import { createSeatRest } from '../http/seat-rest.ts';
 import { isLowPriority } from '../route-config.ts';
 
@@ -70,6 +71,12 @@ export const turn = fp(async (app: FastifyInstance, limits: LowPriority) => {
       return;
     }
     const begin = (): void => {
+      // Its caller has gone. The seat would be free at once, and its work would go on without one.
+      if (isOver(request.raw, reply.raw)) {
+        leave(request);
+        done(new DomainError('request_timeout'));
+        return;
+      }
       whenOver(request.raw, reply.raw, () => leave(request));
       asTenant(tenant, done);
     };

@@ -171,6 +171,27 @@ test('a request gives its seat back once: when it fails, when nobody reads its a
   await Promise.all(others);
 });
 
+test('a request whose caller goes while it waits is never handled, and the next one has its turn', async ({
+  edge: { app, handled, whose, ask, untilWaiting },
+}) => {
+  const port = Number(new URL(await app.listen({ host: '127.0.0.1', port: 0 })).port);
+  const held = ask('a');
+  await vi.waitUntil(() => handled.length === 1, WAIT);
+  const sockets = Array.from({ length: 3 }, () => connect(port, '127.0.0.1'));
+  for (const socket of sockets) socket.write('GET /low/a HTTP/1.1\r\nHost: service\r\n\r\n');
+  await untilWaiting(3);
+  const next = ask('a', 1, 'b');
+  await untilWaiting(4);
+  for (const socket of sockets) socket.destroy();
+  const connections = () => new Promise((count) => app.server.getConnections((_error, open) => count(open)));
+  await vi.waitUntil(async () => (await connections()) === 0, WAIT);
+  handled[0]?.end();
+  await vi.waitUntil(() => handled.length > 1, WAIT);
+  for (const { end } of handled.slice(1)) end();
+  const answers = await Promise.all([...held, ...next]);
+  expect([answers.map(({ statusCode }) => statusCode), whose()]).toEqual([[200, 200], 'aa']);
+});
+
 test('503 for a request of low priority that waits for ten seconds, and it is never handled', async ({
   edge: { app, handled, ask, untilWaiting },
 }) => {
