@@ -27,7 +27,11 @@ declare module 'fastify' {
     lowPriority: Turns;
   }
   interface FastifyRequest {
-    /** Called between two steps of a long request of low priority. Requests that wait are handled first. */
+    /**
+     * Called between two steps of a long request of low priority. Requests that wait are handled first.
+     *
+     * @throws DomainError once the caller has gone
+     */
     nextTurn(): Promise<void>;
   }
 }
@@ -57,9 +61,12 @@ export const turn = fp(async (app: FastifyInstance, limits: LowPriority) => {
   app.decorate('lowPriority', turns);
   app.decorateRequest('nextTurn', async function nextTurn(this: FastifyRequest) {
     const seat = seated.get(this);
-    if (!seat || turns.waiting() === 0) return;
-    leave(this);
-    await sit(this, seat.tenant);
+    if (seat && turns.waiting() > 0) {
+      leave(this);
+      await sit(this, seat.tenant);
+    }
+    // Its seat is free by now: the rest of its work would come on top of what the seats allow.
+    if (this.raw.socket.destroyed) throw new DomainError('request_timeout');
   });
 
   // Once the body is read: its reader would lose the tenant.

@@ -192,6 +192,30 @@ test('a request whose caller goes while it waits is never handled, and the next 
   expect([answers.map(({ statusCode }) => statusCode), whose()]).toEqual([[200, 200], 'aa']);
 });
 
+test('a long request of low priority ends at its next step once its caller has gone', async ({ edge: { app } }) => {
+  const seen: Record<'isBegun' | 'hasEnded', boolean> & { steps: number } = {
+    isBegun: false,
+    hasEnded: false,
+    steps: 0,
+  };
+  const low = { config: { access: { auth: 'none', isLowPriority: true } } } as const;
+  app.get('/long/:who', low, async (request) => {
+    seen.isBegun = true;
+    await vi.waitUntil(() => request.raw.socket.destroyed, WAIT);
+    for (; seen.steps < 3; seen.steps += 1) await request.nextTurn();
+  });
+  app.addHook('onError', async () => {
+    seen.hasEnded = true;
+  });
+  const port = Number(new URL(await app.listen({ host: '127.0.0.1', port: 0 })).port);
+  const socket = connect(port, '127.0.0.1');
+  socket.write('GET /long/a HTTP/1.1\r\nHost: service\r\n\r\n');
+  await vi.waitUntil(() => seen.isBegun, WAIT);
+  socket.destroy();
+  await vi.waitUntil(() => seen.hasEnded || seen.steps === 3, WAIT);
+  expect(seen).toEqual({ isBegun: true, hasEnded: true, steps: 0 });
+});
+
 test('503 for a request of low priority that waits for ten seconds, and it is never handled', async ({
   edge: { app, handled, ask, untilWaiting },
 }) => {
