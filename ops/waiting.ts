@@ -1,4 +1,5 @@
 /** What waits and what is stuck, from PostgreSQL: these commands work while Temporal is down. */
+import { readLongSnapshot } from '../db/client.ts';
 import { type LostRun, listLostRuns } from '../db/commands/lost-run.ts';
 import {
   type LateDelivery,
@@ -45,18 +46,18 @@ export const waitingCommands: readonly OpsCommand[] = [
 ];
 
 async function waiting(deps: OpsDeps): Promise<ExitCode> {
-  const [found, verifications] = await Promise.all([
-    listWaitingSettlements(deps.db, deps.now(), LINES_MAX + 1),
-    listWaitingVerifications(deps.db, LINES_MAX),
-  ]);
   const now = deps.now();
+  const { found, verifications, requests } = await readLongSnapshot(deps.db, async (tx) => {
+    const open = await listWaitingSettlements(tx, now, LINES_MAX + 1);
+    const reviewed = open.filter(({ status }) => status === 'needs_review').map(({ settlementId }) => settlementId);
+    return {
+      found: open,
+      verifications: await listWaitingVerifications(tx, LINES_MAX),
+      requests: await listReviewRequests(tx, reviewed),
+    };
+  });
   const settlements = found.slice(0, LINES_MAX);
   const more = found.length > LINES_MAX;
-  const reviewed = settlements.filter(({ status }) => status === 'needs_review');
-  const requests = await listReviewRequests(
-    deps.db,
-    reviewed.map(({ settlementId }) => settlementId),
-  );
   const reviewOf = ({ settlementId }: WaitingSettlement): ReviewRequest | undefined => {
     const request = requests.get(settlementId);
     return request && isValidAt(request, now) ? request : undefined;
@@ -90,13 +91,13 @@ async function waiting(deps: OpsDeps): Promise<ExitCode> {
 
 async function stuck(deps: OpsDeps): Promise<ExitCode> {
   const now = deps.now();
-  const [outbox, settlements, deliveries, sweep, health] = await Promise.all([
-    listStuckOutbox(deps.db, LINES_MAX),
-    listStuckSettlements(deps.db, now, LINES_MAX),
-    listLateDeliveries(deps.db, now, { limit: LINES_MAX }),
-    findOldestSweep(deps.db),
-    deps.temporalHealth(),
-  ]);
+  const { outbox, settlements, deliveries, sweep } = await readLongSnapshot(deps.db, async (tx) => ({
+    outbox: await listStuckOutbox(tx, LINES_MAX),
+    settlements: await listStuckSettlements(tx, now, LINES_MAX),
+    deliveries: await listLateDeliveries(tx, now, { limit: LINES_MAX }),
+    sweep: await findOldestSweep(tx),
+  }));
+  const health = await deps.temporalHealth();
   const { withoutRun, unserved = [], failing, temporal } = await askTemporal(deps, now, { settlements, health });
   const failingTaskOf = ({ settlementId }: WaitingSettlement) => failing?.get(settlementId);
   printList(

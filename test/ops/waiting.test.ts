@@ -1,13 +1,18 @@
 /** `waiting` and `stuck`: what operators see of a service that makes no progress. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
 import { expect } from 'vitest';
+import { connect } from '../../db/client.ts';
 import { temporalFault } from '../../domain/temporal-health.ts';
 import { settlementWorkflowId } from '../../domain/workflow-id.ts';
 import { cardprocBody, sendCardproc } from '../support/cardproc.ts';
+import { raceBehind } from '../support/database.ts';
 import { FILE, type TestClock, withApi } from '../support/fixture.ts';
 import { createOps, type OpsResult, temporalSilence } from '../support/ops.ts';
 import { createRecipient } from '../support/partner.ts';
 import { expectUnchanged } from '../support/refusal.ts';
 import { createSteps, IN_REVIEW, openSettlement } from '../support/settlement.ts';
+import { recordStatements } from '../support/statement-count.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -272,3 +277,21 @@ test('stuck says since when there was no sweep for lost runs', async ({ api, ops
   );
   expect(await linesAbout()).toHaveLength(1);
 });
+
+test.for(['waiting', 'stuck'])(
+  '%s may take minutes: a slow list fails no other one, although all have one connection',
+  async (name, { api, onTestFinished }) => {
+    const patienceMs = 1_000;
+    const own = connect(api.databaseUrl, {
+      ...{ poolSizeMax: 1, name: 'test-ops', onIdleError: () => undefined },
+      connectTimeoutMs: patienceMs,
+    });
+    onTestFinished(own.close);
+    const recorded = recordStatements(own.pool);
+    const hold = (holder: pg.PoolClient) => holder.query('LOCK TABLE settlements IN ACCESS EXCLUSIVE MODE');
+    const change = () => delay(1.5 * patienceMs);
+    const [result] = await raceBehind(api.owner.pool, { hold, change }, [() => createOps(own.db)(name)]);
+    expect(result).toMatchObject({ exitCode: 0, warned: [] });
+    expect(recorded()).toContainEqual(expect.stringContaining("statement_timeout = '10min'"));
+  },
+);
