@@ -1,7 +1,7 @@
 /** What the operators' commands share: what they work with, and the parameters that most of them take. */
 import { randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
-import { rehearse } from '../db/client.ts';
+import { isUnavailable, rehearse } from '../db/client.ts';
 import type { CommandDeps } from '../db/commands/commit.ts';
 import type { Runs } from '../db/commands/lost-run.ts';
 import { withClockAhead } from '../db/id.ts';
@@ -108,6 +108,25 @@ const previewOf = (deps: OpsDeps, run: (deps: OpsDeps) => Promise<ExitCode>): Pr
       printData: (data) => deps.printData({ preview: data }),
     }),
   );
+
+/**
+ * Makes a change whose secret is shown once. When the answer to its commit is lost, nobody knows whether the secret is
+ * valid, and it could not be shown later: so it is shown nevertheless.
+ *
+ * @param sentence has the secret, and says how to find out whether it is valid
+ */
+export async function showingSecret<Result>(
+  { isPreview, warn }: Pick<OpsDeps, 'isPreview' | 'warn'>,
+  sentence: string,
+  change: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await change();
+  } catch (error) {
+    if (isUnavailable(error) && isPreview !== true) warn(sentence);
+    throw error;
+  }
+}
 
 /** Each name has one spelling, so that one person is never counted as two operators. */
 export const operatorReader: Reader<string> = {

@@ -3,7 +3,14 @@ import { randomBytes } from 'node:crypto';
 import type { Tx } from '../db/client.ts';
 import { addOperator, revokeOperator } from '../db/commands/operator.ts';
 import { listOperators } from '../db/queries/operator/token.ts';
-import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps, operatorReader } from './command.ts';
+import {
+  AUDIT_PARAMETERS,
+  changeCommand,
+  type OpsCommand,
+  type OpsDeps,
+  operatorReader,
+  showingSecret,
+} from './command.ts';
 import { required } from './command-line/parameter.ts';
 import { command, EXIT, group } from './command-line/program.ts';
 import { hashToken, requireOperator } from './operator-token.ts';
@@ -43,7 +50,11 @@ export const operatorCommands: OpsCommand = group('operator', 'Who may change th
       const token = `op_${randomBytes(TOKEN_BYTES).toString('base64url')}`;
       const [pepper] = deps.keys.apiKeyPeppers;
       const requireAdder = (db: Tx) => requireOperator({ ...deps, db, changesOperators: true }, act.operator);
-      await addOperator(deps, added, { hash: hashToken(pepper, token), requireAdder }, act);
+      // Nobody adds another operator without a token, so the first one would be the only one.
+      const unknown = `It is unknown whether ${added} was added: see operator list. If so: OPERATOR_TOKEN=${token}`;
+      await showingSecret(deps, unknown, () =>
+        addOperator(deps, added, { hash: hashToken(pepper, token), requireAdder }, act),
+      );
       // The token of a preview is rolled back, and would not work.
       const shown = deps.isPreview === true ? 'shown here, once' : token;
       deps.print(`${added} is an operator. OPERATOR_TOKEN=${shown}`);

@@ -3,7 +3,14 @@ import { reissueApiKey } from '../db/commands/key-reissue.ts';
 import { resumeOrganization, suspendOrganization } from '../db/commands/organization.ts';
 import { countUnderWay } from '../db/queries/operator/organization.ts';
 import { issueApiKey } from '../process/api-key.ts';
-import { AUDIT_PARAMETERS, changeCommand, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
+import {
+  AUDIT_PARAMETERS,
+  changeCommand,
+  newRequestId,
+  type OpsCommand,
+  type OpsDeps,
+  showingSecret,
+} from './command.ts';
 import { required, text } from './command-line/parameter.ts';
 import { EXIT, group } from './command-line/program.ts';
 import { tierCommand } from './limit.ts';
@@ -20,7 +27,10 @@ export const organizationCommands: OpsCommand = group('org', 'Organizations of p
     run: async (deps: OpsDeps, { orgId, ...act }) => {
       await requireKnownKeys(deps);
       const { apiKey, credential } = issueApiKey({ runtime: deps.runtime, config: deps.keys });
-      const { keyId, expiresAt } = await reissueApiKey(deps, orgId, credential, { ...act, requestId: newRequestId() });
+      const unknown = `It is unknown whether a key was made: see list keys --org ${orgId}. If so: ${apiKey}`;
+      const { keyId, expiresAt } = await showingSecret(deps, unknown, () =>
+        reissueApiKey(deps, orgId, credential, { ...act, requestId: newRequestId() }),
+      );
       if (keyId === null) {
         deps.print(`Requested. Another operator confirms it before ${expiresAt.toISOString()} by the same command.`);
         deps.printData({ organization: orgId, key_id: null, confirm_before: expiresAt });

@@ -100,6 +100,24 @@ test('the first operator needs no token, and only the first one', async ({ as, a
   expect([exitCode, printed]).toEqual([1, []]);
 });
 
+test('the first operator has its token also when the answer to the commit is lost: without one, nobody adds another', async ({
+  own,
+  as,
+}) => {
+  const crash = (point: string): void => {
+    if (point === 'operator.add:after_commit') throw new Error('Connection terminated unexpectedly');
+  };
+  const lost = await createOps(own.connection.db, { runtime: 'production', crash })(
+    'operator',
+    'add',
+    'ana',
+    ...act('ana'),
+  );
+  expect([lost.exitCode, lost.printed]).toEqual([69, []]);
+  const [, token] = /unknown whether ana was added.* OPERATOR_TOKEN=(\S+)$/.exec(lost.warned[0] ?? '') ?? [];
+  expect(await as(token)('operator', 'add', 'bo', ...act('ana'))).toMatchObject({ exitCode: 0, warned: [] });
+});
+
 test('of two first operators at the same moment, one is added: the other one needs a token', async ({ own, as }) => {
   const tasks = ['ana', 'mallory'].map((name) => () => as()('operator', 'add', name, ...act(name)));
   const answers = await raceBehind(own.connection.pool, { hold }, tasks);

@@ -45,6 +45,27 @@ test('the first operator requests a key, another one gets it, and it works with 
   expect((await reissue(partner.orgId, 'cy', '--yes')).printed[0]).toMatch(/^Requested\./);
 });
 
+test('a new key is shown also when the answer to the commit is lost, and not by a preview', async ({
+  api,
+  reissue,
+}) => {
+  const { orgId } = await api.createCaller();
+  await reissue(orgId, 'ana', '--yes');
+  const crash = (point: string): void => {
+    if (point === 'api_key.reissue:after_commit') throw new Error('Connection terminated unexpectedly');
+  };
+  const confirm = (...rest: string[]) =>
+    createOps(api.connection.db, { crash })(
+      ...['org', 'reissue-key', orgId, '--operator', 'bo', '--note', 'seen on a call', ...rest],
+    );
+  const preview = await confirm();
+  expect([preview.exitCode, JSON.stringify(preview)]).toEqual([69, expect.not.stringContaining('sk_local_')]);
+  const lost = await confirm('--yes');
+  expect([lost.exitCode, lost.printed]).toEqual([69, []]);
+  const [, apiKey = ''] = / If so: (\S+)$/.exec(lost.warned[0] ?? '') ?? [];
+  expect((await api.call({ orgId, keyId: '', apiKey }, 'GET', '/v1/me')).statusCode).toBe(200);
+});
+
 test('no key is made under a pepper that no process has: every process would refuse it', async ({ api, reissue }) => {
   const { orgId } = await api.createCaller();
   await reissue(orgId, 'ana', '--yes');
