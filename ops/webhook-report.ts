@@ -12,6 +12,7 @@ import { findWebhookObject } from '../db/queries/operator/webhook.ts';
 import { findRunningReplay } from '../db/queries/webhook-replay.ts';
 import { maskUrl } from '../domain/mask.ts';
 import { deliveryAdvice, queuedAdvice, subscriptionAdvice } from '../domain/operator-advice.ts';
+import { COUNTED_MAX } from '../domain/page.ts';
 import type { Replay } from '../domain/webhook.ts';
 import { webhookSubscriptionWorkflowId } from '../domain/workflow-id.ts';
 import { DELIVERY_TASK_QUEUE } from '../workflows/contract.ts';
@@ -26,7 +27,7 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
   if (!webhook) return undefined;
   const { status, disabledReason, failingSince, deletedAt } = webhook;
   const outbox = await listOutboxRows(db, webhookId);
-  const counts = await countDeliveriesTo(db, webhookId);
+  const { counts, isPartial } = await countDeliveriesTo(db, webhookId);
   const run = await reportRun(deps, webhookSubscriptionWorkflowId(webhookId), DELIVERY_TASK_QUEUE);
   const replay = await findRunningReplay(db, webhookId);
   // What its lane sends needs no run of its own.
@@ -52,6 +53,7 @@ export async function reportSubscription(deps: OpsDeps, webhookId: string): Prom
       counts: counts.map(({ status: of, count }) => ({
         status: of,
         deliveries: count,
+        ...(isPartial && { of_the_latest: COUNTED_MAX }),
       })),
       latest_deliveries: (await listDeliveriesTo(db, webhookId)).map(deliveryRow),
       outbox: outbox.map(outboxRow),

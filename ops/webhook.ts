@@ -2,6 +2,7 @@
 import { disableWebhookAsOperator, enableWebhookAsOperator } from '../db/commands/webhook.ts';
 import { countDeliveriesTo } from '../db/queries/operator/delivery.ts';
 import { maskUrl } from '../domain/mask.ts';
+import { COUNTED_MAX } from '../domain/page.ts';
 import { AUDIT_PARAMETERS, changeCommand, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
 import { required, text } from './command-line/parameter.ts';
 import { EXIT, group } from './command-line/program.ts';
@@ -11,8 +12,9 @@ const takes = { webhookId: required('<webhook-id>', 'the subscription', text), .
 /** Says how many deliveries it is about. Only the preview counts: a brake must not wait for a long count. */
 async function sayHowMany({ db, print, isPreview }: OpsDeps, webhookId: string, of: 'pending' | 'skipped') {
   if (!isPreview) return;
-  const count = (await countDeliveriesTo(db, webhookId)).find(({ status }) => status === of)?.count ?? 0;
-  print(`${count} deliveries are ${of} now.`);
+  const { counts, isPartial } = await countDeliveriesTo(db, webhookId);
+  const count = counts.find(({ status }) => status === of)?.count ?? 0;
+  print(`${count} ${isPartial ? `of the latest ${COUNTED_MAX} ` : ''}deliveries are ${of} now.`);
 }
 
 export const webhookCommands: OpsCommand = group('webhook', 'Subscriptions of partners.', [

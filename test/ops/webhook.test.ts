@@ -1,5 +1,6 @@
 /** `webhook disable` and `enable`: an operator stops an endpoint, and nobody else starts it again. */
 import { expect } from 'vitest';
+import { COUNTED_MAX } from '../../domain/page.ts';
 import type { TestApi } from '../support/api.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
@@ -155,4 +156,33 @@ test('webhook enable refuses what no operator has disabled, and webhook disable 
   await refused('disable', 'no-such-webhook');
   await call('DELETE');
   await refused('enable');
+});
+
+test('the preview and show say that they count only the latest 10 000 deliveries, where a subscription has more', async ({
+  api,
+  subscription: { webhookId, ping, act },
+}) => {
+  const { delivery_id: deliveryId } = await ping();
+  const copy = (count: number) =>
+    api.connection.pool.query(
+      `INSERT INTO webhook_deliveries SELECT (jsonb_populate_record(d, jsonb_build_object(
+         'delivery_id', new_id_with(delivery_id), 'event_id', new_id_with(delivery_id)))).*
+       FROM webhook_deliveries d, generate_series(1, $2) WHERE delivery_id = $1`,
+      [deliveryId, count],
+    );
+  const shown = async () => {
+    const { printed } = await createOps(api.connection.db)('show', webhookId, '--json');
+    return [(await act('disable', [])).printed[0], JSON.parse(printed.join('')).counts];
+  };
+  await copy(COUNTED_MAX - 2);
+  const few = COUNTED_MAX - 1;
+  expect(await shown()).toEqual([
+    `Preview: ${few} deliveries are pending now.`,
+    [{ status: 'pending', deliveries: few }],
+  ]);
+  await copy(5);
+  expect(await shown()).toEqual([
+    `Preview: ${COUNTED_MAX} of the latest ${COUNTED_MAX} deliveries are pending now.`,
+    [{ status: 'pending', deliveries: COUNTED_MAX, of_the_latest: COUNTED_MAX }],
+  ]);
 });

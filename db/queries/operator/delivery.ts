@@ -56,14 +56,17 @@ export const listDeliveriesTo = (db: Queryable, webhookId: string) =>
     .orderBy(desc(webhookDeliveries.createdAt), desc(webhookDeliveries.eventId), desc(webhookDeliveries.deliveryId))
     .limit(ROWS_MAX);
 
-/** How many of the latest deliveries of a subscription have each status, among as many as a list counts. */
+/**
+ * How many of the latest deliveries of a subscription have each status, among as many as a list counts. `isPartial`: they
+ * are so many, and there may be more.
+ */
 export async function countDeliveriesTo(db: Queryable, webhookId: string) {
   const { rows } = await db.execute<{ status: string; count: number }>(sql`
     SELECT ${shownStatus} AS status, count(*)::int AS count FROM (
       SELECT webhook_id, status, endings FROM webhook_deliveries WHERE webhook_id = ${webhookId}
       ORDER BY created_at DESC, delivery_id DESC LIMIT ${COUNTED_MAX}
     ) AS webhook_deliveries GROUP BY 1 ORDER BY 1`);
-  return rows;
+  return { counts: rows, isPartial: rows.reduce((sum, { count }) => sum + count, 0) === COUNTED_MAX };
 }
 
 /** The latest attempts, in their order. */
