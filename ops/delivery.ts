@@ -4,6 +4,7 @@ import { redeliverAsOperator } from '../db/commands/webhook-delivery.ts';
 import type { OperatorAct } from '../db/queries/audit.ts';
 import { listDeliveriesBy } from '../db/queries/operator/list.ts';
 import { DomainError } from '../domain/error.ts';
+import { environmentName } from '../domain/runtime.ts';
 import { AUDIT_PARAMETERS, changeCommand, newRequestId, type OpsCommand, type OpsDeps } from './command.ts';
 import { oneOf, optional, required, text, wholeNumber, withDefault } from './command-line/parameter.ts';
 import { EXIT } from './command-line/program.ts';
@@ -81,7 +82,8 @@ type Selection = {
 /** `more`: there are others beyond the limit. */
 async function listSelected(deps: OpsDeps, { status, olderThan: ageMs, limit, ...selection }: Selection) {
   const before = ageMs === undefined ? undefined : new Date(deps.now().getTime() - ageMs);
-  const filter = { ...selection, limit: limit + 1, before, statuses: [status], oldestFirst: true, isSendable: true };
+  const sendableIn = environmentName(deps.runtime);
+  const filter = { ...selection, limit: limit + 1, before, statuses: [status], oldestFirst: true, sendableIn };
   const listed = await readLongSnapshot(deps.db, (tx) => listDeliveriesBy(tx, filter));
   return { found: listed.slice(0, limit), more: listed.length > limit };
 }

@@ -156,6 +156,24 @@ test('retry-deliveries counts no deliveries of a deleted subscription, however m
   });
 });
 
+test('retry-deliveries finds no deliveries of another environment, and its preview counts none', async ({
+  api,
+  ops,
+}) => {
+  const owner = await api.createCaller();
+  const { webhook_id: webhookId } = await subscribe(api, owner, 'http://127.0.0.1:9999/');
+  for (let n = 0; n < 2; n += 1) await endAs(api, 'exhausted', (await ping(api, owner, webhookId)).delivery_id);
+  const args = ['retry-deliveries', '--webhook', webhookId, '--limit', '1', ...AUDIT_ARGS];
+  await changeEnvironment(api, owner);
+  await expectUnchanged(api.connection.pool, async () => {
+    const none = '0 deliveries will be attempted again.';
+    expect((await ops(...args)).printed).toEqual([`Preview: ${none}`]);
+    expect(await ops(...args, '--yes')).toEqual({ exitCode: 0, printed: [none], warned: [] });
+  });
+  await changeEnvironment(api, owner, 'local sandbox');
+  expect((await ops(...args, '--yes')).printed[0]).toBe('1 deliveries will be attempted again.');
+});
+
 test('retry-deliveries says at its limit that more remain, and ends when it is run again', async ({
   api,
   ops,

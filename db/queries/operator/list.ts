@@ -4,6 +4,7 @@
  */
 import { and, asc, desc, eq, getTableColumns, gte, inArray, isNotNull, isNull, lte, type SQL, sql } from 'drizzle-orm';
 import type { CorridorId } from '../../../domain/corridor.ts';
+import type { EnvironmentName } from '../../../domain/runtime.ts';
 import type { Scope } from '../../../domain/scope.ts';
 import type { EvidenceKind } from '../../../domain/settlement/evidence.ts';
 import type { SettlementStatus } from '../../../domain/settlement/state.ts';
@@ -94,8 +95,8 @@ export const listSettlementsBy = (
 type DeliveryFilter = Omit<Cut, 'limit'> & {
   readonly statuses: readonly DeliveryStatus[];
   readonly webhookId?: string | undefined;
-  /** Without those of deleted subscriptions, which nothing sends any more. */
-  readonly isSendable?: boolean;
+  /** Of this environment only, and without those of deleted subscriptions, which nothing sends any more. */
+  readonly sendableIn?: EnvironmentName;
 };
 
 /** By the status that is shown: `shownStatus`. */
@@ -106,7 +107,13 @@ const deliveriesBy = (filter: DeliveryFilter): SQL | undefined =>
     when(filter.orgId, (orgId) => eq(webhookDeliveries.orgId, orgId)),
     when(filter.webhookId, (webhookId) => eq(webhookDeliveries.webhookId, webhookId)),
     when(filter.before, (before) => lte(webhookDeliveries.createdAt, before)),
-    filter.isSendable ? isNull(webhooks.deletedAt) : undefined,
+    when(filter.sendableIn, (environment) =>
+      and(
+        isNull(webhooks.deletedAt),
+        sql`EXISTS (SELECT 1 FROM organizations o
+          WHERE o.org_id = webhook_deliveries.org_id AND o.environment = ${environment})`,
+      ),
+    ),
   );
 
 export const listDeliveriesBy = (
