@@ -4,6 +4,7 @@ import { ConfigError } from '../config/fault.ts';
 import { causeOf, isUnavailable } from '../db/client.ts';
 import { MigrationError } from '../db/privilege.ts';
 import { DatabaseRoleError } from '../db/role.ts';
+import { SealError } from '../db/seal.ts';
 import { DomainError, ERROR_TEXT } from '../domain/error.ts';
 import { temporalFaultOf } from '../process/temporal-health.ts';
 import { CommandError, EXIT, type ExitCode } from './command-line/program.ts';
@@ -22,6 +23,11 @@ export async function withCommandErrors(act: () => Promise<ExitCode>): Promise<E
       throw new CommandError(EXIT.refused, `Refused, ${error.code}: ${detail}`);
     }
     if (error instanceof ConfigError) throw new CommandError(EXIT.configuration, error.message);
+    if (error instanceof SealError)
+      throw new CommandError(
+        EXIT.configuration,
+        `${error.message}: set ENCRYPTION_KEYS to those of the running processes, and see npm run ops -- keys list.`,
+      );
     if (error instanceof MigrationError) throw new CommandError(EXIT.refused, error.message);
     const cause = causeOf(error);
     if (cause instanceof DatabaseRoleError) throw new CommandError(EXIT.configuration, cause.message);

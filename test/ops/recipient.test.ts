@@ -2,12 +2,13 @@
  * `erase recipient`: two operators make the personal data of a recipient unreadable, permanently. `export recipient`:
  * one operator prints all that is held about it.
  */
+import { randomBytes } from 'node:crypto';
 import { describe, expect } from 'vitest';
 import { openDataKey } from '../../db/data-key.ts';
 import { newId, verificationIdOf } from '../../db/id.ts';
 import { providerEventBinding } from '../../db/queries/evidence.ts';
 import { createSealer } from '../../db/seal.ts';
-import { type Caller, TEST_SECRETS, type TestApi } from '../support/api.ts';
+import { type Caller, TEST_KEYS, TEST_SECRETS, type TestApi } from '../support/api.ts';
 import { createConsumerRecipient, signIn } from '../support/consumer.ts';
 import { withApi } from '../support/fixture.ts';
 import { createOps, listAudit } from '../support/ops.ts';
@@ -324,6 +325,28 @@ describe('is refused, and nothing is written,', () => {
     await expectUnchanged(api.connection.pool, async () => {
       expect(await erase(id, ' ANA ')).toMatchObject({ exitCode: 1, printed: [] });
     });
+  });
+});
+
+test('a command without the key that sealed what it reads exits with 78, names the variable, and writes nothing', async ({
+  api,
+  partner,
+}) => {
+  const id = await createRecipient(api, partner);
+  const { verification_id: verificationId } = await openVerification(api, partner, id);
+  const encryptionKeys = [{ id: 'other', key: randomBytes(32) }] as const;
+  const ops = createOps(api.connection.db, { keys: { ...TEST_KEYS, encryptionKeys } });
+  await expectUnchanged(api.connection.pool, async () => {
+    for (const args of [
+      ['show', id],
+      ['show', verificationId],
+      ['export', 'recipient', id, '--operator', 'ana', ...NOTE, '--yes'],
+    ])
+      expect(await ops(...args)).toEqual({
+        exitCode: 78,
+        printed: [],
+        warned: [expect.stringMatching(/cannot be opened by a configured encryption key: set ENCRYPTION_KEYS/)],
+      });
   });
 });
 
