@@ -55,7 +55,7 @@ export function printReport({ print, printData }: Printer, report: Report, { now
   printData({ kind, id, ...facts, ...lists, next });
 }
 
-const words = (name: string): string => name.replaceAll('_', ' ');
+export const words = (name: string): string => name.replaceAll('_', ' ');
 
 /** The values of a row, each after its name unless it explains itself. */
 export function lineOf(row: Row): string {

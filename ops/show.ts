@@ -1,5 +1,5 @@
 /** `show`: everything about one object, whatever its id names. Personal data is masked; secrets are never read. */
-import { findObjectKind, type ObjectKind } from '../db/queries/operator/object-kind.ts';
+import { findObjectKind, OBJECT_KINDS, type ObjectKind } from '../db/queries/operator/object-kind.ts';
 import { type OpsCommand, type OpsDeps, timedCommand } from './command.ts';
 import { required, text } from './command-line/parameter.ts';
 import { CommandError, EXIT } from './command-line/program.ts';
@@ -7,7 +7,7 @@ import { reportNamed } from './named-report.ts';
 import { reportOrganization } from './organization-report.ts';
 import { reportCertificate, reportProviderEvent, reportRequest } from './provider-event-report.ts';
 import { reportRecipient, reportVerification } from './recipient-report.ts';
-import { printReport, type Report } from './report.ts';
+import { printReport, type Report, words } from './report.ts';
 import { reportSettlement } from './settlement-report.ts';
 import { reportDelivery, reportSubscription } from './webhook-report.ts';
 
@@ -23,22 +23,20 @@ const REPORTS: Readonly<Record<ObjectKind, (deps: OpsDeps, id: string) => Promis
   request: reportRequest,
 };
 
+const SHOWN = OBJECT_KINDS.map(words).join(', ');
+
 export const showCommand: OpsCommand = timedCommand({
   name: 'show',
   description: 'Shows one object: its status, its history, and what to do next.',
   takes: {
-    id: required(
-      '<id>',
-      'of anything: a settlement, a delivery, a request, a workflow; or a reference, an idempotency key, a metadata value',
-      text,
-    ),
+    id: required('<id>', `of a ${SHOWN} or workflow; or a reference, an idempotency key, a metadata value`, text),
   },
   run: async (deps: OpsDeps, given) => {
     const report = (await reportObject(deps, objectIdOf(given.id))) ?? (await reportByName(deps, given.id));
     if (!report)
       throw new CommandError(
         EXIT.refused,
-        `Nothing stored has the id, reference, idempotency key or metadata value ${given.id}. ` +
+        `No ${SHOWN} has the id, reference, idempotency key or metadata value ${given.id}. ` +
           'The logs may have it, as request_id.',
       );
     printReport(deps, report, { now: deps.now(), runbookUrl: deps.runbookUrl });

@@ -214,6 +214,17 @@ test.for([[], ['stl_none'], ["' OR 1=1 --"]])('show of %j is refused in one line
   expect([exitCode, printed, warned.length]).toEqual(args.length === 0 ? [2, [], 2] : [1, [], 1]);
 });
 
+test('show of what it has no report of, such as a key, does not say that nothing has this id', async ({
+  ops,
+  partner,
+}) => {
+  const { exitCode, warned } = await ops('show', partner.keyId);
+  expect([exitCode, warned]).toEqual([
+    1,
+    [expect.stringMatching(/^No settlement, verification, .*, request has the id/)],
+  ]);
+});
+
 test('show says what is wrong with Temporal, and still shows what the database knows', async ({ api, objects }) => {
   const ops = createOps(api.connection.db, {
     describeRun: () => Promise.reject(temporalSilence()),
