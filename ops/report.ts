@@ -2,6 +2,7 @@
  * What `show` says about one object: facts, lists and advice. It is made once, and printed as text or as JSON with the
  * same names and values.
  */
+import { ROWS_MAX } from '../db/queries/operator/object.ts';
 import type { ObjectKind } from '../db/queries/operator/object-kind.ts';
 import { formatMoney, isCurrency } from '../domain/money.ts';
 import { type Advice, runbookAddress } from '../domain/operator-advice.ts';
@@ -41,7 +42,7 @@ export function printReport({ print, printData }: Printer, report: Report, { now
   for (const [name, value] of Object.entries(facts))
     if (value !== null) print(`  ${words(name).padEnd(width)}  ${textOf(value, now)}`);
   for (const [name, rows] of Object.entries(lists)) {
-    print(`${words(name)}: ${rows.length || 'none'}`);
+    print(`${words(name)}: ${rows.length === ROWS_MAX ? `${ROWS_MAX}, and there may be more` : rows.length || 'none'}`);
     for (const row of rows) print(`  ${lineOf(row)}`);
   }
   print('next');

@@ -24,7 +24,7 @@ import {
 } from '../support/settlement.ts';
 import { readSource } from '../support/source.ts';
 import { idverifyBody, openVerification, sendIdverify } from '../support/verification.ts';
-import { ping, subscribe } from '../support/webhook.ts';
+import { ping, subscribe, writePings } from '../support/webhook.ts';
 
 const PERSON = {
   name: 'Marcia Secretive',
@@ -223,6 +223,15 @@ test('show of what it has no report of, such as a key, does not say that nothing
     1,
     [expect.stringMatching(/^No settlement, verification, .*, request has the id/)],
   ]);
+});
+
+test('show says that a list may be longer where it has 50 rows of it', async ({ api, partner, ops }) => {
+  const { webhook_id: webhookId } = await subscribe(api, partner, 'http://127.0.0.1:9999/');
+  const shown = async () => (await ops('show', webhookId)).printed.find((line) => line.startsWith('latest deliveries'));
+  await writePings(api, 49, { orgId: partner.orgId, webhookId });
+  expect(await shown()).toBe('latest deliveries: 49');
+  await writePings(api, 2, { orgId: partner.orgId, webhookId });
+  expect(await shown()).toBe('latest deliveries: 50, and there may be more');
 });
 
 test('show says what is wrong with Temporal, and still shows what the database knows', async ({ api, objects }) => {
