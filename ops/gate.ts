@@ -24,7 +24,7 @@ import {
 import { environmentName } from '../domain/runtime.ts';
 import { AUDIT_PARAMETERS, changeCommand, type OpsCommand, type OpsDeps, operator, timedCommand } from './command.ts';
 import { file, oneOf, optional, type Reader, required, text } from './command-line/parameter.ts';
-import { EXIT, type ExitCode, group } from './command-line/program.ts';
+import { CommandError, EXIT, type ExitCode, group } from './command-line/program.ts';
 
 type Document = { readonly reference: string; readonly sha256: Buffer };
 type Recording = {
@@ -41,9 +41,40 @@ const FORGIVEN = 'its gate has no evidence any more, which the local sandbox for
 const corridor = oneOf(CORRIDOR_IDS);
 const evidenceId = required('<evidence-id>', 'the evidence', text);
 
-/** @param now an expiry must be later than this */
-export const gateCommands = (now: () => Date): OpsCommand =>
-  group('gate', 'Launch gates: the evidence that opens them, in the configured environment.', [
+const EXPIRY_FAULT = 'must be a date in the future, such as 2027-01-31 or 2027-01-31T12:00:00Z.';
+
+const expiry: Reader<Date> = {
+  read: (given) => {
+    const isDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z)?$/.test(given);
+    const value = new Date(isDate ? given : Number.NaN);
+    // JavaScript reads a 30th of February as the 2nd of March.
+    return !Number.isNaN(value.getTime()) && value.toISOString().startsWith(given.slice(0, 10))
+      ? { value }
+      : { fault: EXPIRY_FAULT };
+  },
+};
+
+const document: Reader<Document> = {
+  read: (given) => {
+    const reading = file.read(given);
+    if ('fault' in reading) return reading;
+    const fault = 'must be a file that can be read and is not empty.';
+    try {
+      const bytes = readFileSync(reading.value);
+      if (bytes.length === 0) return { fault };
+      return {
+        value: { reference: path.basename(reading.value), sha256: createHash('sha256').update(bytes).digest() },
+      };
+    } catch {
+      return { fault };
+    }
+  },
+};
+
+export const gateCommands: OpsCommand = group(
+  'gate',
+  'Launch gates: the evidence that opens them, in the configured environment.',
+  [
     timedCommand({
       name: 'list',
       description: 'Lists the gates, open or closed, and their evidence.',
@@ -63,7 +94,7 @@ export const gateCommands = (now: () => Date): OpsCommand =>
         gate: required('<gate>', 'the gate', oneOf(GATES)),
         corridor: required('--corridor <corridor>', 'the corridor', corridor),
         document: required('--evidence <file>', 'the document; its name and SHA-256 are stored', document),
-        expiresAt: required('--expires <date>', 'the end of its validity, such as 2027-01-31', expiry(now)),
+        expiresAt: required('--expires <date>', 'the end of its validity, such as 2027-01-31', expiry),
         operator,
       },
       run: record,
@@ -81,7 +112,8 @@ export const gateCommands = (now: () => Date): OpsCommand =>
       takes: { evidenceId, ...AUDIT_PARAMETERS },
       run: revoke,
     }),
-  ]);
+  ],
+);
 
 async function list(deps: OpsDeps, given: CorridorId | undefined): Promise<ExitCode> {
   const environment = environmentName(deps.runtime);
@@ -185,6 +217,8 @@ const evidenceData = (item: GateEvidence) => ({
 });
 
 async function record(deps: OpsDeps, { document: { reference, sha256 }, ...recording }: Recording): Promise<ExitCode> {
+  // By the clock of the database, where that of the machine is wrong.
+  if (recording.expiresAt <= deps.now()) throw new CommandError(EXIT.usage, `--expires ${EXPIRY_FAULT}`);
   if (await isPassable(deps, recording))
     deps.warn(
       `This closes ${recording.gate}, which lets settlements on ${recording.corridor} through now: they are refused ` +
@@ -230,33 +264,3 @@ function afterRevocation(deps: OpsDeps, id: string, verdict: GateVerdict | undef
     return `newer evidence decides: its gate is ${stateOf(deps, verdict.reason)}.`;
   return isForgiven('revoked', deps.runtime) ? FORGIVEN : 'its gate is closed.';
 }
-
-function expiry(now: () => Date): Reader<Date> {
-  return {
-    read: (given) => {
-      const isDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z)?$/.test(given);
-      const value = new Date(isDate ? given : Number.NaN);
-      // JavaScript reads a 30th of February as the 2nd of March.
-      return value > now() && value.toISOString().startsWith(given.slice(0, 10))
-        ? { value }
-        : { fault: 'must be a date in the future, such as 2027-01-31 or 2027-01-31T12:00:00Z.' };
-    },
-  };
-}
-
-const document: Reader<Document> = {
-  read: (given) => {
-    const reading = file.read(given);
-    if ('fault' in reading) return reading;
-    const fault = 'must be a file that can be read and is not empty.';
-    try {
-      const bytes = readFileSync(reading.value);
-      if (bytes.length === 0) return { fault };
-      return {
-        value: { reference: path.basename(reading.value), sha256: createHash('sha256').update(bytes).digest() },
-      };
-    } catch {
-      return { fault };
-    }
-  },
-};

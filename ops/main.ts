@@ -35,8 +35,10 @@ import { showCommand } from './show.ts';
 import { waitingCommands } from './waiting.ts';
 import { webhookCommands } from './webhook.ts';
 
-const program = (now: () => Date) =>
-  group<OpsDeps>('ops', 'Shows what waits and what is stuck, and makes the changes that only operators may make.', [
+const program = group<OpsDeps>(
+  'ops',
+  'Shows what waits and what is stuck, and makes the changes that only operators may make.',
+  [
     showCommand,
     ...waitingCommands,
     reconcileCommand,
@@ -54,15 +56,16 @@ const program = (now: () => Date) =>
     keysCommands,
     configCommands,
     partitionsCommand,
-    gateCommands(now),
-  ]);
+    gateCommands,
+  ],
+);
 
 /** Runs one command line with the given dependencies. */
 export const runOps = (
   deps: Omit<OpsDeps, 'printData' | 'dispatcher' | keyof RunReads> & Partial<RunReads>,
   args: readonly string[],
 ): Promise<ExitCode> =>
-  runProgram(program(deps.now), args, deps, (act, printer) =>
+  runProgram(program, args, deps, (act, printer) =>
     withCommandErrors(() => act({ ...runReadsOf(deps.client), ...deps, ...printer, dispatcher: NO_DISPATCHER })),
   );
 
@@ -126,12 +129,7 @@ const uiPage = ({ temporalUiUrl, temporal }: Pick<Config, 'temporalUiUrl' | 'tem
 
 /** Runs one command line in the configured environment, or on the stack that runs in this clone. */
 export const runConfigured = (args: readonly string[], output: Output): Promise<ExitCode> =>
-  runProgram(
-    program(() => new Date()),
-    args,
-    output,
-    provideConfigured,
-  );
+  runProgram(program, args, output, provideConfigured);
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url))
   process.exitCode = await runConfigured(process.argv.slice(2), standardOutput());

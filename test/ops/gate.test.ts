@@ -15,6 +15,7 @@ import { expectUnchanged } from '../support/refusal.ts';
 
 const NOW = new Date('2026-11-21T08:00:00.000Z');
 const DOCUMENT = 'what was reviewed';
+const DAY_MS = 86_400_000;
 
 const test = withDatabase()
   .extend('ops', FILE, ({ connection }) =>
@@ -89,6 +90,21 @@ test.for<[string, number, ArgsOf]>([
     expect(result.warned).not.toEqual([]);
   });
 });
+
+test.for([-2, 2])(
+  'an expiry is judged by the clock of the database, where that of the machine is off by %s days',
+  async (daysAhead, { connection, directory }) => {
+    const ops = createOps(connection.db);
+    const record = async (fromNowMs: number): Promise<number> => {
+      const expires = new Date(Date.now() + fromNowMs).toISOString();
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + daysAhead * DAY_MS });
+      const args = recordArgs(directory, { corridor: 'US-TT', expires });
+      return (await ops(...args).finally(() => vi.useRealTimers())).exitCode;
+    };
+    await expectUnchanged(connection.pool, async () => expect(await record(-DAY_MS)).toBe(2));
+    expect(await record(DAY_MS)).toBe(0);
+  },
+);
 
 test('all faults of a command line are reported at once, with a pointer to the help', async ({ ops }) => {
   const { exitCode, warned } = await ops('gate', 'record', 'nonsense');
