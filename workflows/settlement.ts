@@ -10,7 +10,6 @@ import {
   allHandlersFinished,
   CancellationScope,
   condition,
-  continueAsNew,
   log,
   setHandler,
   upsertSearchAttributes,
@@ -31,6 +30,7 @@ import {
   verificationDecided,
 } from './contract.ts';
 import { publishDetails } from './details.ts';
+import { continueAsNewRun } from './new-run.ts';
 
 export async function settlement(
   input: SettlementInput,
@@ -117,7 +117,7 @@ async function awaitChange(
  */
 async function shortenHistory(run: Run): Promise<void> {
   const isDue = workflowInfo().continueAsNewSuggested && !run.canceling && allHandlersFinished();
-  if (isDue) await continueAsNew<typeof settlement>(run.input);
+  if (isDue) await continueAsNewRun(run.input);
 }
 
 /** How many signals came, how many of them before the last review, and whether one of the others is evidence. */

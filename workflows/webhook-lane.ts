@@ -2,12 +2,13 @@
  * A lane (contract §11): always running, so that an event costs Temporal nothing. Its one activity sends; the run only
  * shows operators what the activity reports, and continues as a new run now and then.
  */
-import { continueAsNew, setHandler, workflowInfo } from '@temporalio/workflow';
+import { setHandler, workflowInfo } from '@temporalio/workflow';
 import { laneAdvice } from '../domain/operator-advice.ts';
 import type { LaneReport } from '../domain/webhook.ts';
 import { laneActivity } from './activities.ts';
 import { laneReported, type WebhookLaneInput } from './contract.ts';
 import { publishDetails } from './details.ts';
+import { continueAsNewRun } from './new-run.ts';
 import { uncancelable } from './uncancelable.ts';
 
 export const webhookLane = uncancelable(serve);
@@ -18,7 +19,7 @@ async function serve({ lane }: WebhookLaneInput): Promise<void> {
     const { isServed } = await laneActivity('Deliver events').serveLane({ lane });
     if (!isServed) return;
   }
-  await continueAsNew<typeof serve>({ lane });
+  await continueAsNewRun<WebhookLaneInput>({ lane });
 }
 
 function publishReport({ at, inFlight, sent, failed, oldestDueAt, slowest }: LaneReport): void {

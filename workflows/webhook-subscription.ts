@@ -3,13 +3,14 @@
  * or a replay runs: it sends what is due, then it waits until the next one is due, or until it is woken for an earlier
  * one. PostgreSQL holds the state.
  */
-import { condition, continueAsNew, setHandler, workflowInfo } from '@temporalio/workflow';
+import { condition, setHandler, workflowInfo } from '@temporalio/workflow';
 import type { RetryResult } from '../activities/webhook-subscription.ts';
 import { subscriptionAdvice } from '../domain/operator-advice.ts';
 import { PENDING_COUNT_MAX } from '../domain/webhook.ts';
 import { round, untilMs } from './activities.ts';
 import { retriesAdded, type WebhookSubscriptionInput } from './contract.ts';
 import { publishDetails } from './details.ts';
+import { continueAsNewRun } from './new-run.ts';
 import { uncancelable } from './uncancelable.ts';
 
 export const webhookSubscription = uncancelable(retryAll);
@@ -34,7 +35,7 @@ async function retryAll({ webhookId, orgId }: WebhookSubscriptionInput): Promise
       summary: 'Waiting until the next retry is due',
     });
   }
-  await continueAsNew<typeof retryAll>({ webhookId, orgId });
+  await continueAsNewRun<WebhookSubscriptionInput>({ webhookId, orgId });
 }
 
 /** Shows operators, in Temporal UI, the subscription's status after a round, and what they do next. */

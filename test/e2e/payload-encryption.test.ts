@@ -180,6 +180,28 @@ test('settlements that wait while encryption is switched on or its key changes s
   await withoutOld.close();
 });
 
+test('a run that continues as a new one after the key was changed needs the old key no more', async ({
+  restart,
+  configOf,
+  temporal,
+  world,
+}) => {
+  await restart([OLD]);
+  const workflowId = settlementWorkflowId(await world.accept());
+  const { client } = await restart([NEW, OLD]);
+  const handle = client.workflow.getHandle(workflowId);
+  const { runId, memo } = await handle.describe();
+  await vi.waitUntil(async () => {
+    await handle.signal('redispatched');
+    return (await handle.describe()).runId !== runId;
+  }, WAIT);
+
+  expect(keysOf(await temporal.client.workflow.getHandle(workflowId).fetchHistory())).toEqual(new Set(['key-2']));
+  const withoutOld = connectTemporal(configOf([NEW]));
+  expect((await withoutOld.client.workflow.getHandle(workflowId).describe()).memo).toEqual(memo);
+  await withoutOld.close();
+});
+
 test('a settlement whose key the workers lack waits, its run names the key, and it settles once they have it', async ({
   restart,
   api,
