@@ -64,14 +64,18 @@ export function verifyCertificate(
 
 const NOTHING: DetachedCertificate = { bytes: new Uint8Array(), signature: '' };
 
+const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
+
 /**
  * The certificate and its signature in a signed file, a flattened JWS with an unencoded payload (RFC 7797).
  *
  * @returns undefined when it is no such file, or has more than what was signed: a reader could believe another member
  */
 export function readSigned(file: Uint8Array | string): DetachedCertificate | undefined {
-  const jws = parsed(typeof file === 'string' ? new TextEncoder().encode(file) : file);
-  if (!isObject(jws) || Object.keys(jws).length !== 3) return undefined;
+  const bytes = typeof file === 'string' ? new TextEncoder().encode(file) : file;
+  const jws = parsed(bytes);
+  // Three names and three values: of a name that comes twice, `parsed` keeps the last value alone.
+  if (!isObject(jws) || new TextDecoder().decode(bytes).match(JSON_STRING)?.length !== 6) return undefined;
   const { payload, protected: header, signature } = jws;
   if (typeof payload !== 'string' || typeof header !== 'string' || typeof signature !== 'string') return undefined;
   return { bytes: new TextEncoder().encode(payload), signature: `${header}..${signature}` };

@@ -185,6 +185,10 @@ describe('a signed file', () => {
 
   test.for([
     ['an unsigned member, which a reader could believe', { ...members, payee: { name: 'Marcia Brown' } }],
+    [
+      'a second payload before the signed one, which a reader could believe',
+      JSON.stringify(members).replace('{', '{"payload":"{\\"amount\\":\\"950.00\\"}",'),
+    ],
     ['an unprotected header', { ...members, header: { kid: 'other' } }],
     ['several signatures', { payload: members.payload, signatures: [members] }],
     ['a payload that is no text', { ...members, payload: JSON.parse(members.payload) }],

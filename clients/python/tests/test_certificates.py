@@ -102,6 +102,7 @@ def test_every_changed_byte_is_noticed() -> None:
         signed(canonical(CONTENT), crit=[]),
         file_of(signed(canonical(CONTENT)), payee={"name": "Marcia Brown"}),
         file_of(signed(canonical(CONTENT)), payload=CONTENT),
+        file_of(signed(canonical(CONTENT))).replace("{", '{"payload": "another", ', 1),
         '{"payload":"","signatures":[]}',
     ],
 )

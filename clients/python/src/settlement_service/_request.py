@@ -25,10 +25,13 @@ NO_CONTENT = 204
 NOT_MODIFIED = 304
 
 
-def parsed(text: bytes | str) -> Any:
-    """The value of a JSON text. Raises `ValueError` if it is no JSON, or nested deeper than Python can read."""
+def parsed(text: bytes | str, objects: Callable[[list[tuple[str, Any]]], Any] = dict) -> Any:
+    """The value of a JSON text. Raises `ValueError` if it is no JSON, or nested deeper than Python can read.
+
+    `objects` makes the value of an object of its members.
+    """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=objects)
     except RecursionError:
         raise ValueError("The JSON is nested too deeply.") from None
 

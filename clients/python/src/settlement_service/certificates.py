@@ -72,11 +72,12 @@ def _id_of(content: bytes) -> str:
 def signed_parts(file: bytes | str) -> tuple[str, bytes, str]:
     """The header, the content and the signature of a flattened JWS with an unencoded payload (RFC 7797).
 
-    A reader could believe any other member of the file, so it has none.
+    A reader could believe any other member of the file, so it has none, and no name twice.
     """
     try:
-        jws = parsed(file)
-        if set(jws) == {"payload", "protected", "signature"}:
+        members = parsed(file, tuple)
+        if isinstance(members, tuple) and sorted(name for name, _ in members) == ["payload", "protected", "signature"]:
+            jws = dict(members)
             return jws["protected"], jws["payload"].encode(), jws["signature"]
     except (ValueError, TypeError, AttributeError):
         pass
