@@ -91,11 +91,16 @@ export const certificateRoutes =
       const form = `${type} ${certificate.certId} ${own?.payeeName === ERASED ? ERASED : ''}`;
       const known = tags.of(form);
       const condition = request.headers['if-none-match'];
-      reply.headers({ 'Cache-Control': CACHE_CONTROL, Vary: VARY[request.consumer ? 'session' : 'api_key'] });
-      if (known !== undefined && namesTag(condition, known)) return reply.header('ETag', known).code(304).send();
+      const caching = { 'Cache-Control': CACHE_CONTROL, Vary: VARY[request.consumer ? 'session' : 'api_key'] };
+      if (known !== undefined && namesTag(condition, known))
+        return reply
+          .headers({ ...caching, ETag: known })
+          .code(304)
+          .send();
       const { bytes, etag, headers } = await forms[type](certificate, async () => own ?? (await readOwn(certificate)));
       tags.remember(form, etag);
-      reply.header('ETag', etag);
+      // Only now: a form that cannot be made is a 500, which nobody may keep.
+      reply.headers({ ...caching, ETag: etag });
       return namesTag(condition, etag) ? reply.code(304).send() : reply.headers(headers).send(bytes);
     };
 

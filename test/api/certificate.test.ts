@@ -333,6 +333,25 @@ describe('a tampered database', () => {
     });
   });
 
+  test('gives no form for reading, and a 500 that no cache keeps, until the bytes are those of the id again', async ({
+    api,
+    partner,
+    download,
+  }) => {
+    const { certId } = await certified(api, partner);
+    const { content } = await getCertificate(api.connection.db, partner.orgId, certId);
+    const store = (bytes: Buffer) =>
+      tamper(api, 'UPDATE certificates SET content = $2 WHERE cert_id = $1', [certId, bytes]);
+    const read = async (accept: string) => {
+      const { statusCode, headers } = await download(certId, { accept });
+      return [statusCode, headers['cache-control']];
+    };
+    await store(Buffer.from(content.toString().replace('250.00', '950.00')));
+    for (const accept of ['text/html', 'application/pdf']) expect(await read(accept)).toEqual([500, 'no-store']);
+    await store(content);
+    expect(await read('text/html')).toEqual([200, 'private, max-age=31536000, immutable']);
+  });
+
   test('is detected when the bytes are not JSON, without a 500', async ({ api, partner, verify }) => {
     const { certId, settlement } = await certified(api, partner);
     for (const bytes of [
