@@ -1,5 +1,6 @@
 /** The Temporal Schedule of the sweep for lost runs. */
 import { ScheduleAlreadyRunning, type ScheduleOptions } from '@temporalio/client';
+import { ApplicationFailure, ValueError } from '@temporalio/common';
 import { SWEEP_ID } from '../domain/workflow-id.ts';
 import { SWEEP_INTERVAL, type SweepInput, TASK_QUEUE } from '../workflows/contract.ts';
 import type { TemporalClient } from './temporal.ts';
@@ -40,9 +41,23 @@ export async function createSweepSchedule({ client }: Pick<TemporalClient, 'clie
 /** Creates the schedule, or makes it like this one. An operator's pause stays. */
 export async function ensureSweepSchedule(temporal: Pick<TemporalClient, 'client'>): Promise<'created' | 'existing'> {
   if ((await createSweepSchedule(temporal)) === 'created') return 'created';
+  const { client } = temporal;
   const { scheduleId, ...options } = OPTIONS;
-  await temporal.client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
-    temporal.client.schedule.getHandle(scheduleId).update(({ state }) => ({ ...options, state })),
-  );
+  const handle = client.schedule.getHandle(scheduleId);
+  await client.withDeadline(Date.now() + CALL_TIMEOUT_MS, async () => {
+    try {
+      await handle.update(({ state }) => ({ ...options, state }));
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      const { namespace } = client.options;
+      const { schedule } = await client.workflowService.describeSchedule({ namespace, scheduleId });
+      await handle.delete();
+      const { paused, notes } = schedule?.state ?? {};
+      await client.schedule.create({ ...OPTIONS, state: { paused: paused === true, note: notes ?? '' } });
+    }
+  });
   return 'existing';
 }
+
+/** An update reads the input first. It was sealed by a key that is gone; and so are those of all runs to come. */
+const isUnreadable = (error: unknown): boolean => error instanceof ApplicationFailure || error instanceof ValueError;

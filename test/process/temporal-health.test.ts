@@ -1,4 +1,5 @@
 /** What Temporal answers wrongly: how it is named, and what a worker puts back. */
+import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { type Client, ScheduleAlreadyRunning } from '@temporalio/client';
@@ -17,6 +18,8 @@ import { testDevServer, workerConfig } from '../support/temporal.ts';
 /** INDEXED_VALUE_TYPE_TEXT of Temporal's API. */
 const TEXT = 1;
 const RETENTION = { workflowExecutionRetentionPeriod: msToTs(86_400_000) };
+
+const payloadKey = (id: string) => ({ id, key: randomBytes(32) });
 
 const EMPTY_MESSAGE = Buffer.alloc(5);
 
@@ -123,6 +126,30 @@ test("a worker makes the sweep's schedule like that of its version, and an opera
   expect(action.workflowRunTimeout).toBe(30 * 60_000);
   await temporal.close();
 });
+
+test.for([
+  ['that was removed', 'key-2'],
+  ['because encryption is switched off', undefined],
+] as const)(
+  "a worker that lacks the key of the sweep's schedule, %s, makes it anew, and an operator's pause stays",
+  async ([, newId]) => {
+    const { address } = await testDevServer();
+    const namespace = `resealed-${crypto.randomUUID()}`;
+    const config = workerConfig({ address, namespace });
+    const before = connectTemporal({ ...config, payloadKeys: [payloadKey('key-1')] });
+    await before.client.connection.workflowService.registerNamespace({ namespace, ...RETENTION });
+    await vi.waitFor(() => createSweepSchedule(before), WAIT);
+    const made = before.client.schedule.getHandle(SWEEP_ID);
+    await made.pause('an incident');
+    await vi.waitUntil(async () => (await made.describe()).state.paused, WAIT);
+    await before.close();
+    const temporal = connectTemporal({ ...config, payloadKeys: newId && [payloadKey(newId)] });
+    await prepareTemporal(temporal);
+    const { state, action } = await temporal.client.schedule.getHandle(SWEEP_ID).describe();
+    expect([state.paused, state.note, action.args]).toEqual([true, 'an incident', [{ sweeps: 30 }]]);
+    await temporal.close();
+  },
+);
 
 test('a worker says once that the namespace is missing, and puts attributes and schedule back into a new one', async () => {
   const { address } = await testDevServer();
