@@ -2,8 +2,8 @@
 import { makeContinueAsNewFunc, workflowInfo } from '@temporalio/workflow';
 
 /**
- * Continues as a new run. Its memo is given again: Temporal would copy the payloads of this one, as the key sealed them
- * that was active when the first run began, and no later run could do without that key.
+ * Continues as a new run, with the memo of this one. Without it, Temporal copies the memo as it is stored: sealed by the
+ * key that was active when the first run began, so no later run could do without that key.
  */
 export const continueAsNewRun = <Input>(input: Input): Promise<never> =>
   makeContinueAsNewFunc<(input: Input) => Promise<unknown>>({ memo: workflowInfo().memo ?? {} })(input);
