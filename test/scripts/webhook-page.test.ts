@@ -90,10 +90,11 @@ describe.each([
   });
 
   // Python's server reads no chunks.
-  test.runIf(language === 'js')('accepts a delivery in chunks, as a proxy may send it, and no larger one', async () => {
-    expect(await deliver({ body: new Blob([BODY]).stream() })).toBe(204);
-    expect(await deliver({ body: new Blob([BODY, Buffer.alloc(2 ** 20)]).stream() })).toBe(400);
-  });
+  if (language === 'js')
+    test('accepts a delivery in chunks, as a proxy may send it, and no larger one', async () => {
+      expect(await deliver({ body: new Blob([BODY]).stream() })).toBe(204);
+      expect(await deliver({ body: new Blob([BODY, Buffer.alloc(2 ** 20)]).stream() })).toBe(400);
+    });
 
   test('outlives a request that hangs and breaks off', async () => {
     const broken = connect(Number(new URL(url).port), '127.0.0.1').resume();
