@@ -15,27 +15,23 @@ import { uncancelable } from './uncancelable.ts';
 
 export const webhookSubscription = uncancelable(retryAll);
 
-async function retryAll({ webhookId, orgId }: WebhookSubscriptionInput): Promise<void> {
+async function retryAll(input: WebhookSubscriptionInput): Promise<void> {
   let isWoken = false;
   setHandler(retriesAdded, () => {
     isWoken = true;
   });
   while (!workflowInfo().continueAsNewSuggested) {
     isWoken = false;
-    const { waitMs, found } = await round('Deliver what is due').deliverRetries({
-      webhookId,
-      orgId,
-      nowMs: Date.now(),
-    });
+    const { waitMs, found } = await round('Deliver what is due').deliverRetries({ ...input, nowMs: Date.now() });
     const { nextAttemptAt } = found;
     if (nextAttemptAt === null && !isWoken) return;
     if (nextAttemptAt === null || waitMs === 0) continue;
-    publishFound(webhookId, found);
+    publishFound(input.webhookId, found);
     await condition(() => isWoken, untilMs(Date.parse(nextAttemptAt)), {
       summary: 'Waiting until the next retry is due',
     });
   }
-  await continueAsNewRun<WebhookSubscriptionInput>({ webhookId, orgId });
+  await continueAsNewRun(input);
 }
 
 /** Shows operators, in Temporal UI, the subscription's status after a round, and what they do next. */
