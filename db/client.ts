@@ -186,7 +186,8 @@ const READ_ONLY = '25006';
 /** The driver's sentence when the server's answer to a statement did not come in time. */
 const NO_ANSWER = 'Query read timeout';
 
-const sqlStateOf = (error: unknown): string => (error instanceof pg.DatabaseError && error.code) || '';
+/** The SQLSTATE of an error of PostgreSQL; empty for any other error. */
+export const sqlStateOf = (error: unknown): string => (error instanceof pg.DatabaseError && error.code) || '';
 const isServerLost = (error: unknown): boolean =>
   sqlStateOf(error) === READ_ONLY || (error instanceof Error && error.message === NO_ANSWER);
 

@@ -5,8 +5,8 @@
  * What was committed without waiting for the disk (statement.ts) is flushed up to about 0.6 s later.
  */
 import { setTimeout } from 'node:timers/promises';
-import pg from 'pg';
-import { type Connection, causeOf, type Database, isUnavailable } from './client.ts';
+import type pg from 'pg';
+import { type Connection, causeOf, type Database, isUnavailable, sqlStateOf } from './client.ts';
 import { asProcess } from './tenant.ts';
 
 /** Reads a list, or what else is read alone and only shown. `run` may be called twice, and must not write. */
@@ -117,19 +117,14 @@ export function createReplicaReads({ primary, replica, onAnswer, onFault }: Opti
     }
     onAnswer('primary');
     const result = await run(primary.db);
-    // It says how far it is without its disk, which may hang. What the primary cannot read either is no fault of it.
-    if (failure !== undefined && !isCanceled(failure)) fail(failure);
+    // A replica reports its position without its disk, which may hang. A read that fails on both is not its fault.
+    if (failure !== undefined && sqlStateOf(causeOf(failure)) !== CANCELED) fail(failure);
     return result;
   };
 }
 
 /** SQLSTATE of a read that a replica has ended, because what it replays would change the read. */
 const CANCELED = '40001';
-
-function isCanceled(error: unknown): boolean {
-  const cause = causeOf(error);
-  return cause instanceof pg.DatabaseError && cause.code === CANCELED;
-}
 
 /** @throws Error when there is no answer in time: a replica that has vanished answers nothing */
 async function answered<Answer>(asked: Promise<Answer>): Promise<Answer> {
