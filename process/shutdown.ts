@@ -17,7 +17,7 @@ export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const;
 export const SAME_SIGNAL_MS = 300;
 const endAtOnce = (signal: (typeof STOP_SIGNALS)[number]): void => process.exit(128 + os.constants.signals[signal]);
 
-/** The line of a process that had started. */
+/** Logged when an error ends a process that has started. */
 export const STOPPED_BY_ERROR = 'the process stops after an error';
 
 const UNHANDLED = 'uncaughtException';

@@ -59,5 +59,5 @@ export async function ensureSweepSchedule(temporal: Pick<TemporalClient, 'client
   return 'existing';
 }
 
-/** An update reads the input first. It was sealed by a key that is gone; and so are those of all runs to come. */
+/** An update reads the schedule's input first. Without the key that sealed it, no run could read its input either. */
 const isUnreadable = (error: unknown): boolean => error instanceof ApplicationFailure || error instanceof ValueError;

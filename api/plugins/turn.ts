@@ -65,7 +65,7 @@ export const turn = fp(async (app: FastifyInstance, limits: LowPriority) => {
       leave(this);
       await sit(this, seat.tenant);
     }
-    // Its seat is free by now: the rest of its work would come on top of what the seats allow.
+    // Its seat is already free: the rest of its work would exceed what the seats allow.
     if (this.raw.socket.destroyed) throw new DomainError('request_timeout');
   });
 
@@ -78,7 +78,7 @@ export const turn = fp(async (app: FastifyInstance, limits: LowPriority) => {
       return;
     }
     const begin = (): void => {
-      // Its caller has gone. The seat would be free at once, and its work would go on without one.
+      // Its caller has gone: the seat would be free at once, and the work would go on without one.
       if (isOver(request.raw, reply.raw)) {
         leave(request);
         done(new DomainError('request_timeout'));

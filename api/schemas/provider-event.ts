@@ -15,7 +15,7 @@ export const eventId = () =>
   });
 export const eventType = () =>
   text(1, EVENT_TYPE_LENGTH_MAX).meta({ description: 'What happened. Unknown types are stored and not applied.' });
-/** Anything else counts as absent: the event must not be lost for what only says why. */
+/** A value of another type counts as absent: an event is not refused for a field that only says why. */
 export const ifReadable = <Schema extends z.ZodType>(schema: Schema) => nullAsAbsent(schema).catch(undefined);
 const minorUnits = () => z.int().min(0);
 const currencyCode = () => z.string().regex(/^[A-Za-z]{3}$/, { error: 'a currency code such as USD' });

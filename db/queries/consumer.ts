@@ -129,7 +129,7 @@ const callerStatement = statement<[Buffer[], EnvironmentName, string, number, nu
   `WITH session AS (
      SELECT c.consumer_id, ${CONSUMER.text} AS consumer, ${SESSION.text} AS session,
             (SELECT suspended_at IS NOT NULL FROM organizations WHERE org_id = c.consumer_id) AS is_suspended
-       -- By its hash alone: PostgreSQL 15 and 16 would read all sessions of a small table by when they expire.
+       -- By its hash alone: otherwise PostgreSQL 15 and 16 read all sessions of a small table, by their expiry.
        FROM (SELECT * FROM consumer_sessions WHERE token_hash = ANY ($1::bytea[]) LIMIT 1) s
          JOIN consumers c USING (consumer_id)
       WHERE ended_at IS NULL AND expires_at > $3::timestamptz AND environment = $2

@@ -333,7 +333,7 @@ describe('a tampered database', () => {
     });
   });
 
-  test('gives no form for reading, and a 500 that no cache keeps, until the bytes are those of the id again', async ({
+  test('answers HTML and PDF with a 500 that no cache keeps, until the bytes match the id again', async ({
     api,
     partner,
     download,

@@ -292,7 +292,7 @@ test('a replica whose reads fail, or are not answered in time, is not read for f
   expect(await readAfter(0)).toEqual(['replica', 'primary', 2]);
 });
 
-test('a list does not wait for a replica for which another one has waited in vain within a second', async ({
+test('a list does not wait for a replica if another list waited for it in vain within the last second', async ({
   onTestFinished,
 }) => {
   vi.useFakeTimers({ toFake: ['performance'] });

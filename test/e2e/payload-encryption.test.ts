@@ -180,7 +180,7 @@ test('settlements that wait while encryption is switched on or its key changes s
   await withoutOld.close();
 });
 
-test('a run that continues as a new one after the key was changed needs the old key no more', async ({
+test('a run that continues as a new one after the key was changed no longer needs the old key', async ({
   restart,
   configOf,
   temporal,

@@ -214,7 +214,7 @@ test.for([[], ['stl_none'], ["' OR 1=1 --"]])('show of %j is refused in one line
   expect([exitCode, printed, warned.length]).toEqual(args.length === 0 ? [2, [], 2] : [1, [], 1]);
 });
 
-test('show of what it has no report of, such as a key, does not say that nothing has this id', async ({
+test('show does not say that an id is unknown only because it has no report of it, as of a key', async ({
   ops,
   partner,
 }) => {

@@ -131,7 +131,7 @@ test.for([
   ['that was removed', 'key-2'],
   ['because encryption is switched off', undefined],
 ] as const)(
-  "a worker that lacks the key of the sweep's schedule, %s, makes it anew, and an operator's pause stays",
+  "a worker that lacks the key of the sweep's schedule, %s, replaces the schedule, and an operator's pause stays",
   async ([, newId]) => {
     const { address } = await testDevServer();
     const namespace = `resealed-${crypto.randomUUID()}`;

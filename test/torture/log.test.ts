@@ -6,7 +6,7 @@ import { createLogger } from '../../process/logger.ts';
 import { STOPPED_BY_ERROR } from '../../process/shutdown.ts';
 import { checkLogs } from './log.ts';
 
-test('a program that an error ended after its start breaks a promise; one that could not start breaks none', async () => {
+test('an error that ends a program after its start breaks a promise; a failed start breaks none', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'torture-log-'));
   const lines: string[] = [];
   const log = createLogger({ level: 'warn', name: 'worker' }, { write: (line) => void lines.push(line) });

@@ -57,8 +57,9 @@ export const listDeliveriesTo = (db: Queryable, webhookId: string) =>
     .limit(ROWS_MAX);
 
 /**
- * How many of the latest deliveries of a subscription have each status, among as many as a list counts. `isPartial`: they
- * are so many, and there may be more.
+ * How many of the latest deliveries of a subscription have each status, among as many as a list counts.
+ *
+ * @returns `isPartial`: there may be more than these
  */
 export async function countDeliveriesTo(db: Queryable, webhookId: string) {
   const { rows } = await db.execute<{ status: string; count: number }>(sql`
