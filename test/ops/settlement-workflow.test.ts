@@ -171,19 +171,25 @@ test('show and stuck say that a workflow task fails, how often, why, and that a 
   await losingOutboxRows(stack.api.owner.pool, async () => {
     settlementId = await accept({});
   });
-  // Without its input this workflow throws a plain error, as a fault in new code does.
-  await stack.temporal.workflow.start('webhookSubscription', {
+  // As of a later version, whose workflows this worker does not have.
+  await stack.temporal.workflow.start('laterWorkflow', {
     workflowId: settlementWorkflowId(settlementId),
     taskQueue: TASK_QUEUE,
+    // Of a first attempt that times out, Temporal records no failure.
+    workflowTaskTimeout: '2 minutes',
   });
-  const failing = /^Its workflow task fails and is repeated, attempt \d+: Cannot destructure.*Redispatch/;
+  const failing = /^Its workflow task fails and is repeated, attempt \d+: Failed to initialize workflow.*Redispatch/;
   const report = await vi.waitUntil(async () => {
     const shown = JSON.parse((await ops('show', settlementId, '--json')).printed.join(''));
     return failing.test(shown.next[0].say) && shown;
   }, WAIT);
   expect(report.next).toMatchObject([{ section: 'Changing workflows' }]);
   expect(report.pending_steps).toEqual([
-    { step: 'workflow task', attempt: expect.any(Number), last_failure: expect.stringMatching(/^Cannot destructure/) },
+    {
+      step: 'workflow task',
+      attempt: expect.any(Number),
+      last_failure: expect.stringMatching(/^Failed to initialize workflow/),
+    },
   ]);
   const later = createOps(stack.api.connection.db, {
     runs: createRuns(stack.temporal),
@@ -197,6 +203,6 @@ test('show and stuck say that a workflow task fails, how often, why, and that a 
   const listed = settlements.find(({ settlement_id: id }: { settlement_id: string }) => id === settlementId);
   expect(listed.failing_task).toEqual({
     attempt: expect.any(Number),
-    cause: expect.stringMatching(/^Cannot destructure/),
+    cause: expect.stringMatching(/^Failed to initialize workflow/),
   });
 });
