@@ -249,8 +249,8 @@ async function attempt(lane: Lane, subscriber: Subscriber, queued: Queued): Prom
   if (!(await isCurrent(deps.db, subscriber, queued))) return undefined;
   const { delivery, sinceMs } = queued;
   const waitedMs = performance.now() - sinceMs;
-  const lateSeconds = delivery.lateSeconds + waitedMs / 1_000;
-  if (delivery.attempt === 1 && !subscriber.isFailing) deps.observer?.deliveryTaken(lateSeconds);
+  const { lateSeconds } = delivery;
+  if (lateSeconds !== null && !subscriber.isFailing) deps.observer?.deliveryTaken(lateSeconds + waitedMs / 1_000);
   return await sendDelivery(deps, delivery, subscriber.secretsOf, { connections, waitedMs });
 }
 

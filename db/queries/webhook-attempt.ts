@@ -20,8 +20,8 @@ export type ClaimedDelivery = {
   readonly requestId: string;
   /** On the database's clock, as PostgreSQL writes it. */
   readonly claimedAt: string;
-  /** How long it was due when it was claimed. */
-  readonly lateSeconds: number;
+  /** Of an event's first attempt: how long it was due when it was claimed. Null for a retry, and what is sent again. */
+  readonly lateSeconds: number | null;
   readonly traceparent: string | null;
   readonly url: string;
   /** Of its subscription. */
@@ -38,8 +38,8 @@ export const ABANDONED_BEFORE = `now() - interval '2 minutes'`;
 /** What a claim returns of a delivery `d` and its subscription `w`: add it to the columns of an UPDATE's RETURNING. */
 export const CLAIMED_COLUMNS = `d.delivery_id, d.webhook_id, d.org_id, d.event_id, d.request_id, d.claimed_at, d.traceparent,
     1 + d.attempt_count - d.prior_attempts AS attempt, d.lane_key,
-    extract(epoch FROM now() - d.next_attempt_at)::float8 AS late_seconds, w.url, w.endings, w.secret_sealed,
-    w.failing_since`;
+    CASE WHEN d.generation = 1 AND d.attempt_count = 0 THEN extract(epoch FROM now() - d.next_attempt_at)::float8 END
+      AS late_seconds, w.url, w.endings, w.secret_sealed, w.failing_since`;
 
 /**
  * The columns of a `ClaimedDelivery`, for rows `c` with the columns above.

@@ -14,7 +14,7 @@ import { whileWritesFail, withoutTriggers } from '../support/database.ts';
 import type { Json } from '../support/partner.ts';
 import { WAIT } from '../support/patience.ts';
 import { recordQueries, recordStatements } from '../support/statement-count.ts';
-import { answered, claimBy, subscribe } from '../support/webhook.ts';
+import { answered, claimBy, endAs, subscribe } from '../support/webhook.ts';
 import { type Answer, failing, slowly, succeeding, test, type World } from './delivery.ts';
 
 /** Requests that are answered only by `release`. */
@@ -73,6 +73,15 @@ describe('a lane', () => {
     release();
     await stop();
     expect((world.late[1] ?? 0) - (world.late[0] ?? 0)).toBeGreaterThan(0.9);
+  });
+
+  test('counts how late an event is sent for the first time, not how late it is sent again', async ({ world, api }) => {
+    const [sent, skipped] = [await world.ping(), await world.ping()];
+    await endAs(api, 'skipped', skipped.delivery_id);
+    await world.deliver();
+    for (const delivery of [sent, skipped]) await world.redeliver(delivery);
+    await world.deliver();
+    expect([world.sent.length, world.late.length]).toEqual([3, 1]);
   });
 
   test.for([400 * 86_400_000, -3_600_000])(
