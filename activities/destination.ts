@@ -5,7 +5,7 @@
  * subscriptions that fail have at most half of the places: many organizations may have their endpoints at one host, and
  * those that hang would take all of it.
  */
-import { isLoopbackHost } from '../domain/webhook-target.ts';
+import { isLoopbackHost, targetHost } from '../domain/webhook-target.ts';
 import { memoize } from './memo.ts';
 
 /** Four times what one subscription may have. */
@@ -62,7 +62,8 @@ export function createDestinations(inFlightMax = HOST_IN_FLIGHT_MAX): Destinatio
 }
 
 /** All ports of a host count together. On this machine, where only the local sandbox sends, each is a receiver. */
-function hostOfUrl(url: string): string {
-  const { hostname, host } = new URL(url);
-  return isLoopbackHost(hostname.replace(/^\[(.*)\]$/, '$1')) ? host : hostname;
+function hostOfUrl(text: string): string {
+  const url = new URL(text);
+  const name = targetHost(url);
+  return isLoopbackHost(name) ? url.host : name;
 }

@@ -14,6 +14,12 @@ test('a host has at most so many requests in flight, whichever path or port they
   expect(destinations.take(to('https://others.example/a'), never)).toBe(true);
 });
 
+test('a host name with a dot at its end is the same host', () => {
+  const destinations = createDestinations(1);
+  expect(destinations.take(HOOK, never)).toBe(true);
+  expect(destinations.take(to('https://hooks.example./a'), () => undefined)).toBe(false);
+});
+
 test('a free place goes to who waits, the first one first, and past whoever does not take it', () => {
   const destinations = createDestinations(1);
   const called: string[] = [];
