@@ -89,7 +89,7 @@ function stateGauges(registry: Registry) {
   const age = gauge('settlement_outbox_oldest_seconds', 'How long the oldest outbox row has waited', 'kind');
   const deliveries = gauge(
     'settlement_deliveries',
-    'Pending deliveries, and those skipped or canceled of the last day; exhausted ones of four days',
+    'Pending deliveries, and those skipped or canceled of the last day; exhausted ones of 79 hours',
     'status',
   );
   const refunds = gauge('settlement_refunds_due', 'Settlements with money that is due back to the payer');

@@ -7,6 +7,7 @@ import { EVENT_OF_STATUS, EVENT_TYPES } from '../../domain/event.ts';
 import { FAILURE_HELP, failureAddress, PROVIDER_FAILURE_HELP, sectionId } from '../../domain/failure-help.ts';
 import { SANDBOX_NAMES, SANDBOX_REVIEWS } from '../../domain/sandbox/input.ts';
 import { SCENARIOS } from '../../domain/sandbox/scenario.ts';
+import { EXCEPTIONS_SHOWN_MAX } from '../../domain/settlement/evidence.ts';
 import { FAILURES } from '../../domain/settlement/failure.ts';
 import { SETTLEMENT_STATUSES } from '../../domain/settlement/state.ts';
 import {
@@ -99,6 +100,7 @@ describe('webhooks', () => {
       `at most ${SUBSCRIPTIONS_MAX} subscriptions`,
       `${ATTEMPTS_MAX} attempts`,
       `start again ${REDELIVERIES_MAX} times in 24 hours`,
+      `the latest ${EXCEPTIONS_SHOWN_MAX} `,
     ])
       expect(text.replaceAll('\n', ' ')).toContain(sentence);
   });
