@@ -39,11 +39,17 @@ const of = (labels: Readonly<Record<string, string>>): string =>
     .join(',');
 const LATENCY = 'settlement_http_request_duration_seconds';
 const PROVIDER = '/v2/webhooks/cardproc';
+const STARTED = 'process_start_time_seconds';
 /** By two processes, and for two reasons. */
 const REFUSED_IN_PARTS = {
   [`${LATENCY}_count{route="${PROVIDER}",status="409",instance="one"}`]: '_ _ 3x20',
   [`${LATENCY}_count{route="${PROVIDER}",status="422",instance="two"}`]: '_ _ 3x20',
+  [`${STARTED}{instance="one"}`]: '0x20',
+  [`${STARTED}{instance="two"}`]: '0x20',
 };
+/** The first error, of a process that has just started and of one that Prometheus has read for long. */
+const FIRST = { young: '_ _ 1x20', old: '_x20 1x20' } as const;
+const READ_FOR_LONG = { up: '1x50', [STARTED]: '-86400x50' };
 const slots = (task_queue: string) =>
   `temporal_worker_task_slots_available{${of({ instance: 'w', task_queue, worker_type: 'ActivityWorker' })}}`;
 const SCHEDULE = 'temporal_workflow_task_schedule_to_start_latency_seconds_bucket';
@@ -248,7 +254,17 @@ const vanished = (job: string) => ({ [`up{job="${job}",instance="one"}`]: '1 1 s
 const OTHER_CASES: readonly (readonly [alert: string, other: Partial<Case> & Pick<Case, 'series'>])[] = [
   ['ApiDown', { series: vanished('settlement-api'), fires: '3m', labels: { job: 'settlement-api' } }],
   ['WorkerDown', { series: vanished('settlement-worker'), fires: '3m', labels: { job: 'settlement-worker' } }],
-  ['WorkflowTasksFail', { series: { [`${FAILED_TASKS}{workflow_type="settlement"}`]: '_ _ 1x20' } }],
+  [
+    'WorkflowTasksFail',
+    { series: { [`${FAILED_TASKS}{workflow_type="settlement"}`]: FIRST.young, [STARTED]: '0x20' } },
+  ],
+  [
+    'WorkflowTasksFail',
+    {
+      series: { [`${FAILED_TASKS}{workflow_type="settlement"}`]: FIRST.old, ...READ_FOR_LONG },
+      ...between('19m', '20m'),
+    },
+  ],
   ['ProviderEventsRefused', { series: REFUSED_IN_PARTS, labels: { route: PROVIDER } }],
   [
     'NoTaskSlots',
@@ -258,7 +274,17 @@ const OTHER_CASES: readonly (readonly [alert: string, other: Partial<Case> & Pic
       summary: 'All task slots for ActivityWorker on webhook-delivery are in use',
     },
   ],
-  ['RequestsFail', { series: { [`${LATENCY}_count{route="/v2/settle",status="500"}`]: '_ _ 1x20' } }],
+  [
+    'RequestsFail',
+    { series: { [`${LATENCY}_count{route="/v2/settle",status="500"}`]: FIRST.young, [STARTED]: '0x20' } },
+  ],
+  [
+    'RequestsFail',
+    {
+      series: { [`${LATENCY}_count{route="/v2/settle",status="500"}`]: FIRST.old, ...READ_FOR_LONG },
+      ...between('19m', '20m'),
+    },
+  ],
 ];
 
 /** Of a service that is well, under load. */
@@ -283,6 +309,7 @@ const WELL: Readonly<Record<string, string>> = {
   [`${LATENCY}_count{route="/v2/settle",method="POST",status="202"}`]: '0+600x60',
   [`${LATENCY}_count{route="${PROVIDER}",method="POST",status="200"}`]: '0+600x60',
   [`${LATENCY}_count{route="${PROVIDER}",method="POST",status="401"}`]: '_ 1 1 2 3 5x60',
+  [`${LATENCY}_count{route="/v2/settle",method="POST",status="500"}`]: '4x60',
   [`${LATENCY}_bucket{method="POST",le="1"}`]: '0+600x60',
   [`${LATENCY}_bucket{method="POST",le="+Inf"}`]: '0+600x60',
   [`settlement_database_pool_connections{${of(PROCESS)},pool="main",state="waiting"}`]: '0x60',
@@ -304,7 +331,9 @@ const WELL: Readonly<Record<string, string>> = {
   [`${SCHEDULE}{task_queue="settlement",le="+Inf"}`]: '0+100x60',
   [slo('good')]: '0+600x60',
   [slo('bad')]: '0+0.3x60',
+  [STARTED]: '-86400x60',
 };
+const REFUSED_LONG_AGO = { [`${LATENCY}_count{route="${PROVIDER}",method="POST",status="409"}`]: '40x60' };
 
 const inputOf = (series: Readonly<Record<string, string>>) => ({
   interval: '1m',
@@ -366,5 +395,13 @@ describe.runIf(programs)('promtool', () => {
       ['15m', '30m', '45m', '59m'].map((eval_time) => ({ eval_time, alertname: alert, exp_alerts: [] })),
     );
     expect(await faultsOf(promtool, [{ ...inputOf(WELL), alert_rule_test: never }])).toBe('');
+  });
+
+  test('no alert fires when Prometheus begins to read a service that has run for long and is well', async () => {
+    const read = Object.entries({ ...WELL, ...REFUSED_LONG_AGO }).map(([name, values]) => [name, `_x20 ${values}`]);
+    const never = ALERTS.flatMap(({ alert }) =>
+      ['22m', '26m', '35m'].map((eval_time) => ({ eval_time, alertname: alert, exp_alerts: [] })),
+    );
+    expect(await faultsOf(promtool, [{ ...inputOf(Object.fromEntries(read)), alert_rule_test: never }])).toBe('');
   });
 });

@@ -120,7 +120,7 @@ const metricsOf = (expr: string): string[] =>
   [
     ...expr
       .replace(/\{[^}]*\}|\[[^\]]*\]/g, ' ')
-      .replace(/\bby \([^)]*\)/g, ' ')
+      .replace(/\b(by|on) \([^)]*\)/g, ' ')
       .matchAll(/\b[a-zA-Z][a-zA-Z0-9_:]*\b(?!\s*\()/g),
   ]
     .map(([name]) => name)
