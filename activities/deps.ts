@@ -16,8 +16,8 @@ export type ActivityObserver = {
   activityEnded(activity: string, of: { isStep: boolean; isFailed: boolean; seconds: number }): void;
   /** A call to the payout rail failed. */
   payoutCallFailed(): void;
-  /** A lane begins a first attempt, this long after it was due. */
-  deliveryTaken(lateSeconds: number): void;
+  /** A lane begins a first attempt, this long after it was due. `waitedForEndpoint`: the endpoint had no place before. */
+  deliveryTaken(lateSeconds: number, waitedForEndpoint: boolean): void;
 };
 
 /**

@@ -249,8 +249,9 @@ async function attempt(lane: Lane, subscriber: Subscriber, queued: Queued): Prom
   if (!(await isCurrent(deps.db, subscriber, queued))) return undefined;
   const { delivery, sinceMs } = queued;
   const waitedMs = performance.now() - sinceMs;
-  const { lateSeconds } = delivery;
-  if (lateSeconds !== null && !subscriber.isFailing) deps.observer?.deliveryTaken(lateSeconds + waitedMs / 1_000);
+  const { lateMs } = delivery;
+  if (lateMs !== null && !subscriber.isFailing)
+    deps.observer?.deliveryTaken((lateMs + waitedMs) / 1_000, sinceMs - lateMs < subscriber.fullAtMs);
   return await sendDelivery(deps, delivery, subscriber.secretsOf, { connections, waitedMs });
 }
 

@@ -28,6 +28,8 @@ export const createSubscriber = ({ webhookId, orgId }: ClaimedDelivery, secretsO
   inFlight: 0,
   inFlightMax: IN_FLIGHT.first as number,
   isFailing: false,
+  /** When it was last seen to have no place. */
+  fullAtMs: Number.NEGATIVE_INFINITY,
   /** Claimed, and sent as soon as fewer are in flight. */
   queue: [] as Queued[],
   /** When the subscription was last read, and the answer: what has waited is compared with it. */
@@ -76,6 +78,7 @@ export function freePlaces(subscribers: Iterable<Subscriber>, inFlight: number):
     else if (own > 0 || queue.length > 0 || inFlightMax > LEARNED) {
       const ofOrganization = LANE_IN_FLIGHT_MAX - inFlight - (ofOrganizations.get(orgId) ?? 0);
       const places = inFlightMax + queuedMax(subscriber) - own - queue.length;
+      if (places <= 0) subscriber.fullAtMs = performance.now();
       free.set(webhookId, Math.max(0, Math.min(places, ofOrganization)));
     }
   }

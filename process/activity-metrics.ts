@@ -29,7 +29,10 @@ export function activityMetrics(registry: Registry) {
       if (of.isStep) count('step', !of.isFailed && of.seconds <= STEP_SECONDS_MAX);
     },
     payoutCallFailed: (): void => payoutCallFailures.inc(),
-    /** @param lateSeconds how long it was due */
-    deliveryTaken: (lateSeconds: number): void => count('delivery', lateSeconds <= DELIVERY_SECONDS_MAX),
+    /** @param lateSeconds how long it was due. What is late because its endpoint is slow is neither good nor bad */
+    deliveryTaken: (lateSeconds: number, waitedForEndpoint: boolean): void => {
+      const isGood = lateSeconds <= DELIVERY_SECONDS_MAX;
+      if (isGood || !waitedForEndpoint) count('delivery', isGood);
+    },
   };
 }

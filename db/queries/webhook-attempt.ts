@@ -21,7 +21,7 @@ export type ClaimedDelivery = {
   /** On the database's clock, as PostgreSQL writes it. */
   readonly claimedAt: string;
   /** Of an event's first attempt: how long it was due when it was claimed. Null for a retry, and what is sent again. */
-  readonly lateSeconds: number | null;
+  readonly lateMs: number | null;
   readonly traceparent: string | null;
   readonly url: string;
   /** Of its subscription. */
@@ -38,8 +38,8 @@ export const ABANDONED_BEFORE = `now() - interval '2 minutes'`;
 /** What a claim returns of a delivery `d` and its subscription `w`: add it to the columns of an UPDATE's RETURNING. */
 export const CLAIMED_COLUMNS = `d.delivery_id, d.webhook_id, d.org_id, d.event_id, d.request_id, d.claimed_at, d.traceparent,
     1 + d.attempt_count - d.prior_attempts AS attempt, d.lane_key,
-    CASE WHEN d.generation = 1 AND d.attempt_count = 0 THEN extract(epoch FROM now() - d.next_attempt_at)::float8 END
-      AS late_seconds, w.url, w.endings, w.secret_sealed, w.failing_since`;
+    CASE WHEN d.generation = 1 AND d.attempt_count = 0 THEN 1000 * extract(epoch FROM now() - d.next_attempt_at)::float8
+      END AS late_ms, w.url, w.endings, w.secret_sealed, w.failing_since`;
 
 /**
  * The columns of a `ClaimedDelivery`, for rows `c` with the columns above.
@@ -49,7 +49,7 @@ export const CLAIMED_COLUMNS = `d.delivery_id, d.webhook_id, d.org_id, d.event_i
 export const claimedText = (now: string): string => `c.delivery_id AS "deliveryId", c.webhook_id AS "webhookId",
     c.org_id AS "orgId", c.event_id AS "eventId", c.attempt,
     c.lane_key IS NOT NULL AS "isInLane", c.request_id AS "requestId", c.claimed_at AS "claimedAt",
-    c.late_seconds AS "lateSeconds",
+    c.late_ms AS "lateMs",
     c.traceparent, (SELECT body FROM events e WHERE e.event_id = c.event_id) AS body, c.url, c.endings,
     c.failing_since IS NOT NULL AS "isFailing", array_remove(ARRAY[c.secret_sealed], NULL) || ARRAY(
       SELECT s.secret_sealed FROM webhook_earlier_secrets s
@@ -63,8 +63,7 @@ const openStatement = statement<[], { readonly claimant: string }>(
 
 /** The number of an activity that begins to send; higher than that of every earlier one. */
 export async function openClaimant(db: Queryable): Promise<number> {
-  const [row] = await openStatement(db);
-  return Number(row?.claimant);
+  return Number((await openStatement(db))[0]?.claimant);
 }
 
 /** The result of an attempt, as it is recorded. The digest is written as hex. */

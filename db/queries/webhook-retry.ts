@@ -38,8 +38,7 @@ export async function claimRetry(
   webhookId: string,
   { claimant, now }: { readonly claimant: number; readonly now: Date },
 ): Promise<ClaimedDelivery | undefined> {
-  const [row] = await claimStatement(db, webhookId, claimant, now.toISOString());
-  return row;
+  return (await claimStatement(db, webhookId, claimant, now.toISOString()))[0];
 }
 
 /** How many retries one statement gives to the lane. */

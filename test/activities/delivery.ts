@@ -62,7 +62,8 @@ async function createWorld(api: TestApi) {
     observer: {
       activityEnded: () => undefined,
       payoutCallFailed: () => undefined,
-      deliveryTaken: (seconds: number) => void world.late.push(seconds),
+      deliveryTaken: (seconds: number, waitedForEndpoint: boolean) =>
+        void (waitedForEndpoint ? world.waited : world.late).push(seconds),
     },
     reportLane: async (_id: string, report: LaneReport) => void world.reports.push(report),
     guardedHttp: {
@@ -79,6 +80,8 @@ async function createWorld(api: TestApi) {
     sent: [] as Sent[],
     /** By how many seconds first attempts began late. */
     late: [] as number[],
+    /** As `late`, of those that waited for their endpoint. */
+    waited: [] as number[],
     reports: [] as LaneReport[],
     /** Called at each crash point. */
     crash: ((_point) => undefined) as Crash,

@@ -75,6 +75,22 @@ describe('a lane', () => {
     expect((world.late[1] ?? 0) - (world.late[0] ?? 0)).toBeGreaterThan(0.9);
   });
 
+  test('tells what is late because its endpoint is slow from what is late by itself', async ({ world }) => {
+    await world.burst(5);
+    const { release, stop } = await hold(world, 4);
+    await world.rowsOf(
+      `UPDATE webhook_deliveries SET next_attempt_at = now() - interval '1 minute' WHERE webhook_id = $1 AND claimed_by = 0`,
+      world.webhook.webhook_id,
+    );
+    // The lane looks at it meanwhile.
+    await delay(1_000);
+    world.answer = succeeding;
+    release();
+    await vi.waitUntil(() => world.sent.length === 5, WAIT);
+    await stop();
+    expect([world.late.length, world.waited.map((seconds) => seconds > 60)]).toEqual([4, [true]]);
+  });
+
   test('counts how late an event is sent for the first time, not how late it is sent again', async ({ world, api }) => {
     const [sent, skipped] = [await world.ping(), await world.ping()];
     await endAs(api, 'skipped', skipped.delivery_id);

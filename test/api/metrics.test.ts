@@ -370,7 +370,8 @@ describe('the counts of requests', () => {
     activityEnded('step', { isStep: true, isFailed: false, seconds: 5.1 });
     activityEnded('step', { isStep: true, isFailed: true, seconds: 1 });
     activityEnded('other', { isStep: false, isFailed: true, seconds: 60 });
-    for (const lateSeconds of [0, 10, 10.1]) deliveryTaken(lateSeconds);
+    for (const lateSeconds of [0, 10, 10.1]) deliveryTaken(lateSeconds, false);
+    deliveryTaken(60, true);
     const page = await registry.metrics();
     const counted = (slo: string) =>
       ['good', 'bad'].map((result) => sampleOf(page, `settlement_slo_total{slo="${slo}",result="${result}"}`));
