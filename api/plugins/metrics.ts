@@ -3,7 +3,7 @@
  * The address that a caller sent is never a label: an unknown route is `none`. Also counts what the objectives are
  * about: acceptances and reads.
  */
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 import { Counter, Gauge, Histogram } from 'prom-client';
 import { ERROR_CODES, type ErrorCode } from '../../domain/error.ts';
@@ -40,6 +40,12 @@ function objectiveOf(request: FastifyRequest): keyof typeof OBJECTIVE_MS | undef
   if (!config.access || !takesCredential(config.access, request)) return undefined;
   if (request.method === 'GET') return 'read';
   return request.method === 'POST' && ACCEPTING.includes(url) ? 'accept' : undefined;
+}
+
+/** A read that waits is as slow as its caller wishes, and a CSV takes as long as it has lines. */
+function mayTakeLong({ headers }: FastifyRequest, reply: FastifyReply, isAnswered: boolean): boolean {
+  if (!isAnswered) return headers['prefer'] !== undefined || /\btext\/csv\b/.test(headers.accept ?? '');
+  return reply.hasHeader('preference-applied') || /^text\/csv\b/.test(String(reply.getHeader('content-type')));
 }
 
 /** From the arrival to the answer, without the time that the caller took to send the body, or to read the answer. */
@@ -108,11 +114,7 @@ export const metrics = fp(async (app: FastifyInstance, { deps }: { deps: Pick<Ap
     if (objective === undefined || request.isOwnBurst) return;
     const isFault = FAULTS.includes(refusal);
     const isAnswered = status !== ABORTED_STATUS;
-    // A read that waits is as slow as its caller wishes.
-    const waits =
-      objective === 'read' &&
-      (isAnswered ? reply.hasHeader('preference-applied') : request.headers['prefer'] !== undefined);
-    const isSlow = ms > OBJECTIVE_MS[objective] && !waits;
+    const isSlow = ms > OBJECTIVE_MS[objective] && !(objective === 'read' && mayTakeLong(request, reply, isAnswered));
     // A request that fails, or whose caller goes, may do so before it is known who sends it.
     const isAdmitted = Boolean(request.principal ?? request.consumer) && refusal !== 'rate_limited';
     if (isAnswered ? isFault || isAdmitted : isSlow) count(objective, !isFault && !isSlow);

@@ -526,6 +526,20 @@ describe('the counts of requests', () => {
       expect(readsIn(await metrics.metrics())).toEqual([good + 1, bad]);
     });
 
+    test('no CSV as slow, which takes as long as it has lines', async ({ api, partner, takeMs }) => {
+      const [good = 0, bad] = readsIn(await metrics.metrics());
+      const readList = vi.spyOn(api.deps, 'readList').mockImplementation(async (run) => {
+        takeMs(800);
+        return await run(api.connection.db);
+      });
+      const read = (accept: string) => api.call(partner, 'GET', '/v2/settlements', undefined, { accept });
+      expect((await read('text/csv')).statusCode).toBe(200);
+      expect(readsIn(await metrics.metrics())).toEqual([good + 1, bad]);
+      await read('application/json');
+      readList.mockRestore();
+      expect(readsIn(await metrics.metrics())).toEqual([good + 1, (bad ?? 0) + 1]);
+    });
+
     test('a read without the time that its caller takes to read the answer', async ({ takeMs, onTestFinished }) => {
       const registry = new Registry();
       const app = fastify({ forceCloseConnections: true });
