@@ -8,7 +8,7 @@ import { preferredType } from './negotiation.ts';
 export const DENY_OTHERS = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** Allows our stylesheet, our images and our script. */
-const PAGE_POLICY = `${DENY_OTHERS}; script-src 'self'; style-src 'self'; img-src 'self' data:`;
+const PAGE_POLICY = `${DENY_OTHERS}; script-src 'self'; style-src 'self'; img-src 'self'`;
 
 /** Allows the search form too. */
 export const REFERENCE_POLICY = PAGE_POLICY.replace("form-action 'none'", "form-action 'self'");

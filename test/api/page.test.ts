@@ -132,7 +132,7 @@ describe.each(PAGES)('%s', (url) => {
       'x-content-type-options': 'nosniff',
       'content-security-policy':
         `default-src 'none'; base-uri 'none'; form-action '${body.includes('<form ') ? 'self' : 'none'}'; ` +
-        "frame-ancestors 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:",
+        "frame-ancestors 'none'; script-src 'self'; style-src 'self'; img-src 'self'",
     });
     expect(headers['set-cookie']).toBeUndefined();
     expect(body).toMatch(/^<!doctype html>\n<html lang="en">.*<title>[^<]+<\/title>/s);
