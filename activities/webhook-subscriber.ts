@@ -73,12 +73,12 @@ export function freePlaces(subscribers: Iterable<Subscriber>, inFlight: number):
   const free = new Map<string, number>();
   for (const subscriber of all) {
     const { webhookId, orgId, inFlight: own, inFlightMax, queue, judged } = subscriber;
+    const places = inFlightMax + queuedMax(subscriber) - own - queue.length;
+    if (places <= 0 || judged.length > 0) subscriber.fullAtMs = performance.now();
     // A failure is recorded first: it may disable the subscription.
     if (judged.length > 0) free.set(webhookId, 0);
     else if (own > 0 || queue.length > 0 || inFlightMax > LEARNED) {
       const ofOrganization = LANE_IN_FLIGHT_MAX - inFlight - (ofOrganizations.get(orgId) ?? 0);
-      const places = inFlightMax + queuedMax(subscriber) - own - queue.length;
-      if (places <= 0) subscriber.fullAtMs = performance.now();
       free.set(webhookId, Math.max(0, Math.min(places, ofOrganization)));
     }
   }

@@ -91,6 +91,24 @@ describe('a lane', () => {
     expect([world.late.length, world.waited.map((seconds) => seconds > 60)]).toEqual([4, [true]]);
   });
 
+  test('counts nothing as late by itself that waited while its endpoint failed, once that works again', async ({
+    world,
+  }) => {
+    await world.burst(100);
+    world.answer = failing;
+    const stop = world.startLanes();
+    await vi.waitUntil(() => world.sent.length > 5, WAIT);
+    await world.rowsOf(
+      `UPDATE webhook_deliveries SET next_attempt_at = now() - interval '1 minute' WHERE webhook_id = $1 AND claimed_by = 0`,
+      world.webhook.webhook_id,
+    );
+    world.answer = succeeding;
+    await vi.waitUntil(async () => !(await world.isDue()), WAIT);
+    await stop();
+    expect(world.late.filter((seconds) => seconds > 10)).toEqual([]);
+    expect(world.waited.length).toBeGreaterThan(50);
+  });
+
   test('counts how late an event is sent for the first time, not how late it is sent again', async ({ world, api }) => {
     const [sent, skipped] = [await world.ping(), await world.ping()];
     await endAs(api, 'skipped', skipped.delivery_id);
