@@ -94,7 +94,9 @@ export async function insertVerification(
   opening: NewVerification,
 ): Promise<Verification> {
   if (!held) throw new Error(`recipient ${recipient.recipientId} is erased and takes no verification`);
-  const verification = openedVerification(recipient, opening);
+  // A rejection before it says nothing any more, whatever the clocks say.
+  const createdAt = await afterDecisions(tx, recipient, opening.createdAt);
+  const verification = openedVerification(recipient, { ...opening, createdAt });
   const { subjectName, givenContact, verifiedName: _none, ...stored } = verification;
   const subject: Subject = { subjectName, givenContact };
   await tx.insert(verifications).values({
@@ -102,8 +104,8 @@ export async function insertVerification(
     subjectSealed: held.dataKey.seal(JSON.stringify(subject), binding('subject', verification.verificationId)),
     subjectDigest: nameDigest(held.dataKey, held.personalData.name),
   });
-  await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, verification, false), opening.createdAt);
-  await recordStatus(tx, verification, { at: opening.createdAt, requestId: opening.requestId });
+  await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, verification, false), createdAt);
+  await recordStatus(tx, verification, { at: createdAt, requestId: opening.requestId });
   await enqueue(tx, verificationMessage(verification, null, opening.requestId));
   return verification;
 }
@@ -258,16 +260,15 @@ export async function moveVerification(
   // Nothing new is kept about who was erased.
   const verifiedName = (decided && held && move.verifiedName) || null;
   const moved: Verification = { ...verification, ...change, verifiedName };
-  const updated = await tx
+  const { rowCount } = await tx
     .update(verifications)
     .set({
       ...change,
       verifiedNameSealed:
         verifiedName && held ? held.dataKey.seal(verifiedName, binding('verified_name', moved.verificationId)) : null,
     })
-    .where(and(owned(verification.orgId, verification.verificationId), eq(verifications.status, verification.status)))
-    .returning({ verificationId: verifications.verificationId });
-  if (updated.length !== 1) throw new Error(`verification ${verification.verificationId} was moved without its lock`);
+    .where(and(owned(verification.orgId, verification.verificationId), eq(verifications.status, verification.status)));
+  if (rowCount !== 1) throw new Error(`verification ${verification.verificationId} was moved without its lock`);
   const othersOpen = move.to !== 'in_review' && (await hasOtherOpen(tx, verification));
   await setRecipientStatus(tx, recipient, recipientStatusAfter(recipient, moved, othersOpen), at);
   await recordStatus(tx, moved, { at, requestId: move.requestId });
@@ -286,7 +287,7 @@ export async function setLevel(tx: Tx, verification: Verification, levelName: st
 
 /** Stores the provider's applicant; false when one was stored before, or when the level is no longer the one given. */
 export async function setApplicant(tx: Tx, verification: Verification, applicantId: string): Promise<boolean> {
-  const updated = await tx
+  const { rowCount } = await tx
     .update(verifications)
     .set({ applicantId })
     .where(
@@ -295,13 +296,15 @@ export async function setApplicant(tx: Tx, verification: Verification, applicant
         isNull(verifications.applicantId),
         sql`${verifications.levelName} IS NOT DISTINCT FROM ${verification.levelName}`,
       ),
-    )
-    .returning({ verificationId: verifications.verificationId });
-  return updated.length === 1;
+    );
+  return rowCount === 1;
 }
 
-/** The time of a decision: later than each decision about the recipient before it, since the latest one counts. */
-async function afterDecisions(tx: Tx, { recipientId }: Verification, at: Date): Promise<Date> {
+/**
+ * The time of an opening or of a decision: later than each decision about the recipient before it, since the latest
+ * one counts.
+ */
+async function afterDecisions(tx: Tx, { recipientId }: Pick<Verification, 'recipientId'>, at: Date): Promise<Date> {
   const [row] = await tx
     .select({ latest: max(verifications.decidedAt) })
     .from(verifications)

@@ -258,6 +258,23 @@ test.for(['open', 'expired'] as const)(
   },
 );
 
+test('a rejection by a clock that is ahead ends no hold once a new verification of the payee was opened', async ({
+  api,
+  partner,
+  kyc,
+}) => {
+  const recipientId = await kyc.newRecipient();
+  const { verificationId: first } = await kyc.open(recipientId, 'kyc');
+  const { verificationId: second } = await kyc.open(recipientId, 'kyb');
+  await kyc.decide(first, REJECTED);
+  await kyc.decide(second, REJECTED, new Date(Date.now() + 2_000));
+  await kyc.open(recipientId);
+  const held = await kyc.accept(recipientId);
+  expect((await kyc.admit(held)).status).toBe('compliance_hold');
+  await api.call(partner, 'PUT', `/v1/recipients/${recipientId}`, { name: 'Another Name' });
+  expect((await kyc.review(held)).status).toBe('compliance_hold');
+});
+
 describe('of two decisions about a name, the later one counts', () => {
   test.for([
     ['both in one millisecond', 0, false],
