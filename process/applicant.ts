@@ -14,7 +14,7 @@ import { workflowStartOf } from './workflow-start.ts';
 /** Longer than one attempt of the activity at the provider. */
 const DEADLINE_MS = 10_000;
 
-export type CreateApplicant = (verification: Verification, requestId: string, firstTry: number) => Promise<void>;
+export type CreateApplicant = (verification: Verification, requestId: string, number: number) => Promise<void>;
 
 export type ApplicantDeps = {
   readonly client: Client;
@@ -26,48 +26,32 @@ export type ApplicantDeps = {
 const TRIES_MAX = 4;
 
 /**
- * @returns a function that resolves when the applicant has been stored. If the database has lost it since, call it for
- *   the next try
- * @throws DomainError `temporarily_unavailable` when that took too long, or Temporal is down; repeating continues
+ * @returns a function for one try, which resolves when that has ended: it has stored the applicant, or has failed for
+ *   good. Requests that come at once, or again, wait for the same try, and the run answers it as it did the first time,
+ *   for as long as it runs. So read the verification then: where it has no applicant, the next try makes one
+ * @throws DomainError `temporarily_unavailable` when that took too long, Temporal is down, or no try is left; repeating
+ *   continues
  */
 export const createApplicantByWorkflow =
   ({ client, runbookUrl, log }: ApplicantDeps): CreateApplicant =>
-  async (verification, requestId, firstTry) => {
+  async (verification, requestId, number) => {
     const { workflowType, options } = workflowStartOf(verificationMessage(verification, null, requestId), {
       runbookUrl,
     });
-    const ask = (updateId: string) =>
+    const ask = () =>
       client.workflow.executeUpdateWithStart(createApplicant, {
-        updateId,
+        updateId: `create-applicant:${verification.verificationId}:${number}`,
         startWorkflowOperation: new WithStartWorkflowOperation(workflowType, {
           ...options,
           workflowIdConflictPolicy: 'USE_EXISTING',
         }),
       });
-    const askInTurn = () => askUntilCreated(verification.verificationId, firstTry, ask);
     try {
-      await client.withDeadline(Date.now() + DEADLINE_MS, askInTurn);
+      if (number > TRIES_MAX) throw new Error('every try has failed for good');
+      await client.withDeadline(Date.now() + DEADLINE_MS, ask);
     } catch (error) {
+      if (error instanceof WorkflowUpdateFailedError) return;
       log.warn({ err: error, verification_id: verification.verificationId }, 'no applicant was created in time');
       throw new DomainError('temporarily_unavailable', {}, UNAVAILABLE);
     }
   };
-
-/**
- * Requests that come at once, or again, wait for the same update. The run answers an id as it did the first time, for
- * as long as it lives: so what has failed for good is asked again under the next id, by all of them.
- */
-async function askUntilCreated(
-  verificationId: string,
-  firstTry: number,
-  ask: (updateId: string) => Promise<void>,
-): Promise<void> {
-  for (let number = firstTry; number <= TRIES_MAX; number += 1) {
-    try {
-      return await ask(`create-applicant:${verificationId}:${number}`);
-    } catch (error) {
-      if (number === TRIES_MAX || !(error instanceof WorkflowUpdateFailedError)) throw error;
-    }
-  }
-  throw new Error('what each try stored is lost');
-}

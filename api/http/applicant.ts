@@ -32,8 +32,8 @@ export async function openApplicant(
   let opened = await openProviderVerification(deps, { ...opening, refusal });
   if ('answered' in opened) return opened.answered;
   if (!provider) throw unconfigured;
-  // Normally once. A run answers a repeated try as before. If the database has lost the applicant since, the next try
-  // makes it again.
+  // Normally once. A run answers a repeated try as before. If that failed for good, or the database has lost the
+  // applicant since, the next try makes it: one at a time, because each fails while the verification itself is lost.
   for (let number = 1; opened.verification.applicantId === null; number += 1) {
     await deps.createApplicant(opened.verification, opening.requestId, number);
     opened = await readWithApplicant(deps, opened, opening);

@@ -196,7 +196,8 @@ export async function storeApplicant(
  * The verification of a request whose applicant was created meanwhile. Until then another request may have replaced its
  * level, which is fixed now.
  *
- * @throws DomainError `state_conflict` when the request names another level
+ * @throws DomainError `state_conflict` when the request names another level; `temporarily_unavailable` when the
+ *   database has lost the verification since
  */
 export async function readWithApplicant(
   deps: ReadDeps,
@@ -204,7 +205,7 @@ export async function readWithApplicant(
   { levelName }: Pick<ProviderOpening, 'levelName'>,
 ): Promise<OpenedForProvider> {
   const verification = await findVerification(deps, orgId, verificationId);
-  if (!verification) throw new DomainError('not_found');
+  if (!verification) throw new DomainError('temporarily_unavailable');
   if (levelName !== undefined && verification.levelName !== levelName) throw alreadyOpen(verification);
   return { recipient, verification };
 }
@@ -213,7 +214,7 @@ export async function readWithApplicant(
  * Answers the request that began a verification, once its applicant is stored. The answer shows a token, so a key's
  * answer is stored sealed.
  *
- * @throws DomainError `idempotency_key_reused`
+ * @throws DomainError `idempotency_key_reused`; `temporarily_unavailable` when the database has lost the verification
  */
 export async function answerApplicant(
   deps: CreationDeps,
@@ -223,7 +224,7 @@ export async function answerApplicant(
   const declared = { ...creation, name: 'verification.answer_applicant', hasSecret: true } as const;
   return await commitCreation(deps, declared, async (tx) => {
     const created = await findVerification({ db: tx, sealer: deps.sealer }, orgId, verificationId);
-    if (!created) throw new DomainError('not_found');
+    if (!created) throw new DomainError('temporarily_unavailable');
     return { id: verificationId, created, about: recipient };
   });
 }

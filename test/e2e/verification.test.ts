@@ -14,12 +14,14 @@ import { complete, openVerification, statusOf } from '../support/verification.ts
 
 /** The e-mail addresses of recipients for whom the provider fails, twice each. */
 const failing = new Map<string | null, number>();
-/** Those whose first try finds no verification, as after a failover that lost it for a while. */
-const lost = new Set<string | null>();
+/** What happens at the first try for these, before the provider answers. */
+const losing = new Map<string | null, (verificationId: string) => Promise<unknown>>();
 const idverify: IdentityProvider = {
   simulation: true,
   createApplicant: async ({ verificationId, email }) => {
-    if (lost.delete(email)) throw ApplicationFailure.nonRetryable('There is no such verification.', 'not_found');
+    const lose = losing.get(email);
+    losing.delete(email);
+    await lose?.(verificationId);
     const left = failing.get(email) ?? 0;
     failing.set(email, left - 1);
     if (left > 0) throw new DomainError('temporarily_unavailable');
@@ -79,7 +81,9 @@ describe('an applicant', () => {
     stack,
   }) => {
     const email = 'lost@acme.example';
-    lost.add(email);
+    losing.set(email, async () => {
+      throw ApplicationFailure.nonRetryable('There is no such verification.', 'not_found');
+    });
     const recipientId = await world.createRecipient({ email });
     const [one, two] = await Promise.all([world.applicant(recipientId), world.applicant(recipientId)]);
     expect(two).toMatchObject({ applicant_id: one.applicant_id });
@@ -87,6 +91,26 @@ describe('an applicant', () => {
       ({ activityTaskScheduledEventAttributes: attributes }) => attributes,
     );
     expect(scheduled).toHaveLength(2);
+  });
+
+  test('is created once the database has its verification back, although a request came while that was lost', async ({
+    api,
+    partner,
+    world,
+  }) => {
+    const email = 'gone@acme.example';
+    const rename = (from: string, to: string) =>
+      api.owner.pool.query('UPDATE verifications SET verification_id = $2 WHERE verification_id = $1', [from, to]);
+    let verificationId = '';
+    losing.set(email, async (id) => {
+      verificationId = id;
+      await rename(id, 'lost');
+    });
+    const recipientId = await world.createRecipient({ email });
+    const refused = await api.call(partner, 'POST', '/v1/kyc/idverify/applicant', { recipient_id: recipientId });
+    expect([refused.statusCode, jsonOf(refused).code]).toEqual([503, 'temporarily_unavailable']);
+    await rename('lost', verificationId);
+    expect((await world.applicant(recipientId)).verification_id).toBe(verificationId);
   });
 
   test('is created again if the database has lost it, although the run has created it before', async ({
