@@ -50,8 +50,12 @@ const simulatedIdverify = (now: () => Date): IdentityProvider => ({
   }),
 });
 
-const ApplicantAnswer = z.object({ id: z.string().regex(/^[\x21-\x7e]{1,255}$/) });
-const TokenAnswer = z.object({ token: z.string().min(1).max(4_096) });
+/** An answer that names another user is not used: its token would open that one's check to this partner. */
+const named = (verificationId: string) => z.literal(verificationId).nullish();
+const applicantAnswer = (verificationId: string) =>
+  z.object({ id: z.string().regex(/^[\x21-\x7e]{1,255}$/), externalUserId: named(verificationId) });
+const tokenAnswer = (verificationId: string) =>
+  z.object({ token: z.string().min(1).max(4_096), userId: named(verificationId) });
 
 type Call = { readonly method: 'GET' | 'POST'; readonly path: string; readonly body?: object };
 type Answer = { readonly status: number; readonly body: unknown };
@@ -94,7 +98,7 @@ async function issueToken(
     path: '/resources/accessTokens/sdk',
     body: { userId: verificationId, levelName, ttlInSecs: TOKEN_LIFE_SECONDS },
   });
-  const { token } = parsed('access token', TokenAnswer, answer);
+  const { token } = parsed('access token', tokenAnswer(verificationId), answer);
   return { token, expiresAt: tokenExpiry(requestedAt) };
 }
 
@@ -110,12 +114,13 @@ async function ensureApplicant(send: Send, order: ApplicantOrder): Promise<strin
       ...(order.phone === null ? {} : { phone: order.phone }),
     },
   });
-  if (created.status !== 409) return parsed('applicant', ApplicantAnswer, created).id;
+  const shape = applicantAnswer(order.verificationId);
+  if (created.status !== 409) return parsed('applicant', shape, created).id;
   const found = await send({
     method: 'GET',
     path: `/resources/applicants/-;externalUserId=${encodeURIComponent(order.verificationId)}/one`,
   });
-  return parsed('existing applicant', ApplicantAnswer, found).id;
+  return parsed('existing applicant', shape, found).id;
 }
 
 function parsed<Shape extends z.ZodType>(request: string, shape: Shape, { status, body }: Answer): z.output<Shape> {

@@ -152,6 +152,7 @@ describe('a failure of the provider', () => {
     ['a redirect, which is not followed', { status: 302, body: '', headers: { location: 'http://127.0.0.1:1/' } }],
     ['an answer that is not JSON', { status: 201, body: '<html>' }],
     ['JSON without an id', applicantAnswer('{"id":""}')],
+    ['the applicant of another user', applicantAnswer('{"id":"app-0","externalUserId":"another"}')],
     ['an id that PostgreSQL cannot store', applicantAnswer('{"id":"a\\u0000"}')],
     [
       'an answer that is too large',
@@ -167,6 +168,13 @@ describe('a failure of the provider', () => {
     [
       'an answer without a token',
       (request) => (request.path.includes('accessTokens') ? { status: 200, body: '{}' } : likeTheProvider(request)),
+    ],
+    [
+      'a token for another user',
+      (request) =>
+        request.path.includes('accessTokens')
+          ? { status: 200, body: '{"token":"sdk-token","userId":"another"}' }
+          : likeTheProvider(request),
     ],
     ['no answer before the deadline', 'silence'],
   ];
