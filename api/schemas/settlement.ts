@@ -67,14 +67,17 @@ const answer = {
   updated_at: updatedAt(),
 };
 
+/** What providers state adds up without a bound. A list is not refused for what one settlement has received. */
+const statedMoney = (description: string) => outputText(description, '250.00');
+
 const received = {
-  amount_received: money(
+  amount_received: statedMoney(
     "What came in, less what the payer's bank took back before it was paid out or given back, in the source currency.",
   ),
-  amount_refund_due: money(
+  amount_refund_due: statedMoney(
     'What of it is owed back: too much, too late, or for a settlement that is not paid out. It falls as it is given back.',
   ),
-  amount_refunded: money('What was given back to the payer, outside of this service.'),
+  amount_refunded: statedMoney('What was given back to the payer, outside of this service.'),
 };
 
 export const SettleResponseV2 = z.object(answer).meta({ id: 'SettleResponseV2' });
@@ -127,7 +130,7 @@ const SettlementException = z
     type: exceptionType('What is wrong.'),
     at: timestamp('When it was recorded.'),
     evidence_id: outputTextOrNull('The evidence that it is about.', EXAMPLE_ID),
-    amount: money(
+    amount: statedMoney(
       'The amount of the evidence, in its currency; of `overpaid` the surplus. A return or a dispute that names none has ' +
         'what it took back. Of `late_evidence` it is money that came.',
     ).optional(),

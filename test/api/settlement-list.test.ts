@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect } from 'vitest';
 import { cursorText } from '../../domain/page.ts';
 import type { Caller, TestApi } from '../support/api.ts';
+import { bankledgerBody, sendBankledger } from '../support/bankledger.ts';
 import { FILE, withApi } from '../support/fixture.ts';
 import { createRecipient, type Json, jsonOf, settle } from '../support/partner.ts';
 import { BY_WIRE, enterStates } from '../support/settlement.ts';
@@ -166,4 +167,16 @@ describe('GET /v2/settlements', () => {
     for (const query of ['', '?status=accepted', `?recipient_id=${recipient_id}`, `?metadata[team]=${metadata.team}`])
       expect(jsonOf(await api.call(other, 'GET', `/v2/settlements${query}`))).toEqual([]);
   });
+});
+
+test('a list has every settlement, whatever providers state that one has received', async ({ api, partner, steps }) => {
+  const settlementId = await steps.waiting(BY_WIRE);
+  const stated = { amount_reconciled: Number.MAX_SAFE_INTEGER };
+  for (let event = 0; event < 12; event += 1)
+    expect((await sendBankledger(api, bankledgerBody(settlementId, stated))).statusCode).toBe(200);
+  const listed = await api.call(partner, 'GET', '/v2/settlements');
+  expect([listed.statusCode, jsonOf(listed)], listed.body).toEqual([
+    200,
+    [expect.objectContaining({ settlement_id: settlementId, amount_received: '1080863910568918.92' })],
+  ]);
 });
