@@ -3,13 +3,14 @@
  * test helper requests. The id and the bytes of a provider event follow from the settlement and the step, or from the
  * request of the test helper. So an event that is posted twice is a duplicate to the API.
  */
+import { ApplicationFailure } from '@temporalio/common';
 import { commit } from '../db/commands/commit.ts';
 import { recordEvidence } from '../db/commands/evidence.ts';
 import { findRecorded } from '../db/queries/evidence.ts';
 import { findSettlement, getPaymentToken, lockEvidenceTarget, paymentTokenBinding } from '../db/queries/settlement.ts';
 import { DomainError } from '../domain/error.ts';
 import { commandEventId, isPayoutEvent, type PayoutEvent, type SandboxEvent } from '../domain/sandbox/event.ts';
-import type { Settlement } from '../domain/settlement/state.ts';
+import { isTerminal, PAYOUT_STATUSES, type Settlement, type SettlementStatus } from '../domain/settlement/state.ts';
 import type { ActivityDeps } from './deps.ts';
 import { COLLECTION_PROVIDERS, type CollectionProvider } from './providers/collection.ts';
 import { payoutAnswer } from './providers/payout-rail.ts';
@@ -34,6 +35,15 @@ const PROVIDER_DELAY_MS = 250;
 /** A payer disputes later: before the payout a dispute would end the settlement. */
 const DISPUTE_DELAY_MS = 3_000;
 
+const isBeforePayout = (status: SettlementStatus): boolean => !isTerminal(status) && !PAYOUT_STATUSES.includes(status);
+
+/** A worker that was down, or is busy, pays out later than that. */
+const beforePayout = () =>
+  ApplicationFailure.create({
+    message: 'The payer disputes what is paid out. The event is sent then.',
+    type: 'before_payout',
+  });
+
 export function sandboxActivities(deps: ActivityDeps) {
   return {
     /** What the payer's token selects, as a list of events. The list does not contain the token. */
@@ -47,11 +57,15 @@ export function sandboxActivities(deps: ActivityDeps) {
       }));
     },
 
-    /** Posts one event of the plan. When the API refuses it or is not running, the activity is retried. */
+    /**
+     * Posts one event of the plan. When the API refuses it or is not running, and while a dispute comes before the
+     * payout, the activity is retried.
+     */
     postCollectionEvent: async (input: SandboxCollectionInput & { readonly step: number }): Promise<void> => {
       const { settlement, provider } = await getCollection(deps, input);
       const report = provider.plan(settlement, await getPayerToken(deps, input))[input.step];
       if (!report) throw new DomainError('not_found');
+      if (report.event === 'dispute_opened' && isBeforePayout(settlement.status)) throw beforePayout();
       await provider.post(deps, provider.encode(settlement, `evt_${settlement.settlementId}_${input.step}`, report));
     },
 

@@ -62,6 +62,16 @@ describe("posting a provider's event", () => {
     ).toHaveLength(1);
   });
 
+  test('a dispute by tok_dispute waits for the payout, which it would prevent', async ({ world, sandbox, steps }) => {
+    const id = await steps.waiting({ card_token: 'tok_dispute' });
+    const post = (step: number) => sandbox.postCollectionEvent({ ...world.input(id), step });
+    await post(0);
+    await expect(post(1)).rejects.toMatchObject({ type: 'before_payout', nonRetryable: false });
+    expect((await steps.activities.sendPayout(steps.step(id))).status).toBe('settled');
+    await post(1);
+    expect((await steps.read(id)).exceptions).toMatchObject([{ type: 'disputed' }]);
+  });
+
   test('a request of a test helper five times at once makes one event, and another request another one', async ({
     world,
     sandbox,
