@@ -40,8 +40,8 @@ const AHEAD_MAX_MS = 36_525 * 86_400_000;
  * Moves a settlement's own clock forward and signals its workflow.
  *
  * @param move `byMs` undefined: to the end of the current wait; `now` is real time
- * @throws DomainError `not_found`; `state_conflict` when it has ended, is in a wait that has no time limit, or would be
- *   too far ahead
+ * @throws DomainError `not_found`; `state_conflict` when it has ended, has no end of a wait to go to, or would be too far
+ *   ahead
  */
 export async function advanceSettlement(
   deps: CommitDeps,

@@ -11,9 +11,9 @@ import { organizations } from './organization.ts';
 import { recipients } from './recipient.ts';
 
 /**
- * At most one is open per recipient and type (contract §8). A provider's access tokens are not stored. Personal data is
- * sealed by the recipient's own key: the name and the contact that the verification began with, and the name that was
- * verified. Decisions about a name are found by its digest under that key.
+ * At most one is open per recipient and type (contract §8). A provider's access token is kept in a keyed answer alone,
+ * sealed, for its replay. Personal data is sealed by the recipient's own key: the name and the contact that the
+ * verification began with, and the name that was verified. Decisions about a name are found by its digest under that key.
  */
 export const verifications = pgTable(
   'verifications',
