@@ -41,10 +41,12 @@ export function createList<T>(
         ...options,
       });
       const next = nextQuery(answer);
-      // A proxy or a cache that ignores the query answers this page to each request: the list would not end.
-      if (next !== undefined && queryText(next) === queryText(asked)) throw new UnexpectedAnswer(answer.status);
+      const { data } = withJson<T[]>(answer);
+      // A cache that ignores the query answers this page to each request: the list would not end.
+      const isRepeated = next !== undefined && queryText(next) === queryText(asked);
+      if (isRepeated || !Array.isArray(data)) throw new UnexpectedAnswer(answer.status);
       const total = answer.headers.get('X-Total-Count');
-      yield { items: withJson<T[]>(answer).data, totalCount: total === null ? undefined : Number(total) };
+      yield { items: data, totalCount: total === null ? undefined : Number(total) };
       asked = next;
     }
   }

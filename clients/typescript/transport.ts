@@ -235,12 +235,12 @@ const BODILESS_STATUSES = [204, 304];
 /**
  * The answer with its JSON. That the JSON has the promised form is the API's contract, and not checked here.
  *
- * @throws UnexpectedAnswer when the body is not JSON
+ * @throws UnexpectedAnswer when the body is not JSON of an object or a list, which all the API's answers are
  */
 export function withJson<T>(answer: RawAnswer): Answer<T> {
   const { status, headers, intent } = answer;
   const data = jsonOf(answer);
-  if (data === undefined && !BODILESS_STATUSES.includes(status))
+  if ((typeof data !== 'object' || data === null) && !BODILESS_STATUSES.includes(status))
     throw new UnexpectedAnswer(status, { intent, maybeDone: true });
   return { status, headers, data: data as T };
 }

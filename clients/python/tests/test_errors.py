@@ -107,6 +107,13 @@ def test_what_another_program_answered_is_told_apart(run: Run, reply: httpx.Resp
         run(Script([reply]), lambda client: client.settlements.get("s"))
 
 
+@pytest.mark.parametrize("body", [b'"ok"', b"null", b"1"])
+def test_a_success_that_is_neither_an_object_nor_a_list_is_told_apart(run: Run, body: bytes) -> None:
+    with pytest.raises(errors.UnexpectedAnswerError) as caught:
+        run(Script([httpx.Response(202, content=body)]), lambda client: client.settlements.create(amount="250.00"))
+    assert caught.value.maybe_done
+
+
 @pytest.mark.parametrize("status", [200, 404, 422, 502])
 def test_an_answer_that_is_nested_deeper_than_python_reads_is_told_apart(run: Run, status: int) -> None:
     with pytest.raises(errors.UnexpectedAnswerError) as caught:

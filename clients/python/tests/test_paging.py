@@ -78,6 +78,13 @@ def test_a_list_whose_pages_are_all_the_same_ends_with_an_error(run: Run) -> Non
     assert len(script.requests) == 2
 
 
+def test_a_list_whose_answer_is_no_list_ends_with_an_error(run: Run) -> None:
+    script = Script([answer(200, {"message": "Signed in."})])
+    act = lambda client: list(client.wallets.list()) if isinstance(client, Client) else collected(client.wallets.list())  # noqa: E731
+    with pytest.raises(UnexpectedAnswerError):
+        run(script, act)
+
+
 def test_nothing_is_read_before_the_list_is_iterated(run: Run) -> None:
     script = Script([])
 

@@ -739,6 +739,20 @@ test('a list ends with an error when each answer is the same page, as of a cache
   expect(asked).toHaveLength(2);
 });
 
+test('a list ends with an error when an answer is no list, as of a proxy', async ({ open }) => {
+  answers = [json(200, { message: 'Signed in.' })];
+  await expect(open().settlements.list().first(5)).rejects.toThrow(UnexpectedAnswer);
+});
+
+test.for(['"ok"', 'null', '1'])(
+  'the success %s is not from the API, and the creation may be done',
+  async (text, { open }) => {
+    answers = [(response) => response.writeHead(202).end(text)];
+    const failed = errorOf(open().settlements.create(WIRE));
+    await expect(failed).resolves.toMatchObject({ name: 'UnexpectedAnswer', maybeDone: true });
+  },
+);
+
 describe('a wait', () => {
   const HELD = { 'preference-applied': 'wait=1' };
   const preferred = () => asked.map(({ headers }) => headers['prefer']);

@@ -46,7 +46,11 @@ class Answer:
     content: bytes
 
     def json(self) -> Any:
-        return None if self.status == NO_CONTENT else parsed(self.content)
+        """Raises `ValueError` if it is no JSON of an object or a list, which all the API's answers are."""
+        value = None if self.status == NO_CONTENT else parsed(self.content)
+        if self.status != NO_CONTENT and not isinstance(value, dict | list):
+            raise ValueError("The answer is neither an object nor a list.")
+        return value
 
     @property
     def retry_after(self) -> float | None:

@@ -75,10 +75,14 @@ def following(call: Call[Page[T]], page: Page[T]) -> Call[Page[T]] | None:
 
 
 def read_page(asked: QueryValue, answer: Answer) -> Page[Any]:
-    """Raises `ValueError` for a page whose next page is itself, as a cache that ignores the query answers it."""
+    """Raises `ValueError` for what is no list, and for a page whose next page is itself.
+
+    A proxy answers the one, and a cache that ignores the query the other.
+    """
+    items = answer.json()
     total = answer.headers.get("x-total-count")
     found = NEXT.search(answer.headers.get("link", ""))
     after = parse_qs(urlsplit(found.group(1)).query).get("after", []) if found else []
-    if after and after[0] == asked:
-        raise ValueError("The page leads to itself.")
-    return Page(answer.json(), None if total is None else int(total), after[0] if after else None)
+    if not isinstance(items, list) or (after and after[0] == asked):
+        raise ValueError("The answer is no list, or the page leads to itself.")
+    return Page(items, None if total is None else int(total), after[0] if after else None)
