@@ -16,7 +16,7 @@ export type ActivityObserver = {
   activityEnded(activity: string, of: { isStep: boolean; isFailed: boolean; seconds: number }): void;
   /** A call to the payout rail failed. */
   payoutCallFailed(): void;
-  /** A lane begins a first attempt, this long after it was due. `waitedForEndpoint`: the endpoint had no place before. */
+  /** A lane begins a first attempt, this long after it was due. It may have waited for a place of its endpoint. */
   deliveryTaken(lateSeconds: number, waitedForEndpoint: boolean): void;
 };
 

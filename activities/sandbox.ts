@@ -37,10 +37,10 @@ const DISPUTE_DELAY_MS = 3_000;
 
 const isBeforePayout = (status: SettlementStatus): boolean => !isTerminal(status) && !PAYOUT_STATUSES.includes(status);
 
-/** A worker that was down, or is busy, pays out later than that. */
+/** The dispute can be due before the payout, if the worker was down. The activity is repeated until it is under way. */
 const beforePayout = () =>
   ApplicationFailure.create({
-    message: 'The payer disputes what is paid out. The event is sent then.',
+    message: 'A dispute waits until the payout is under way.',
     type: 'before_payout',
   });
 

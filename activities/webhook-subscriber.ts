@@ -28,7 +28,7 @@ export const createSubscriber = ({ webhookId, orgId }: ClaimedDelivery, secretsO
   inFlight: 0,
   inFlightMax: IN_FLIGHT.first as number,
   isFailing: false,
-  /** When it was last seen to have no place. */
+  /** When it last had no free place, or a failure that was not recorded yet, by `performance.now()`. */
   fullAtMs: Number.NEGATIVE_INFINITY,
   /** Claimed, and sent as soon as fewer are in flight. */
   queue: [] as Queued[],

@@ -50,7 +50,7 @@ const simulatedIdverify = (now: () => Date): IdentityProvider => ({
   }),
 });
 
-/** An answer that names another user is not used: its token would open that one's check to this partner. */
+/** An answer about another user is refused: its token would show that person's verification to this partner. */
 const named = (verificationId: string) => z.literal(verificationId).nullish();
 const applicantAnswer = (verificationId: string) =>
   z.object({ id: z.string().regex(/^[\x21-\x7e]{1,255}$/), externalUserId: named(verificationId) });

@@ -32,8 +32,8 @@ export async function openApplicant(
   let opened = await openProviderVerification(deps, { ...opening, refusal });
   if ('answered' in opened) return opened.answered;
   if (!provider) throw unconfigured;
-  // Normally once. A run answers a repeated try as before. If that failed for good, or the database has lost the
-  // applicant since, the next try makes it: one at a time, because each fails while the verification itself is lost.
+  // Normally one try. A run answers a repeated try as before, so another one follows a try that failed for good, or
+  // whose applicant the database has lost since. The verification is read in between: every try fails while it is lost.
   for (let number = 1; opened.verification.applicantId === null; number += 1) {
     await deps.createApplicant(opened.verification, opening.requestId, number);
     opened = await readWithApplicant(deps, opened, opening);

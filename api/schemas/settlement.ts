@@ -67,7 +67,7 @@ const answer = {
   updated_at: updatedAt(),
 };
 
-/** What providers state adds up without a bound. A list is not refused for what one settlement has received. */
+/** Without the bound of `money`: events of providers may add up to any amount, and a list shows it all the same. */
 const statedMoney = (description: string) => outputText(description, '250.00');
 
 const received = {

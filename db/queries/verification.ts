@@ -94,7 +94,7 @@ export async function insertVerification(
   opening: NewVerification,
 ): Promise<Verification> {
   if (!held) throw new Error(`recipient ${recipient.recipientId} is erased and takes no verification`);
-  // A rejection before it says nothing any more, whatever the clocks say.
+  // After each earlier decision, even one by a clock that is ahead: an earlier rejection counts no more.
   const createdAt = await afterDecisions(tx, recipient, opening.createdAt);
   const verification = openedVerification(recipient, { ...opening, createdAt });
   const { subjectName, givenContact, verifiedName: _none, ...stored } = verification;

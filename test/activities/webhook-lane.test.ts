@@ -75,7 +75,7 @@ describe('a lane', () => {
     expect((world.late[1] ?? 0) - (world.late[0] ?? 0)).toBeGreaterThan(0.9);
   });
 
-  test('tells what is late because its endpoint is slow from what is late by itself', async ({ world }) => {
+  test('counts apart what is late because its endpoint is slow', async ({ world }) => {
     await world.burst(5);
     const { release, stop } = await hold(world, 4);
     await world.rowsOf(
@@ -91,9 +91,7 @@ describe('a lane', () => {
     expect([world.late.length, world.waited.map((seconds) => seconds > 60)]).toEqual([4, [true]]);
   });
 
-  test('counts nothing as late by itself that waited while its endpoint failed, once that works again', async ({
-    world,
-  }) => {
+  test('counts apart what waited while its endpoint failed, also once it works again', async ({ world }) => {
     await world.burst(100);
     world.answer = failing;
     const stop = world.startLanes();

@@ -258,7 +258,7 @@ test.for(['open', 'expired'] as const)(
   },
 );
 
-test('a rejection by a clock that is ahead ends no hold once a new verification of the payee was opened', async ({
+test('a rejection by a clock that is ahead ends no hold after a new verification of the payee is opened', async ({
   api,
   partner,
   kyc,

@@ -745,7 +745,7 @@ test('a list ends with an error when an answer is no list, as of a proxy', async
 });
 
 test.for(['"ok"', 'null', '1'])(
-  'the success %s is not from the API, and the creation may be done',
+  'a 2xx with the JSON %s is unexpected, and the creation may be done',
   async (text, { open }) => {
     answers = [(response) => response.writeHead(202).end(text)];
     const failed = errorOf(open().settlements.create(WIRE));
